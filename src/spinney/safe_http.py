@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spinney.model.settings.webhooks import require_url as require_url
     from spinney.model.values.networks import bracketed as bracketed
     from spinney.model.values.networks import is_exempt as is_exempt
+    from spinney.model.values.networks import is_loopback as is_loopback
     from spinney.model.values.networks import is_public as is_public
     from spinney.reports.safe_addresses import ForbiddenAddress as ForbiddenAddress
     from spinney.reports.safe_addresses import SafeAddresses as SafeAddresses
@@ -23,7 +24,7 @@ __all__, __getattr__, __dir__ = on_demand(
     {
         "spinney.host.resolver": "Resolve resolve",
         "spinney.model.settings.webhooks": "require_url",
-        "spinney.model.values.networks": "bracketed is_exempt is_public",
+        "spinney.model.values.networks": "bracketed is_exempt is_loopback is_public",
         "spinney.reports.safe_addresses": "ForbiddenAddress SafeAddresses",
         "spinney.reports.safe_transport": "SafeTransport",
     },

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model.values.networks import is_exempt, is_public
+from spinney.model.values.networks import is_exempt, is_loopback, is_public
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
@@ -61,3 +61,13 @@ def test_a_host_is_exempt_at_all_ports_or_at_the_one_named() -> None:
     assert not is_exempt("127.0.0.1", 8081, hosts)
     assert not is_exempt("::1", 22, hosts)
     assert not is_exempt("more.files.local", 80, hosts)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
+def test_names_and_addresses_of_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.example.org", "host"])
+def test_names_and_addresses_that_others_may_reach(host: str) -> None:
+    assert not is_loopback(host)

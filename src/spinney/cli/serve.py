@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ import typer
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
+from spinney.model.values.networks import is_loopback
 from spinney.terminal import completion
 from spinney.terminal.arguments import SlotsOption, StoreOption
 from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
@@ -190,7 +190,7 @@ def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["Server
         else:
             if link is None:
                 return settings, None
-    if not _is_loopback(settings.host):
+    if not is_loopback(settings.host):
         typer.echo(
             f"there is no user yet, so the server listens on 127.0.0.1 only, not on {settings.host}; create the first "
             f"admin, then start it again",
@@ -267,15 +267,6 @@ def _socket_path(here: Settings, settings: "ServerSettings") -> Path | None:
     if settings.socket is not None:
         return Path(settings.socket).absolute() if settings.socket else None
     return None if here.run_dir is None else here.run_dir / "server.sock"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _shown(host: str) -> str:

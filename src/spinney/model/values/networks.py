@@ -1,5 +1,5 @@
-"""Addresses that outgoing connections may reach (not those of private networks), and blocks of client addresses. Pure
-functions.
+"""Addresses that outgoing connections may reach (not those of private networks), this machine's own, and blocks of
+client addresses. Pure functions.
 
 A URL that a user gives is requested from inside the server's network. If it led to loopback, to a neighbour or to a
 cloud's metadata service, the user would reach through the server what must not be reachable (server-side request
@@ -32,6 +32,14 @@ def is_public(address: str) -> bool:
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.is_site_local:
         return False
     return parsed.is_global
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address, in brackets or not, is this machine's own."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def block(address: str) -> str:

@@ -11,7 +11,6 @@ price of a service without idempotency keys; an ARK is never given twice.
 import asyncio
 import base64
 import functools
-import ipaddress
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 
 from spinney.apps.ingest.identifiers import anvl, arks, noid
 from spinney.files.paths import NotAdmitted, shown
+from spinney.safe_http import is_loopback
 
 ANSWER_MAX_BYTES = 64 << 10
 
@@ -189,18 +189,11 @@ def _require_safe_url(text: str) -> None:
         raise NotAdmitted(
             f"EZID's address has a user or password in it (host {shown(url.host)}); give them apart"
         )
-    if (url.scheme == "https" and url.host) or (url.scheme == "http" and _is_loopback(url.host)):
+    if (url.scheme == "https" and url.host) or (url.scheme == "http" and is_loopback(url.host)):
         return
     raise NotAdmitted(
         f"'{shown(text)}' is not https, and the password would go in the clear; give an https address"
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @functools.cache

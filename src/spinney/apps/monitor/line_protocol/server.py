@@ -21,6 +21,7 @@ from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.settings import Socket
 from spinney.apps.monitor.tasks.tcl_list import MalformedList
 from spinney.errors import SpinneyError, UsageError
+from spinney.safe_http import is_loopback
 
 WRITE_S = 60.0
 """A client that does not read a reply for so long is disconnected."""
@@ -103,11 +104,7 @@ class LineServer:
         return servers
 
     def _require_allowed(self, host: str) -> None:
-        try:
-            is_loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-        except ValueError:
-            is_loopback = False
-        if not is_loopback and not self._allowed:
+        if not is_loopback(host) and not self._allowed:
             raise UsageError(
                 f"{host} is not on loopback: the line protocol has no login; list the addresses that may connect as "
                 f"'allowed' in [socket]"

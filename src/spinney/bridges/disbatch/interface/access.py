@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import secrets
 from binascii import Error as NotBase64
-from ipaddress import ip_address
 from pathlib import Path
 from threading import BoundedSemaphore
 from urllib.parse import SplitResult, urlsplit
@@ -17,6 +16,7 @@ from starlette.requests import Request
 from spinney.bridges.disbatch.interface.service import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest
 from spinney.errors import UsageError
+from spinney.safe_http import is_loopback
 
 REALM = "disbatch"
 """The realm of HTTP Basic authentication; the command line of the releases signs in to it by this name."""
@@ -93,14 +93,6 @@ class Access:
             origin is not None and _split(origin).netloc != host
         ):
             raise BadRequest("this request was made by a page of another site", 403)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a name or an address is this machine's own."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _split(address: str) -> SplitResult:
