@@ -2,12 +2,12 @@
 
 Every write must be safe to repeat, and say what holds now; ``docs/bridges.md`` has the rules."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from spinney.jobs import Attempt, Job
+from spinney.jobs import SETTLED, Attempt, Job
 
 
 class ForeignAway(Exception):
@@ -109,3 +109,14 @@ class Foreign(Protocol):
     def differences(self, jobs: Mapping[str, Job | None]) -> Iterable[tuple[str, str]]:
         """Compare entries that bear our name with their jobs, by entry; yield entry and sentence for each that does not
         agree. Nothing is changed."""
+
+
+def compared(ours: Set[str], jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
+    """Compare the entries that are ours with their jobs, by what holds for every system, as ``Foreign.differences``."""
+    for entry in sorted(ours - jobs.keys()):
+        yield entry, "it is taken by this node, and has no job here: the bridge makes one when it runs"
+    for entry, job in sorted(jobs.items()):
+        if entry not in ours:
+            yield entry, "its link is open, and it is finished, gone or taken by others over there"
+        elif job is None or job.state in SETTLED:
+            yield entry, "its job has ended here, and it does not say so yet over there"

@@ -1,6 +1,5 @@
 """Work for a Disbatch database, as a node of it or as its command interface."""
 
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spinney.bridges import process
+from spinney.bridges import commands, process
 from spinney.bridges.bridge import Bridge
 from spinney.bridges.disbatch import settings
 from spinney.bridges.disbatch.database import check as check_database
@@ -18,23 +17,12 @@ from spinney.bridges.disbatch.interface.cli import DatabaseOption, MongoOption
 from spinney.bridges.disbatch.interface.cli import app as interface
 from spinney.bridges.disbatch.node import DisbatchNode
 from spinney.bridges.sole import sole
-from spinney.command_line import (
-    Exit,
-    JsonOption,
-    StoreOption,
-    display,
-    endpoint,
-    open_control,
-)
+from spinney.command_line import JsonOption, StoreOption, endpoint, open_control
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.registered_commands += interface.registered_commands
 
 PROGRAMS = "spinney.bridges.disbatch.programs:app"
-NameOption = Annotated[
-    str | None, typer.Option(help="The node's name over there (default: the host's).", show_default=False)
-]
-SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
 
 
 @app.command()
@@ -45,24 +33,16 @@ def node(
     *,
     mongo: MongoOption,
     database: DatabaseOption,
-    name: NameOption = None,
-    slots: Annotated[int, typer.Option(min=1, help="How many tasks run at once here.")] = os.cpu_count() or 1,
-    settings_file: SettingsOption = Path(settings.FILE),
-    drain: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="How long running tasks may finish after SIGTERM, or a takeover."),
-    ] = "1h",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Take over from a running node of this name, which drains.")
-    ] = False,
+    name: commands.NameOption = None,
+    slots: commands.SlotsOption = commands.SLOTS,
+    settings_file: commands.SettingsOption = Path(settings.FILE),
+    drain: commands.DrainOption = "1h",
+    replace: commands.ReplaceOption = False,
     store: StoreOption = None,
 ) -> None:
     """Claim tasks, run them, and write their results, until SIGTERM."""
     with _bridge(mongo, database, name, settings_file, slots, store) as bridge:
-        ended = process.work(
-            bridge, process.Node(application, bridge.foreign.name, slots, drain, store), replace=replace
-        )
-    raise typer.Exit(ended)
+        commands.work(bridge, application, slots=slots, drain=drain, replace=replace, store=store)
 
 
 @app.command()
@@ -70,8 +50,8 @@ def check(
     *,
     mongo: MongoOption,
     database: DatabaseOption,
-    name: NameOption = None,
-    settings_file: SettingsOption = Path(settings.FILE),
+    name: commands.NameOption = None,
+    settings_file: commands.SettingsOption = Path(settings.FILE),
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what is found; the node must not be running.")
     ] = False,
@@ -84,15 +64,7 @@ def check(
             with sole(process.lock_path(bridge.foreign.name, store), wait=False):
                 bridge.take()
                 bridge.round()
-        rows = [{"task": entry, "finding": sentence} for entry, sentence in bridge.differences()]
-    display.print_list(
-        rows,
-        {"TASK": lambda row: row["task"], "FINDING": lambda row: row["finding"]},
-        json=json,
-        empty="both sides agree",
-    )
-    if rows:
-        raise typer.Exit(Exit.REFUSED)
+        commands.print_differences(bridge, "task", json=json)
 
 
 @contextmanager

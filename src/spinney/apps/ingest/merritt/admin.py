@@ -66,12 +66,8 @@ def _queue(hosts: str) -> Iterator[MerrittQueue]:
 def list_items(
     kind: Annotated[Kind, typer.Argument(metavar="KIND", help="jobs, batches, access or locks.")] = Kind.JOBS,
     *,
-    state: Annotated[
-        str | None, typer.Option(help="Only those in this state, as Failed.", show_default=False)
-    ] = None,
-    batch: Annotated[
-        str | None, typer.Option(help="Only jobs of this batch: bid….", show_default=False)
-    ] = None,
+    state: Annotated[str | None, typer.Option(help="Only those in this state, as Failed.")] = None,
+    batch: Annotated[str | None, typer.Option(help="Only jobs of this batch: bid….")] = None,
     json: JsonOption = False,
     zookeeper: ZooKeeperOption,
 ) -> None:
@@ -206,9 +202,7 @@ def requeue(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            help="Where a job goes on (default: after the last step that was done).", show_default=False
-        ),
+        typer.Option(help="Where a job goes on (default: after the last step that was done)."),
     ] = None,
     zookeeper: ZooKeeperOption,
 ) -> None:

@@ -1,11 +1,9 @@
 """Work for Merritt's ingest queue in ZooKeeper, and look after it."""
 
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from kazoo.client import KazooClient
@@ -18,65 +16,45 @@ from spinney.apps.ingest.merritt.admin import app as admin
 from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
 from spinney.apps.ingest.merritt.mirror import Mirror
-from spinney.bridges import process
+from spinney.bridges import commands
 from spinney.bridges.bridge import Bridge
-from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, open_control
+from spinney.command_line import JsonOption, StoreOption, endpoint, open_control
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.registered_commands += admin.registered_commands
 
 INGEST = "spinney.apps.ingest:app"
-NameOption = Annotated[
-    str | None,
-    typer.Option(help="The consumer's name over there (default: the host's).", show_default=False),
-]
-SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
 
 
 @app.command()
 def run(
     *,
     zookeeper: ZooKeeperOption,
-    name: NameOption = None,
-    slots: Annotated[int, typer.Option(min=1, help="How many jobs are taken at once.")] = os.cpu_count() or 1,
-    settings_file: SettingsOption = Path(settings.FILE),
-    drain: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="How long running jobs may finish after SIGTERM, or a takeover."),
-    ] = "1h",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Take over from a running consumer of this name, which drains.")
-    ] = False,
+    name: commands.NameOption = None,
+    slots: commands.SlotsOption = commands.SLOTS,
+    settings_file: commands.SettingsOption = Path(settings.FILE),
+    drain: commands.DrainOption = "1h",
+    replace: commands.ReplaceOption = False,
     store: StoreOption = None,
 ) -> None:
     """Take jobs of the queue, deposit them with spinney ingest, and write what becomes of them, until SIGTERM."""
     settings.load(settings_file).require_queue()
     with _bridge(zookeeper, name, settings_file, slots, store) as bridge:
-        own_node = process.Node(INGEST, bridge.foreign.name, slots, drain, store)
-        ended = process.work(bridge, own_node, replace=replace)
-    raise typer.Exit(ended)
+        commands.work(bridge, INGEST, slots=slots, drain=drain, replace=replace, store=store)
 
 
 @app.command()
 def compare(
     *,
     zookeeper: ZooKeeperOption,
-    name: NameOption = None,
-    settings_file: SettingsOption = Path(settings.FILE),
+    name: commands.NameOption = None,
+    settings_file: commands.SettingsOption = Path(settings.FILE),
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Compare the jobs that a consumer has taken with the jobs here."""
     with _bridge(zookeeper, name, settings_file, 0, store) as bridge:
-        rows = [{"job": entry, "finding": sentence} for entry, sentence in bridge.differences()]
-    display.print_list(
-        rows,
-        {"JOB": lambda row: row["job"], "FINDING": lambda row: row["finding"]},
-        json=json,
-        empty="both sides agree",
-    )
-    if rows:
-        raise typer.Exit(Exit.REFUSED)
+        commands.print_differences(bridge, "job", json=json)
 
 
 @contextmanager

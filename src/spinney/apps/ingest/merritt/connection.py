@@ -20,7 +20,6 @@ ZooKeeperOption = Annotated[
         metavar="HOSTS",
         help="The servers: HOST:PORT,HOST:PORT, with a chroot behind them if the queue has one.",
         envvar="MERRITT_ZOOKEEPER",
-        show_default=False,
     ),
 ]
 

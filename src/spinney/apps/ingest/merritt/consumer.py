@@ -20,7 +20,7 @@ from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, new_claim
 from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.apps.ingest.merritt.ownership import ENDED, Ownership
 from spinney.apps.ingest.merritt.settings import Settings
-from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.bridges.merritt import (
     Job,
     JobState,
@@ -346,16 +346,7 @@ class MerrittConsumer:
         """Compare the jobs that are ours over there with their jobs here."""
         with self._reached():
             ours = {entry for entry, mark in self._marks.jobs().items() if mark.phase is not Phase.CANCELLED}
-        for entry in sorted(ours - jobs.keys()):
-            yield (
-                entry,
-                "it is marked as taken by this node, and has no job here: the bridge makes one when it runs",
-            )
-        for entry, job in sorted(jobs.items()):
-            if entry not in ours:
-                yield entry, "its link is open, and the job there is not ours any more"
-            elif job is None or job.state in SETTLED:
-                yield entry, "its job has ended here, and the job there does not say so yet"
+        yield from compared(ours, jobs)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

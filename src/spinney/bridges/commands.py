@@ -1,0 +1,44 @@
+"""What the commands of all bridges share: options, the node that runs the jobs, and how differences are printed."""
+
+import os
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from spinney.bridges import process
+from spinney.bridges.bridge import Bridge
+from spinney.command_line import Exit, display
+
+NameOption = Annotated[str | None, typer.Option("--name", help="The name over there (default: the host's).")]
+SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
+SlotsOption = Annotated[int, typer.Option("--slots", min=1, help="How many jobs run at once.")]
+SLOTS = os.cpu_count() or 1
+DrainOption = Annotated[
+    str,
+    typer.Option(
+        "--drain", metavar="TIME", help="How long running jobs may finish after SIGTERM, or a takeover."
+    ),
+]
+ReplaceOption = Annotated[
+    bool,
+    typer.Option("--replace", help="Take over from a running process of this name, which drains."),
+]
+
+
+def work(
+    bridge: Bridge, application: str, *, slots: int, drain: str, replace: bool, store: str | None
+) -> NoReturn:
+    """Run a bridge and the node for its jobs until SIGTERM, and end the command by typer.Exit."""
+    node = process.Node(application, bridge.foreign.name, slots, drain, store)
+    raise typer.Exit(process.work(bridge, node, replace=replace))
+
+
+def print_differences(bridge: Bridge, entry: str, *, json: bool) -> None:
+    """Compare both sides, and print what does not agree; ``entry`` is what an entry is called over there. Raises
+    typer.Exit where there is something."""
+    rows = [{entry: name, "finding": sentence} for name, sentence in bridge.differences()]
+    columns = {entry.upper(): lambda row: row[entry], "FINDING": lambda row: row["finding"]}
+    display.print_list(rows, columns, json=json, empty="both sides agree")
+    if rows:
+        raise typer.Exit(Exit.REFUSED)
