@@ -289,7 +289,8 @@ class MerrittConsumer:
                     also=partial(self._marks.write_with, job_id=job.id, mark=away) if is_left else None,
                 )
                 self._owned.keep(job)
-                self._owned.priorities[job.id] = job.priority
+                if estimated:
+                    self._owned.priorities[job.id] = job.priority
         except OSError as error:  # a disk that is full for a while must not fail what is stored
             raise ForeignAway(f"a file for job {job.id} cannot be written: {error}") from error
         except (MerrittNodeTooLarge, UsageError) as error:
