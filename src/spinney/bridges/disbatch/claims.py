@@ -101,13 +101,11 @@ class Claims:
         """Claim these tasks of these queues; their limits are not yet checked. Return those that are ours."""
         if not chosen:
             return []
-        tasks, named = self.db["tasks"], {"_id": {"$in": [*chosen]}}
         ours = {"node": self.node, "status": int(Status.CLAIMED), "claim": claim}
-        free = named | {"queue": {"$in": [*set(chosen.values())]}} | FREE
-        if not tasks.update_many(free, {"$set": ours | {"mtime": utc_now()}}).matched_count:
+        free = {"_id": {"$in": [*chosen]}, "queue": {"$in": [*set(chosen.values())]}} | FREE
+        if not self.db["tasks"].update_many(free, {"$set": ours | {"mtime": utc_now()}}).matched_count:
             return []
-        marked = {task["_id"]: task for task in tasks.find(named | ours)}
-        return [marked[task_id] for task_id in chosen if task_id in marked]
+        return self._in_order([*chosen], ours)
 
     def _within(
         self, queues: Sequence[Document], marked: Sequence[Document], claim: int
@@ -122,10 +120,15 @@ class Claims:
         kept = [task["_id"] for task in marked if task["_id"] not in excess]
         if not kept:
             return ()
-        ours = {"_id": {"$in": kept}, "node": self.node, "status": int(Status.CLAIMED)}
-        self.db["tasks"].update_many(ours | {"claim": claim}, {"$set": {"claim": -claim}})
-        confirmed = {task["_id"]: task for task in self.db["tasks"].find(ours | {"claim": -claim})}
-        return [confirmed[task_id] for task_id in kept if task_id in confirmed]
+        ours = {"node": self.node, "status": int(Status.CLAIMED)}
+        before = {"_id": {"$in": kept}, "claim": claim} | ours
+        self.db["tasks"].update_many(before, {"$set": {"claim": -claim}})
+        return self._in_order(kept, ours | {"claim": -claim})
+
+    def _in_order(self, ids: Sequence[Any], fields: Document) -> list[Document]:
+        """Return those of these tasks that have these fields, in the order of their ids here."""
+        tasks = {task["_id"]: task for task in self.db["tasks"].find({"_id": {"$in": [*ids]}} | fields)}
+        return [tasks[task_id] for task_id in ids if task_id in tasks]
 
     def _over(self, queue: Document, claim: int) -> int:
         """Return by how many tasks the queue exceeds its limit. A node whose claim is later has to give back first:

@@ -20,7 +20,7 @@ from spinney.bridges.disbatch.database import Database, Document, Status, ensure
 from spinney.bridges.disbatch.output import stored
 from spinney.bridges.disbatch.registration import Registration
 from spinney.bridges.disbatch.settings import PROGRAM_TYPE, Program, Settings
-from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.jobs import SETTLED, Job
 
 log = logging.getLogger("spinney.bridges.disbatch")
@@ -49,8 +49,9 @@ class DisbatchNode:
     has_links: Callable[[], bool]
     system: str = field(default="disbatch", init=False)
     parked: int = field(default=0, init=False)
-    _queues: Sequence[Document] = field(default=(), init=False)
-    _names: dict[Any, str] = field(default_factory=dict, init=False)
+    _queues: Mapping[Any, Document] = field(default_factory=dict, init=False)
+    """All queues, by their ids."""
+    _served: Sequence[Document] = field(default=(), init=False)
     _now: Settings = field(init=False)
     _config: Document | None = field(default=None, init=False)
     _unusable: set[str] = field(default_factory=set, init=False)
@@ -76,8 +77,8 @@ class DisbatchNode:
             self._registration.document()
             self._configure(self.db["config"].find_one({}, sort=[("_id", 1)]))
             queues = list(self.db["queues"].find(_NAMED))
-            self._names = {queue["_id"]: str(queue.get("name")) for queue in queues}
-            self._queues = [queue for queue in queues if self._now.serves(queue) and self._usable(queue)]
+            self._queues = {queue["_id"]: queue for queue in queues}
+            self._served = [queue for queue in queues if self._now.serves(queue) and self._usable(queue)]
             self._registration.mark_orphans(orphaned_after=self._now.orphaned_after)
         self._tended_s = time.monotonic()
 
@@ -135,20 +136,20 @@ class DisbatchNode:
             self._registration.document()
             self._claims.give_back_left()
             listed = list(self.db["tasks"].find(ours | UNFINISHED, {"stdout": False, "stderr": False}))
-            plugins = {queue["_id"]: str(queue.get("plugin")) for queue in self.db["queues"].find(_NAMED)}
             self._registration.mark_unbegun(orphaned_after=self._now.orphaned_after)
-        return [self._claim_of(task, plugins.get(task.get("queue"), "")) for task in listed]
+        return [self._claim_of(task) for task in listed]
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take tasks of all queues in turn, within the limits of queues and of this node. Raises ForeignAway when
         another store has taken the name meanwhile."""
-        plugins = {queue["_id"]: str(queue["plugin"]) for queue in self._queues}
         with _reached():
             limit = limits.maxthreads(self._registration.document())
-            taken = self._claims.take(self._queues, room, limit)
-        return [self._claim_of(task, plugins[task["queue"]]) for task in taken]
+            taken = self._claims.take(self._served, room, limit)
+        return [self._claim_of(task) for task in taken]
 
-    def _claim_of(self, task: Document, plugin: str) -> Claim:
+    def _claim_of(self, task: Document) -> Claim:
+        queue = self._queues.get(task.get("queue"), {})
+        plugin = str(queue.get("plugin", ""))
         target = self._now.plugins.get(plugin)
         params = task.get("params") or {}
         if not isinstance(params, dict):  # the type refuses it, unless it has a parameter of this name
@@ -164,11 +165,7 @@ class DisbatchNode:
             claim=str(int(task["claim"])),
             type=PROGRAM_TYPE if isinstance(target, Program) else target or f"unknown plugin {plugin}",
             params=params,
-            options={
-                "data": {
-                    "disbatch": {"task": str(task["_id"]), "queue": self._names.get(task.get("queue"), "")}
-                }
-            },
+            options={"data": {"disbatch": {"task": str(task["_id"]), "queue": str(queue.get("name", ""))}}},
         )
 
     def reject(self, claim: Claim, reason: str) -> None:
@@ -242,42 +239,28 @@ class DisbatchNode:
         other = {"status": {"$nin": [*TAKEN, int(Status.ORPHANED)]}, "complete": {"$ne": True}}
         return {"_id": ObjectId(entry), "node": self.node, "claim": int(claim), "$nor": [other]}
 
+    def _taken(self) -> Document:
+        """Return the filter of the tasks that this node has claimed, or runs."""
+        return {"node": self.node, "status": {"$in": TAKEN}}
+
     # --- wishes and checks --------------------------------------------------------------------
 
     def wishes(self) -> Iterable[Wish]:
         """Return the tasks whose cancellation was wished over the command interface."""
         with _reached():
-            wished = list(
-                self.db["tasks"].find(
-                    {"node": self.node, "status": {"$in": TAKEN}, "wish": {"$exists": True}}, {"wish": True}
-                )
-            )
-        return [
-            Wish(entry=str(task["_id"]), order=Order.CANCEL, reason="cancelled over Disbatch")
-            for task in wished
-            if task["wish"] == "cancel"
-        ]
+            wished = list(self.db["tasks"].find(self._taken() | {"wish": "cancel"}, {"_id": True}))
+        reason = "cancelled over Disbatch"
+        return [Wish(entry=str(task["_id"]), order=Order.CANCEL, reason=reason) for task in wished]
 
     def differences(self, jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
         """Compare the tasks that bear our name with their jobs."""
         with _reached():
-            tasks = {
-                str(task["_id"]): task
-                for task in self.db["tasks"].find(
-                    {"node": self.node, "status": {"$in": TAKEN}}, {"status": True}
-                )
-            }
-        for entry in tasks.keys() - jobs.keys():
-            yield (
-                entry,
-                "it bears this node's name, and there is no link to a job: the bridge takes it up when it runs",
-            )
+            taken = list(self.db["tasks"].find(self._taken(), {"status": True}))
+        tasks = {str(task["_id"]): task for task in taken}
+        yield from compared(tasks.keys(), jobs)
         for entry, job in sorted(jobs.items()):
-            if entry not in tasks:
-                yield entry, "its link is open, and the task is finished, gone or another node's"
-            elif job is None or job.state in SETTLED:
-                yield entry, "its job has ended, and the task does not say so yet"
-            elif tasks[entry]["status"] == Status.CLAIMED and job.state == "running":
+            is_claimed = entry in tasks and tasks[entry]["status"] == Status.CLAIMED
+            if is_claimed and job is not None and job.state == "running":
                 yield entry, "its job is running, and the task is only claimed"
 
 

@@ -31,25 +31,15 @@ def stored(db: Database, task: ObjectId, claim: str, stdout: str, stderr: str, *
 def _write(db: Database, task: ObjectId, claim: str, name: str, text: str) -> ObjectId:
     file_id = _id(task, claim, name)
     for n, start in enumerate(range(0, len(text), CHUNK)):
-        db["tasks.chunks"].replace_one(
-            {"files_id": file_id, "n": n},
-            {
-                "_id": _id(task, claim, f"{name}.{n}"),
-                "files_id": file_id,
-                "n": n,
-                "data": text[start : start + CHUNK],
-            },
-            upsert=True,
-        )
+        chunk = {"files_id": file_id, "n": n, "data": text[start : start + CHUNK]}
+        db["tasks.chunks"].replace_one({"_id": _id(task, claim, f"{name}.{n}")}, chunk, upsert=True)
     count = -(-len(text) // CHUNK)
-    db["tasks.chunks"].delete_many(
-        {"files_id": file_id, "n": {"$gte": count}}
-    )  # of a longer one, before a rerun
+    # Those of a longer one, before a rerun.
+    db["tasks.chunks"].delete_many({"files_id": file_id, "n": {"$gte": count}})
     raw = text.encode()
     db["tasks.files"].replace_one(
         {"_id": file_id},
         {
-            "_id": file_id,
             "uploadDate": datetime.now(UTC),
             "filename": name,
             "chunkSize": CHUNK,

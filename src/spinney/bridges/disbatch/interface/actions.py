@@ -32,13 +32,9 @@ _FROM_DOCUMENT = "document."
 
 def perform(service: Service, action: object, task_id: ObjectId, user: str) -> dict[str, Any]:
     """Do this with a task, and return what has become of it. Raises BadRequest."""
-    if action == "cancel":
-        return cancel(service, task_id, user)
-    if action == "reset":
-        return reset(service, task_id, user)
-    if action == "clone":
-        return clone(service, task_id, user)
-    raise BadRequest(f"'action' must be one of {', '.join(ACTIONS)}")
+    if action not in ACTIONS:
+        raise BadRequest(f"'action' must be one of {', '.join(ACTIONS)}")
+    return {"cancel": cancel, "reset": reset, "clone": clone}[action](service, task_id, user)
 
 
 def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
@@ -69,16 +65,7 @@ def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
     """Queue a task again that has finished, is orphaned or is parked otherwise. Its former output is forgotten; what
     of it lies in GridFS stays there."""
-    change = {
-        "$set": {
-            "status": int(Status.QUEUED),
-            "node": None,
-            "stdout": None,
-            "stderr": None,
-            "mtime": datetime.now(UTC),
-        },
-        "$unset": dict.fromkeys(_OF_A_RUN, ""),
-    }
+    change = {"$set": _queued(datetime.now(UTC)), "$unset": dict.fromkeys(_OF_A_RUN, "")}
     ended = {"_id": task_id, "$or": [{"status": {"$gt": 0}}, {"status": {"$lt": int(Status.QUEUED)}}]}
     if service.tasks.update_one(ended, change).matched_count:
         return _done(service, "reset", task_id, user, status=int(Status.QUEUED))
@@ -102,16 +89,11 @@ def clone(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 
 def new_task(queue_id: ObjectId, params: object, now: datetime) -> dict[str, Any]:
     """Return the document of a queued task."""
-    return {
-        "queue": queue_id,
-        "status": int(Status.QUEUED),
-        "node": None,
-        "params": params,
-        "ctime": now,
-        "mtime": now,
-        "stdout": None,
-        "stderr": None,
-    }
+    return {"queue": queue_id, "params": params, "ctime": now, **_queued(now)}
+
+
+def _queued(now: datetime) -> dict[str, Any]:
+    return {"status": int(Status.QUEUED), "node": None, "stdout": None, "stderr": None, "mtime": now}
 
 
 def _done(service: Service, action: Action, task_id: ObjectId, user: str, **result: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from spinney.bridges.disbatch.database import Database
 from spinney.bridges.disbatch.interface import balancer, nodes, page, queues, tasks
 from spinney.bridges.disbatch.interface.access import REALM, Access
-from spinney.bridges.disbatch.interface.service import InterfaceSettings, Service, Serving
+from spinney.bridges.disbatch.interface.service import InterfaceSettings, Service, Serving, service_of
 from spinney.bridges.disbatch.interface.wire import BadRequest
 
 log = logging.getLogger(__name__)
@@ -39,11 +39,7 @@ def make_interface(db: Database, settings: InterfaceSettings) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_sign_in)],
     )
-    app.state.service, app.state.settings, app.state.access = (
-        Service(db, settings),
-        settings,
-        Access(settings),
-    )
+    app.state.service, app.state.access = Service(db, settings), Access(settings)
     app.add_api_route("/info", _info, response_model=None)
     for router in _ROUTERS:
         app.include_router(router)
@@ -74,16 +70,16 @@ def _info(request: Request, service: Serving) -> Response:
 
 def _refused(request: Request, error: Exception) -> Response:
     refused = cast(BadRequest, error)
-    response = request.app.state.service.wire.reply(refused.content, refused.status)
+    response = service_of(request).wire.reply(refused.content, refused.status)
     if refused.status == 401:
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
-    return cast(Response, response)
+    return response
 
 
 def _no_route(request: Request, error: Exception) -> Response:
     failed = cast(HTTPException, error)
     sentence = f"{request.method} {request.url.path}: {failed.detail}; GET /info lists the routes"
-    return cast(Response, request.app.state.service.wire.reply({"error": sentence}, failed.status_code))
+    return service_of(request).wire.reply({"error": sentence}, failed.status_code)
 
 
 def _database_failed(request: Request, error: Exception) -> Response:
@@ -93,17 +89,15 @@ def _database_failed(request: Request, error: Exception) -> Response:
     reason = "" if unstorable else f": {error}"
     log.warning("%s %s: %s%s", request.method, request.url.path, type(error).__name__, reason)
     if isinstance(error, OperationFailure) and error.code == _UNAUTHORIZED:
-        status, sentence = (
-            403,
-            "the user of this server in MongoDB lacks a right; give it the role disbatch_web",
-        )
+        status = 403
+        sentence = "the user of this server in MongoDB lacks a right; give it the role disbatch_web"
     elif unstorable:
         status, sentence = 400, "a value cannot be stored, or a document is larger than 16 MB; send less"
     elif isinstance(error, OperationFailure) and not error.timeout:
         status, sentence = 400, f"MongoDB refuses this (code {error.code}); the log of this server says why"
     else:
         status, sentence = 503, "MongoDB does not answer in time; try again"
-    return cast(Response, request.app.state.service.wire.reply({"error": sentence}, status))
+    return service_of(request).wire.reply({"error": sentence}, status)
 
 
 async def _with_headers(request: Request, handle: Handler) -> Response:

@@ -87,26 +87,17 @@ def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[st
     names = [name for group in balance["queues"] for name in group]
     stored = {queue["name"]: queue for queue in service.queues.find({"name": {"$in": names}})}
     counts = count_tasks(service, [queue["_id"] for queue in stored.values()])
-    groups = [
-        [
-            Load(name, counts[queue["_id"]]["queued"], counts[queue["_id"]]["running"])
-            for name, queue in members
-        ]
-        for members in (
-            [(name, stored[name]) for name in group if name in stored] for group in balance["queues"]
-        )
-    ]
+    loads = {
+        name: Load(name, counts[queue["_id"]]["queued"], counts[queue["_id"]]["running"])
+        for name, queue in stored.items()
+    }
+    groups = [[loads[name] for name in group if name in loads] for group in balance["queues"]]
     for name, threads in limits(groups, int(most)).items():
         queue = stored[name]
         if queue.get("threads") == threads:
             continue
-        log.info(
-            "%slimit of %s: %s -> %d",
-            "(pretended) " * service.settings.pretend,
-            name,
-            queue.get("threads"),
-            threads,
-        )
+        pretended = "(pretended) " if service.settings.pretend else ""
+        log.info("%slimit of %s: %s -> %d", pretended, name, queue.get("threads"), threads)
         if not service.settings.pretend:
             # Not by its name: somebody may rename it, or set the limit, between the read and this write.
             same = {"_id": queue["_id"], "threads": queue.get("threads")}
@@ -123,9 +114,8 @@ def _checked(fields: Any, known: set[str]) -> dict[str, Any]:
 
     def refuse(reason: str) -> BadRequest:
         refused = BadRequest(reason)
-        refused.content = {
-            "status": f"failed: invalid json passed {reason}"
-        }  # clients of the releases read this key
+        # Clients of the releases read this key.
+        refused.content = {"status": f"failed: invalid json passed {reason}"}
         return refused
 
     if not _FIELDS <= fields.keys() <= _FIELDS | {"disabled"}:

@@ -13,19 +13,19 @@ import typer
 from spinney import settings_files
 from spinney.bridges.disbatch.database import check, connect
 from spinney.bridges.disbatch.interface.service import InterfaceSettings
+from spinney.bridges.disbatch.interface.wire import Oids
 from spinney.errors import UsageError
+from spinney.safe_http import is_loopback
 
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
 PORT = 8080
 MongoOption = Annotated[
     str,
-    typer.Option(
-        "--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO", show_default=False
-    ),
+    typer.Option("--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO"),
 ]
 DatabaseOption = Annotated[
     str,
-    typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE", show_default=False),
+    typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE"),
 ]
 
 
@@ -38,23 +38,21 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
     users: Annotated[
         Path | None,
-        typer.Option(help="Users who may sign in: a file of 'disbatch password'.", show_default=False),
+        typer.Option(help="Users who may sign in: a file of 'disbatch password'."),
     ] = None,
     token: Annotated[
         Path | None,
-        typer.Option("--token-file", help="The file with the token of programs.", show_default=False),
+        typer.Option("--token-file", help="The file with the token of programs."),
     ] = None,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(
-            "--plugin", help="A plugin that queues may use; any number of times.", show_default=False
-        ),
+        typer.Option("--plugin", help="A plugin that queues may use; any number of times."),
     ] = None,
     settings_file: Annotated[
         Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
     ] = Path("disbatch.toml"),
     oids: Annotated[
-        str, typer.Option(help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
+        Oids, typer.Option(help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
     ] = "plain",
     balance: Annotated[
         bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
@@ -73,18 +71,17 @@ def serve(
             f"the command interface needs {error.name}: pip install 'spinney[server]'"
         ) from error
 
-    if oids not in ("plain", "extended"):
-        raise UsageError(f"--oids {oids}: write plain or extended")
+    written = settings_files.document(settings_file, optional=True)
     settings = InterfaceSettings(
-        plugins=tuple({*(plugin or ()), *_plugins(settings_file)}),
-        oids="plain" if oids == "plain" else "extended",
+        plugins=tuple({*(plugin or ()), *written.get("plugins", {})}),
+        oids=oids,
         monitoring=monitoring,
         balance=balance,
         pretend=pretend,
         users={} if users is None else access.read_users(users),
         token=None if token is None else access.read_token(token),
     )
-    if not settings.protected and not access.is_loopback(host):
+    if not settings.protected and not is_loopback(host):
         raise UsageError(
             f"anybody who reaches {host} could create and cancel tasks; name --users or --token-file, or listen on "
             "127.0.0.1"
@@ -115,8 +112,8 @@ def serve(
 
 @app.command()
 def password(
-    file: Annotated[Path, typer.Argument(help="The file of users.", show_default=False)],
-    name: Annotated[str, typer.Argument(help="The user.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The file of users.")],
+    name: Annotated[str, typer.Argument(help="The user.")],
     secret: Annotated[
         str, typer.Option("--password", prompt=True, hide_input=True, confirmation_prompt=True, hidden=True)
     ] = "",
@@ -135,7 +132,3 @@ def password(
         out.writelines(f"{user}:{known}\n" for user, known in users.items())
     Path(temporary).replace(file)
     typer.echo(f"{name} may sign in once the server has started again")
-
-
-def _plugins(settings_file: Path) -> list[str]:
-    return list(settings_files.document(settings_file, optional=True).get("plugins", {}))

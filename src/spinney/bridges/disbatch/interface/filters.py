@@ -181,14 +181,11 @@ def _date(value: Any) -> datetime:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        if not isinstance(value, str):
-            raise ValueError(
-                "must be a time: seconds or milliseconds since 1970, or 2026-01-31T12:00:00"
-            ) from None
         try:
             moment = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError("must be a time, as 2026-01-31T12:00:00") from None
+        except (TypeError, ValueError):
+            forms = "seconds or milliseconds since 1970, or 2026-01-31T12:00:00"
+            raise ValueError(f"must be a time: {forms}") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
         return datetime.fromtimestamp(number / 1000 if number > _MILLISECONDS else number, UTC)

@@ -1,6 +1,7 @@
 """The routes of nodes, and what a monitoring system asks."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -8,10 +9,10 @@ from fastapi import APIRouter
 from pymongo.errors import PyMongoError
 from starlette.responses import Response
 
-from spinney.bridges.disbatch.database import BALANCE, NODES, Document
-from spinney.bridges.disbatch.interface.parameters import whole
-from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
-from spinney.bridges.disbatch.interface.wire import BadRequest, oid, updated
+from spinney.bridges.disbatch.database import BALANCE, Document
+from spinney.bridges.disbatch.interface.parameters import limit, refuse_unknown
+from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User, by_id_or
+from spinney.bridges.disbatch.interface.wire import BadRequest
 
 router = APIRouter()
 _BALANCE_S = 60
@@ -27,7 +28,7 @@ def list_nodes(service: Serving) -> Response:
 @router.get("/nodes/{node:path}")
 def show_node(node: str, service: Serving) -> Response:
     """Return one node; null for an unknown one."""
-    return service.wire.reply(next(iter(nodes(service, _named(node))), None))
+    return service.wire.reply(next(iter(nodes(service, by_id_or("node", node))), None))
 
 
 @router.post("/nodes/{node:path}")
@@ -35,31 +36,23 @@ def update_node(node: str, given: Params, service: Serving, user: User) -> Respo
     """Set how many tasks a node may run at once."""
     if not given.fields:
         raise BadRequest("No params")
-    if unknown := sorted(given.fields.keys() - {"maxthreads"}):
-        raise BadRequest("Invalid param", param=unknown[0])
-    most = given.fields["maxthreads"]
-    if most is not None and whole(most) is None:
-        raise BadRequest("maxthreads must be a non-negative integer or null")
-    result = service.nodes.update_one(
-        _named(node), {"$set": {"maxthreads": None if most is None else whole(most)}}
-    )
-    content = updated(result.matched_count, result.modified_count)
-    if not result.matched_count:
-        raise BadRequest(f"no node {node!r}; GET /nodes lists them", **content)
-    if result.modified_count:
-        service.changed(NODES, service.nodes.find_one(_named(node)), user)
-    return service.wire.reply(content)
+    refuse_unknown(given.fields, {"maxthreads"}, "Invalid param")
+    changes = {"maxthreads": limit(given.fields["maxthreads"], "maxthreads")}
+    no_such = f"no node {node!r}; GET /nodes lists them"
+    return service.wire.reply(service.update(service.nodes, by_id_or("node", node), changes, user, no_such))
 
 
 @router.get("/monitoring")
 def monitoring(service: Serving) -> Response:
     """Return whether nodes work and whether limits are balanced: OK, WARNING or CRITICAL, with a message."""
     if not service.settings.monitoring:
-        disabled = {"status": "OK", "message": "monitoring disabled"}
+        disabled = _verdict("OK", "monitoring disabled")
         return service.wire.reply({"disbatch": disabled, "queuebalance": disabled})
-    return service.wire.reply(
-        {"disbatch": _nodes_verdict(service), "queuebalance": _balance_verdict(service)}
-    )
+    verdicts = {
+        "disbatch": _judged(_of_nodes, service, "current Disbatch nodes"),
+        "queuebalance": _judged(_of_balance, service, "the balance document"),
+    }
+    return service.wire.reply(verdicts)
 
 
 def nodes(service: Service, query: dict[str, Any] | None = None) -> list[Document]:
@@ -75,45 +68,39 @@ def nodes(service: Service, query: dict[str, Any] | None = None) -> list[Documen
     return listed
 
 
-def _named(node: str) -> dict[str, Any]:
-    id_ = oid(node)
-    return {"node": node} if id_ is None else {"_id": id_}
+def _verdict(status: str, message: str, **more: Any) -> dict[str, Any]:
+    return {"status": status, "message": message, **more}
 
 
-def _nodes_verdict(service: Service) -> dict[str, Any]:
+def _judged(judge: Callable[[Service], dict[str, Any]], service: Service, what: str) -> dict[str, Any]:
     try:
-        listed = nodes(service)
+        return judge(service)
     except PyMongoError as error:
-        return {
-            "status": "CRITICAL",
-            "message": f"Could not get current Disbatch nodes: {type(error).__name__}",
-        }
+        return _verdict("CRITICAL", f"Could not get {what}: {type(error).__name__}")
+
+
+def _of_nodes(service: Service) -> dict[str, Any]:
+    listed = nodes(service)
     if not listed:
-        return {"status": "WARNING", "message": "No Disbatch nodes found"}
+        return _verdict("WARNING", "No Disbatch nodes found")
     ages: dict[str, dict[str, int]] = {}
     for node in listed:
         age = int(time.time() - node["timestamp"] / 1000)
         ages.setdefault("fresh" if node["live"] else "stale", {})[str(node.get("node"))] = age
     if "fresh" in ages:
-        return {"status": "OK", "message": "Disbatch is running on one or more nodes", "nodes": ages}
-    return {"status": "CRITICAL", "message": "No active Disbatch nodes found", "nodes": ages}
+        return _verdict("OK", "Disbatch is running on one or more nodes", nodes=ages)
+    return _verdict("CRITICAL", "No active Disbatch nodes found", nodes=ages)
 
 
-def _balance_verdict(service: Service) -> dict[str, Any]:
+def _of_balance(service: Service) -> dict[str, Any]:
     if not service.settings.balance:
-        return {"status": "OK", "message": "queuebalance disabled"}
-    try:
-        balance = service.db[BALANCE].find_one({}, {"_id": 0, "status": 1, "message": 1, "timestamp": 1})
-    except PyMongoError as error:
-        return {
-            "status": "CRITICAL",
-            "message": f"Could not get the balance document: {type(error).__name__}",
-        }
+        return _verdict("OK", "queuebalance disabled")
+    balance = service.db[BALANCE].find_one({}, {"_id": 0, "status": 1, "message": 1, "timestamp": 1})
     if balance is None:
-        return {"status": "WARNING", "message": "balance document not found"}
+        return _verdict("WARNING", "balance document not found")
     age = int(time.time() - (balance.pop("timestamp", None) or 0))
     if age > _BALANCE_S:
-        return {"status": "CRITICAL", "message": f"queuebalanced not running for {age}s"}
+        return _verdict("CRITICAL", f"queuebalanced not running for {age}s")
     if balance.get("status") in ("OK", "WARNING", "CRITICAL"):
         return balance
-    return {"status": "CRITICAL", "message": "queuebalanced unknown status", "result": balance}
+    return _verdict("CRITICAL", "queuebalanced unknown status", result=balance)

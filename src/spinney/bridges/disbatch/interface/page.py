@@ -15,12 +15,11 @@ from spinney.bridges.disbatch.interface.actions import ACTIONS, perform
 from spinney.bridges.disbatch.interface.filters import task_filter
 from spinney.bridges.disbatch.interface.nodes import nodes
 from spinney.bridges.disbatch.interface.queues import queues, update
-from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
+from spinney.bridges.disbatch.interface.service import Params, service_of, user_of
 from spinney.bridges.disbatch.interface.wire import BadRequest, Wire, clock, oid
 
 router = APIRouter()
-STYLES = ("spinney.css", "icon.svg")
-_KINDS = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+_STYLES = {"spinney.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 _FILTER = ("id", "queue", "status", "node")
 _SHOWN = 50
 _DONE = {
@@ -36,35 +35,34 @@ _LOOKS = {Status.SUCCEEDED: "completed", Status.RUNNING: "running", Status.CLAIM
 
 
 @router.get("/")
-def show(request: Request, given: Params, service: Serving, user: User) -> Response:
+def show(request: Request, given: Params) -> Response:
     """Return the page, with the newest tasks of the filter in its address."""
-    return _page(request, service, user, dict(given.fields))
+    return _page(request, dict(given.fields))
 
 
 @router.post("/page/queue")
-def set_threads(request: Request, given: Params, service: Serving, user: User) -> Response:
+def set_threads(request: Request, given: Params) -> Response:
     """Set the limit of a queue; with none, as with 0, nodes start nothing."""
-    return _do(request, service, user, given.fields, "threads")
+    return _do(request, given.fields, "threads")
 
 
 @router.post("/page/task")
-def act(request: Request, given: Params, service: Serving, user: User) -> Response:
+def act(request: Request, given: Params) -> Response:
     """Cancel, reset or clone a task."""
-    return _do(request, service, user, given.fields, given.fields.get("action"))
+    return _do(request, given.fields, given.fields.get("action"))
 
 
 @router.get("/static/{name}")
 def static(name: str) -> Response:
     """Return a file of the looks of Spinney's own pages."""
-    if name not in STYLES:
+    if name not in _STYLES:
         raise BadRequest(f"no file {name}", 404)
     content = (files("spinney.web.pages") / "static" / name).read_bytes()
-    return Response(
-        content, media_type=_KINDS[name.rpartition(".")[2]], headers={"Cache-Control": "max-age=3600"}
-    )
+    return Response(content, media_type=_STYLES[name], headers={"Cache-Control": "max-age=3600"})
 
 
-def _do(request: Request, service: Service, user: str, fields: Any, action: object) -> Response:
+def _do(request: Request, fields: Any, action: object) -> Response:
+    service, user = service_of(request), user_of(request)
     request.app.state.access.check_form(user, fields.get("form"))
     shown = {name: fields[f"f_{name}"] for name in _FILTER if fields.get(f"f_{name}")}
     try:
@@ -76,18 +74,12 @@ def _do(request: Request, service: Service, user: str, fields: Any, action: obje
         else:
             perform(service, action, id_, user)
     except BadRequest as refused:
-        return _page(request, service, user, shown, str(refused), refused.status)
+        return _page(request, shown, str(refused), refused.status)
     return RedirectResponse(f"/?{urlencode({**shown, 'done': str(action)})}", 303)
 
 
-def _page(
-    request: Request,
-    service: Service,
-    user: str,
-    fields: dict[str, Any],
-    refused: str = "",
-    status: int = 200,
-) -> Response:
+def _page(request: Request, fields: dict[str, Any], refused: str = "", status: int = 200) -> Response:
+    service, user = service_of(request), user_of(request)
     done = _DONE.get(str(fields.get("done")), "")
     chosen = {name: fields[name] if isinstance(fields.get(name), str) else "" for name in _FILTER}
     before = oid(fields.get("before"))

@@ -1,6 +1,6 @@
 """What a request asks for: its parameters, from its body or its query string, and the options among them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -58,10 +58,25 @@ def whole(value: object) -> int | None:
     return value if good and isinstance(value, int) else None
 
 
+def limit(value: object, name: str) -> int | None:
+    """Return how many tasks may run at once, or None for no limit. Raises BadRequest."""
+    if value is not None and whole(value) is None:
+        raise BadRequest(f"{name} must be a non-negative integer or null")
+    return whole(value)
+
+
+def refuse_unknown(names: Iterable[str], allowed: Collection[str], error: str) -> None:
+    """Raise BadRequest with this sentence, which names the first parameter that there is not."""
+    if unknown := sorted(set(names) - set(allowed)):
+        raise BadRequest(error, param=unknown[0])
+
+
 async def parameters(request: Request) -> Parameters:
     """Read the parameters: from a form, else from JSON, else from the query string. Raises BadRequest."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await _body(request, request.app.state.settings.body_bytes) if kind in (_FORM, _JSON) else b""
+    body = (
+        await _body(request, request.app.state.service.settings.body_bytes) if kind in (_FORM, _JSON) else b""
+    )
     if kind == _JSON and body.strip():
         content = _json(body, "the body")
         if isinstance(content, list):
@@ -81,8 +96,7 @@ async def parameters(request: Request) -> Parameters:
 
 def _divided(content: dict[str, Any], *, text: bool) -> Parameters:
     options = {name: value for name, value in content.items() if name.startswith(".")}
-    if unknown := sorted(options.keys() - OPTIONS):
-        raise BadRequest(f"unknown option; options are {', '.join(sorted(OPTIONS))}", param=unknown[0])
+    refuse_unknown(options, OPTIONS, f"unknown option; options are {', '.join(sorted(OPTIONS))}")
     return Parameters({name: value for name, value in content.items() if name not in options}, options, text)
 
 

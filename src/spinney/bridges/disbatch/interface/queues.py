@@ -9,13 +9,14 @@ from pymongo.errors import DuplicateKeyError
 from starlette.responses import Response
 
 from spinney.bridges.disbatch.database import QUEUES, Status
-from spinney.bridges.disbatch.interface.parameters import whole
-from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
-from spinney.bridges.disbatch.interface.wire import BadRequest, deleted, inserted_one, oid, updated
+from spinney.bridges.disbatch.interface.parameters import limit, refuse_unknown
+from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User, by_id_or
+from spinney.bridges.disbatch.interface.wire import BadRequest, deleted, inserted_one, updated
+from spinney.bridges.disbatch.limits import SORTS
 
 router = APIRouter()
+_NO_QUEUE = "no queue {!r}; GET /queues lists them"
 _FIELDS = ("name", "plugin", "threads", "sort")
-_SORTS = ("fifo", "lifo", "default")
 
 
 @router.get("/plugins")
@@ -33,7 +34,7 @@ def list_queues(service: Serving) -> Response:
 @router.get("/queues/{queue:path}")
 def show_queue(queue: str, service: Serving) -> Response:
     """Return one queue; null for an unknown one."""
-    return service.wire.reply(next(iter(queues(service, _named(queue))), None))
+    return service.wire.reply(next(iter(queues(service, by_id_or("name", queue))), None))
 
 
 @router.post("/queues")
@@ -64,27 +65,21 @@ def update_queue(queue: str, given: Params, service: Serving, user: User) -> Res
 @router.delete("/queues/{queue:path}")
 def delete_queue(queue: str, service: Serving, user: User) -> Response:
     """Delete a queue. Its tasks stay, as in the releases, and no node claims them."""
-    document = service.queues.find_one_and_delete(_named(queue))
+    document = service.queues.find_one_and_delete(by_id_or("name", queue))
     if document is None:
-        raise BadRequest(f"no queue {queue!r}; GET /queues lists them", **deleted(0))
+        raise BadRequest(_NO_QUEUE.format(queue), **deleted(0))
     service.changed(QUEUES, document, user, deleted=True)
     return service.wire.reply(deleted(1))
 
 
 def update(queue: str, fields: Mapping[str, Any], service: Service, user: str) -> dict[str, Any]:
     """Change a queue, and return what the releases say of that. Raises BadRequest."""
-    query, changes = _named(queue), _checked(fields, service, "unknown param", "unknown plugin")
+    changes = _checked(fields, service, "unknown param", "unknown plugin")
+    query, no_such = by_id_or("name", queue), _NO_QUEUE.format(queue)
     try:
-        result = service.queues.update_one(query, {"$set": changes})
+        return service.update(service.queues, query, changes, user, no_such)
     except DuplicateKeyError:
         raise BadRequest(f"a queue named {changes['name']!r} exists already", **updated(1, 0)) from None
-    content = updated(result.matched_count, result.modified_count)
-    if not result.matched_count:
-        raise BadRequest(f"no queue {queue!r}; GET /queues lists them", **content)
-    if result.modified_count:
-        now_named = {"name": changes["name"]} if "name" in query and "name" in changes else query
-        service.changed(QUEUES, service.queues.find_one(now_named), user)
-    return content
 
 
 def queues(service: Service, query: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -93,14 +88,7 @@ def queues(service: Service, query: Mapping[str, Any] | None = None) -> list[dic
     listed = list(service.queues.find(query or {}).sort("name"))
     counts = count_tasks(service, [queue["_id"] for queue in listed])
     return [
-        {
-            "id": queue["_id"],
-            "name": queue.get("name"),
-            "plugin": queue.get("plugin"),
-            "threads": queue.get("threads"),
-            "sort": queue.get("sort"),
-            **counts[queue["_id"]],
-        }
+        {"id": queue["_id"], **{name: queue.get(name) for name in _FIELDS}, **counts[queue["_id"]]}
         for queue in listed
     ]
 
@@ -121,27 +109,17 @@ def count_tasks(service: Service, ids: list[ObjectId]) -> dict[ObjectId, dict[st
     return counts
 
 
-def _named(queue: str) -> dict[str, Any]:
-    id_ = oid(queue)
-    return {"name": queue} if id_ is None else {"_id": id_}
-
-
 def _checked(fields: Mapping[str, Any], service: Service, unknown: str, no_plugin: str) -> dict[str, Any]:
     """Return the fields of a queue as they are stored. Raises BadRequest with these sentences of the releases."""
-    if others := sorted(fields.keys() - set(_FIELDS)):
-        raise BadRequest(unknown, param=others[0])
+    refuse_unknown(fields, _FIELDS, unknown)
     checked = dict(fields)
     if "plugin" in fields and fields["plugin"] not in service.settings.plugins:
         raise BadRequest(no_plugin, plugin=fields["plugin"])
     if "threads" in fields:
-        threads = fields["threads"]
-        if threads is not None and whole(threads) is None:
-            raise BadRequest("threads must be a non-negative integer or null")
-        checked["threads"] = None if threads is None else whole(threads)
-    if "name" in fields and not (
-        isinstance(fields["name"], str) and fields["name"] and "\0" not in fields["name"]
-    ):
+        checked["threads"] = limit(fields["threads"], "threads")
+    name = fields.get("name")
+    if "name" in fields and not (isinstance(name, str) and name and "\0" not in name):
         raise BadRequest("name must be a string")
-    if fields.get("sort") is not None and fields["sort"] not in _SORTS:
+    if fields.get("sort") is not None and fields["sort"] not in [*SORTS]:
         raise BadRequest('sort must be "fifo", "lifo", or "default"')
     return checked

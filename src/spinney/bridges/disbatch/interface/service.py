@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
 from bson import ObjectId
 from fastapi import Depends, Request
@@ -12,7 +12,7 @@ from pymongo.errors import PyMongoError
 
 from spinney.bridges.disbatch.database import CHANGELOG, NODES, QUEUES, TASKS, Collection, Database, Document
 from spinney.bridges.disbatch.interface.parameters import Parameters, parameters
-from spinney.bridges.disbatch.interface.wire import Wire, oid
+from spinney.bridges.disbatch.interface.wire import BadRequest, Oids, Wire, oid, updated
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +23,7 @@ class InterfaceSettings:
 
     plugins: tuple[str, ...] = ()
     """The plugins that queues may use."""
-    oids: Literal["plain", "extended"] = "plain"
-    """How replies spell ids: as 24 hex digits, as release 4.4 does, or as ``{"$oid": …}``, as 4.0 to 4.2 do."""
+    oids: Oids = "plain"
     monitoring: bool = True
     """Whether ``GET /monitoring`` looks; without, it answers that monitoring is disabled."""
     balance: bool = False
@@ -61,14 +60,28 @@ class Service:
 
     def queue(self, given: object) -> Document | None:
         """Return the queue of an id or a name that a request gives."""
-        if (id_ := oid(given)) is not None:
-            return self.queues.find_one({"_id": id_})
-        return self.queues.find_one({"name": given}) if isinstance(given, str) else None
+        if isinstance(given, str):
+            return self.queues.find_one(by_id_or("name", given))
+        id_ = oid(given)
+        return None if id_ is None else self.queues.find_one({"_id": id_})
 
     def queue_id(self, name: str) -> ObjectId | None:
         """Return the id of the queue of this name."""
         queue = self.queues.find_one({"name": name}, {"_id": 1})
         return None if queue is None else queue["_id"]
+
+    def update(
+        self, collection: Collection, query: Document, changes: Mapping[str, Any], by: str, no_such: str
+    ) -> Document:
+        """Change a document, and return what the releases say of that. Raises BadRequest where there is none."""
+        result = collection.update_one(query, {"$set": changes})
+        content = updated(result.matched_count, result.modified_count)
+        if not result.matched_count:
+            raise BadRequest(no_such, **content)
+        if result.modified_count:
+            now = {name: changes.get(name, value) for name, value in query.items()}
+            self.changed(collection.name, collection.find_one(now), by)
+        return content
 
     def changed(self, collection: str, document: Mapping[str, Any] | None, by: str, **more: Any) -> None:
         """Write a changed document to the collection ``changelog``, as the releases do since 4.2, and besides who has
@@ -91,16 +104,20 @@ class Service:
             )
 
 
+def by_id_or(field: str, given: str) -> Document:
+    """Return the filter for the document that a request names by its id, or else by this field."""
+    id_ = oid(given)
+    return {field: given} if id_ is None else {"_id": id_}
+
+
 def service_of(request: Request) -> Service:
     """Return the service of the application that got a request."""
-    service: Service = request.app.state.service
-    return service
+    return cast(Service, request.app.state.service)
 
 
 def user_of(request: Request) -> str:
     """Return who sends a request; the application has authenticated them before."""
-    user: str = request.state.user
-    return user
+    return cast(str, request.state.user)
 
 
 Serving = Annotated[Service, Depends(service_of)]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from spinney.bridges.disbatch.database import CHUNKS, Document
 from spinney.bridges.disbatch.interface.actions import create, perform
 from spinney.bridges.disbatch.interface.filters import index_sets, projection, refuse_unindexed, task_filter
-from spinney.bridges.disbatch.interface.parameters import Parameters
+from spinney.bridges.disbatch.interface.parameters import Parameters, refuse_unknown
 from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
 from spinney.bridges.disbatch.interface.wire import BadRequest, inserted_many, oid
 
@@ -63,8 +63,7 @@ def search_tasks(given: Params, service: Serving) -> Response:
     dotted |= {f".{name}": given.fields[name] for name in ("count", "pretty") if name in given.fields}
     terse = bool(given.fields.get("terse", True))
     asked = replace(given, options={**dotted, ".terse": terse, ".full": not terse, ".epoch": True})
-    if unknown := sorted(options.keys() - {"limit", "skip"}):
-        raise BadRequest("unknown option; options are limit and skip", param=unknown[0])
+    refuse_unknown(options, {"limit", "skip"}, "unknown option; options are limit and skip")
     if not 1 <= asked.number(".limit") <= _SEARCH_LIMIT:
         raise BadRequest(f"limit cannot exceed {_SEARCH_LIMIT}")
     return _answer(service, task_filter(query, service.queue_id), asked, single=False)
@@ -76,8 +75,7 @@ def act(target: str, given: Params, service: Serving, user: User) -> Response:
     if given.items is not None:
         asked = Parameters({"queue": target, "params": given.items}, {}, text=False)
         return service.wire.reply(inserted_many(create(service, asked)))
-    if unknown := sorted(given.fields.keys() - {"action"}):
-        raise BadRequest("Invalid param", param=unknown[0])
+    refuse_unknown(given.fields, {"action"}, "Invalid param")
     return service.wire.reply(perform(service, given.fields.get("action"), _id(target), user))
 
 

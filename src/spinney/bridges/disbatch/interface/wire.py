@@ -10,6 +10,8 @@ import orjson
 from bson import ObjectId
 from starlette.responses import Response
 
+Oids = Literal["plain", "extended"]
+"""How replies spell ids: as 24 hex digits, as release 4.4 does, or as ``{"$oid": …}``, as 4.0 to 4.2 do."""
 _OID = re.compile(r"[0-9a-fA-F]{24}")
 _PLAIN = (str, bool, float, type(None))
 _NO_ERRORS = {"acknowledged": 1, "write_concern_errors": [], "write_errors": []}
@@ -36,9 +38,9 @@ def clock(moment: datetime) -> str:
 
 
 class Wire:
-    """Makes replies. ``oids``: how they spell ids."""
+    """Makes replies."""
 
-    def __init__(self, oids: Literal["plain", "extended"]) -> None:
+    def __init__(self, oids: Oids) -> None:
         self._plain = oids == "plain"
 
     def reply(self, content: object, status: int = 200, *, pretty: bool = False) -> Response:
