@@ -37,13 +37,8 @@ def default_owner() -> str:
 
 def new_lock(path: str, owner: str) -> Lock:
     """Return a lock that no node bears yet."""
-    return Lock(path, lock_note(owner))
-
-
-def lock_note(owner: str) -> bytes:
-    """Return what a lock's node says: who, when, and a token that no other lock has."""
     note = {"owner": owner, "time": codec.now_text(), "token": secrets.token_hex(8)}
-    return codec.object_bytes("a lock", note)
+    return Lock(path, codec.object_bytes("a lock", note))
 
 
 def holder(client: KazooClient, path: str) -> str | None:
@@ -64,9 +59,10 @@ def holder(client: KazooClient, path: str) -> str | None:
         return f"another library ({session})"
 
 
-def add_lock(transaction: Transaction, lock: Lock) -> None:
-    """Take the lock in a transaction, which fails where somebody else holds it."""
-    transaction.create(lock.path, ephemeral=True)
+def add_lock(transaction: Transaction, lock: Lock, *, ephemeral: bool = True) -> None:
+    """Take the lock in a transaction, which fails where somebody else holds it. Without ``ephemeral`` it stays when the
+    session ends."""
+    transaction.create(lock.path, ephemeral=ephemeral)
     transaction.set(lock.path, lock.note)
 
 

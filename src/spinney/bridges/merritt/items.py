@@ -66,12 +66,22 @@ class Items(Generic[_Item]):
 
     def lock(self, item: _Item) -> _Item:
         """Take the lock of an item and return the item as it is under the lock. Raises MerrittLocked."""
+        return self._lock_with(item, lambda _, __: None)
+
+    def _lock_with(self, item: _Item, claim: Callable[[Transaction, _Item], bytes | None]) -> _Item:
+        """Lock an item in one transaction with what ``claim`` adds, which returns the new bytes of the status, or None
+        to leave them. Return the item as it is under its lock, which is released where it cannot be read."""
         lock = item_locks.new_lock(item.lock_path, self._owner)
         transaction = Transaction(self._client)
         item_locks.add_lock(transaction, lock)
-        transaction.set(item.status_path, item.status_bytes, item.version)
+        data = claim(transaction, item) or item.status_bytes
+        transaction.set(item.status_path, data, item.version)
         self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
-        return self._locked(item, lock)
+        try:
+            return replace(self._read(item.path), lock=lock)
+        except MerrittZKNodeInvalid:
+            item_locks.release(self._client, lock)
+            raise
 
     def unlock(self, item: _Item) -> _Item:
         """Release the lock of an item and return the item without it. A lock that was lost stays with its holder."""
@@ -128,14 +138,6 @@ class Items(Generic[_Item]):
             status = status_fields(item.status, state, message)
         return self._change(item, status, lambda _: None, unlock=unlock)
 
-    def _locked(self, item: _Item, lock: Lock) -> _Item:
-        """Return an item as it is under its new lock, which is released where the item cannot be read."""
-        try:
-            return replace(self._read(item.path), lock=lock)
-        except MerrittZKNodeInvalid:
-            item_locks.release(self._client, lock)
-            raise
-
     def _exists(self, path: str) -> bool:
         return path in nodes.existing(self._client, [path])
 
@@ -166,9 +168,8 @@ class Items(Generic[_Item]):
     ) -> Iterator[_Item]:
         """Lock the items in ``states`` that nobody holds, one each time when the next is fetched.
 
-        ``claim`` adds its changes to the transaction that locks an item, and returns the new bytes of the status, or
-        None to leave them. An item that cannot be read is passed over with a warning, so that it does not stop the
-        queue.
+        ``claim`` adds its changes as for ``_lock_with``. An item that cannot be read is passed over with a warning, so
+        that it does not stop the queue.
         """
         for path in self._free(paths, states):
             if (item := self._acquire_one(path, claim, states)) is not None:
@@ -179,15 +180,7 @@ class Items(Generic[_Item]):
     ) -> _Item | None:
         try:
             item = self._read(path)
-            if item.state not in states:
-                return None
-            lock = item_locks.new_lock(item.lock_path, self._owner)
-            transaction = Transaction(self._client)
-            item_locks.add_lock(transaction, lock)
-            data = claim(transaction, item) or item.status_bytes
-            transaction.set(item.status_path, data, item.version)
-            self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
-            return self._locked(item, lock)
+            return self._lock_with(item, claim) if item.state in states else None
         except (MerrittLocked, MerrittConflict, OperationFailed):
             return None  # another client was first
         except MerrittZKNodeInvalid as error:

@@ -34,7 +34,8 @@ class Locks:
 
     def queue_is_locked(self, queue: QueueName) -> bool:
         """Tell whether consumers of a queue must not take more."""
-        return self._exists(_queue_lock(queue))
+        path = _queue_lock(queue)
+        return path in existing(self._client, [path])
 
     def lock_collection(self, mnemonic: str) -> bool:
         """Let new work for a collection be held; False where it is already."""
@@ -43,10 +44,6 @@ class Locks:
     def unlock_collection(self, mnemonic: str) -> bool:
         """Let new work for a collection pass; False where it passed. What is held is released job by job."""
         return self._remove(_named("collections", mnemonic))
-
-    def collection_is_locked(self, mnemonic: str) -> bool:
-        """Tell whether new work for a collection must be held."""
-        return self._exists(_named("collections", mnemonic))
 
     def locked_collections(self) -> list[str]:
         """Return the mnemonics of collections whose new work is held."""
@@ -98,9 +95,6 @@ class Locks:
         except NoNodeError:
             return False
         return True
-
-    def _exists(self, path: str) -> bool:
-        return path in existing(self._client, [path])
 
 
 def _queue_lock(queue: QueueName) -> str:

@@ -19,7 +19,7 @@ from spinney.apps.ingest.merritt.marks import ROOT, owner_of
 from spinney.bridges.bridge import all_jobs
 from spinney.bridges.merritt import Batch, BatchState, Job, JobState, MerrittError, MerrittQueue
 from spinney.bridges.merritt.batches import add_batch
-from spinney.bridges.merritt.item_locks import Lock, new_lock
+from spinney.bridges.merritt.item_locks import Lock, add_lock, new_lock
 from spinney.bridges.merritt.items import Item
 from spinney.bridges.merritt.items import status_fields as batch_status
 from spinney.bridges.merritt.job_nodes import DEFAULT_PRIORITY, add_job
@@ -202,8 +202,7 @@ class Mirror:
     def _add_lock(self, transaction: Transaction, path: str) -> Lock:
         """Have a transaction take a lock that stays when the session ends."""
         lock = new_lock(path, self._owner)
-        transaction.create(lock.path)
-        transaction.set(lock.path, lock.note)
+        add_lock(transaction, lock, ephemeral=False)
         return lock
 
     def _held(self, item: Item) -> Lock | None:
