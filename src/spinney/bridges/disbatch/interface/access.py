@@ -61,9 +61,8 @@ class Access:
 
     def check_form(self, user: str, token: object) -> None:
         """Raise BadRequest unless a form was made for this user since the server has started."""
-        if not (
-            isinstance(token, str) and hmac.compare_digest(token.encode(), self.form_token(user).encode())
-        ):
+        expected = self.form_token(user).encode()
+        if not (isinstance(token, str) and hmac.compare_digest(token.encode(), expected)):
             raise BadRequest("this form is too old; go back, reload the page and try again", 403)
 
     def _is_right(self, name: str, password: str) -> bool:

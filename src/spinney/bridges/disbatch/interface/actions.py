@@ -52,7 +52,7 @@ def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
             {"_id": task_id, "status": {"$in": _ACTIVE}}, {"$set": {"wish": "cancel"}}
         ).matched_count:
             return _done(service, "cancel", task_id, user, wish="cancel")
-        status = _status(service, task_id)
+        status = int(service.task(task_id, "status")["status"])
         if status == Status.CANCELLED:
             return {"id": task_id, "status": status}
         if status > Status.RUNNING:
@@ -69,7 +69,7 @@ def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
     ended = {"_id": task_id, "$or": [{"status": {"$gt": 0}}, {"status": {"$lt": int(Status.QUEUED)}}]}
     if service.tasks.update_one(ended, change).matched_count:
         return _done(service, "reset", task_id, user, status=int(Status.QUEUED))
-    status = _status(service, task_id)
+    status = int(service.task(task_id, "status")["status"])
     if status == Status.QUEUED:
         raise BadRequest("the task is queued already", id=task_id)
     raise BadRequest("a node has the task; cancel it first, and reset it when it has ended", id=task_id)
@@ -77,9 +77,7 @@ def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 
 def clone(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
     """Queue a new task with the queue and the params of this one."""
-    task = service.tasks.find_one({"_id": task_id}, {"queue": 1, "params": 1})
-    if task is None:
-        raise _unknown(task_id)
+    task = service.task(task_id, "queue", "params")
     if service.queues.find_one({"_id": task["queue"]}, {"_id": 1}) is None:
         raise BadRequest("the queue of the task is deleted; create the task in another queue", id=task_id)
     document = new_task(task["queue"], task.get("params"), datetime.now(UTC))
@@ -99,17 +97,6 @@ def _queued(now: datetime) -> dict[str, Any]:
 def _done(service: Service, action: Action, task_id: ObjectId, user: str, **result: Any) -> dict[str, Any]:
     service.changed(TASKS, {"_id": task_id}, user, action=action, **result)
     return {"id": task_id, **result}
-
-
-def _status(service: Service, task_id: ObjectId) -> int:
-    task = service.tasks.find_one({"_id": task_id}, {"status": 1})
-    if task is None:
-        raise _unknown(task_id)
-    return int(task["status"])
-
-
-def _unknown(task_id: ObjectId) -> BadRequest:
-    return BadRequest(f"no task with id {task_id}", 404)
 
 
 def create(service: Service, given: Parameters) -> list[ObjectId]:

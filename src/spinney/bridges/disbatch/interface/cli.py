@@ -20,12 +20,10 @@ from spinney.safe_http import is_loopback
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
 PORT = 8080
 MongoOption = Annotated[
-    str,
-    typer.Option("--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO"),
+    str, typer.Option("--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO")
 ]
 DatabaseOption = Annotated[
-    str,
-    typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE"),
+    str, typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE")
 ]
 
 
@@ -37,16 +35,13 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
     users: Annotated[
-        Path | None,
-        typer.Option(help="Users who may sign in: a file of 'disbatch password'."),
+        Path | None, typer.Option(help="Users who may sign in: a file of 'disbatch password'.")
     ] = None,
     token: Annotated[
-        Path | None,
-        typer.Option("--token-file", help="The file with the token of programs."),
+        Path | None, typer.Option("--token-file", help="The file with the token of programs.")
     ] = None,
     plugin: Annotated[
-        list[str] | None,
-        typer.Option("--plugin", help="A plugin that queues may use; any number of times."),
+        list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
     ] = None,
     settings_file: Annotated[
         Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")

@@ -70,6 +70,13 @@ class Service:
         queue = self.queues.find_one({"name": name}, {"_id": 1})
         return None if queue is None else queue["_id"]
 
+    def task(self, task_id: ObjectId, *fields: str) -> Document:
+        """Return a task, or only these fields of it. Raises BadRequest where there is none."""
+        task = self.tasks.find_one({"_id": task_id}, fields or None)
+        if task is None:
+            raise BadRequest(f"no task with id {task_id}", 404)
+        return task
+
     def update(
         self, collection: Collection, query: Document, changes: Mapping[str, Any], by: str, no_such: str
     ) -> Document:

@@ -41,10 +41,8 @@ def list_tasks(given: Params, service: Serving) -> Response:
 @router.get("/tasks/{task}")
 def show_task(task: str, given: Params, service: Serving) -> Response:
     """Return one task."""
-    document = service.tasks.find_one({"_id": _id(task)})
-    if document is None:
-        raise BadRequest(f"no task with id {task}", 404)
-    return service.wire.reply(_shown(service, document, given), pretty=given.flag(".pretty", True))
+    shown = _shown(service, service.task(_id(task)), given)
+    return service.wire.reply(shown, pretty=given.flag(".pretty", True))
 
 
 @router.post("/tasks")
