@@ -11,10 +11,13 @@ the two, and is given back, too."""
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
+
+from bson import ObjectId
 
 from spinney.bridges.disbatch import limits
 from spinney.bridges.disbatch.database import Database, Document, Status, newest
@@ -25,8 +28,11 @@ UNFINISHED: Document = {
     "$nor": [{"status": int(Status.ORPHANED), "complete": True}],
 }
 """Tasks without a result. An orphaned one has none when another node thought that this one was dead."""
-FREE: Document = {"status": int(Status.QUEUED), "node": {"$in": [None, -1]}}
+_NOBODY = (None, -1)
+"""The values of ``node`` of tasks that may be claimed."""
+FREE: Document = {"status": int(Status.QUEUED), "node": {"$in": [*_NOBODY]}}
 """Tasks that may be claimed."""
+_ANY: Mapping[str, Any] = MappingProxyType({})
 WINDOW = 4
 """Of so many times the ids that are needed some are chosen at random, in queues without an order."""
 COUNTS = 100
@@ -61,11 +67,11 @@ class Claims:
 
     def give_back_left(self) -> None:
         """Give back what was claimed when this node was killed, before the limits had been checked again."""
-        left = self.db["tasks"].find(
-            {"node": self.node, "status": int(Status.CLAIMED), "claim": {"$lt": 0}}, {"claim": True}
-        )
-        for task in list(left):
-            self._give_back([task["_id"]], task["claim"])
+        claimed = self.db["tasks"].find({"node": self.node, "status": int(Status.CLAIMED)}, {"claim": True})
+        for task in list(claimed):
+            claim = task.get("claim")
+            if isinstance(claim, int) and claim < 0:
+                self._give_back([task["_id"]], claim)
 
     def _chosen(self, queues: Sequence[Document], slots: int, node_limit: int | None) -> dict[Any, Any]:
         """Return the ids of free tasks with their queues, at most ``slots``; no more queues are read than needed."""
@@ -85,12 +91,25 @@ class Claims:
         """Return ids of free tasks, in the queue's order. Without one they are chosen at random among the first, so
         that several nodes rarely try the same."""
         order = limits.sort(queue)
-        cursor = self.db["tasks"].find(
-            {"queue": queue["_id"], "_id": {"$type": "objectId"}} | FREE, {"_id": True}
-        )
-        cursor = cursor.sort(list(order)).limit(most) if order else cursor.limit(most * WINDOW)
-        ids = [task["_id"] for task in cursor]
-        return ids if order else random.sample(ids, min(most, len(ids)))
+        room = most if order else most * WINDOW
+        ids = self._first_free(queue["_id"], order, room)
+        if not all(isinstance(task_id, ObjectId) for task_id in ids):
+            ids = self._first_free(queue["_id"], order, room, {"_id": {"$type": "objectId"}})
+        if not order:
+            return random.sample(ids, min(most, len(ids)))
+        return sorted(ids, reverse=order[0][1] < 0)[:most]
+
+    def _first_free(
+        self, queue: Any, order: Sequence[tuple[str, int]], room: int, also: Mapping[str, Any] = _ANY
+    ) -> list[Any]:
+        """Return ids of the first free tasks, up to ``room`` of each value of ``_NOBODY``. These are reads of an index;
+        with both values in one filter, or with a type in it, some servers scan all tasks."""
+        ids: list[Any] = []
+        for nobody in _NOBODY:
+            free = {"queue": queue, "status": int(Status.QUEUED), "node": nobody, **also}
+            cursor = self.db["tasks"].find(free, {"_id": True}).limit(room)
+            ids += [task["_id"] for task in (cursor.sort(list(order)) if order else cursor)]
+        return ids
 
     def _count(self, tasks: Document) -> int:
         """Count claimed and running tasks. It is a look into an index; a group over several queues would be a scan on

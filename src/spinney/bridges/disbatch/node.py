@@ -248,9 +248,13 @@ class DisbatchNode:
     def wishes(self) -> Iterable[Wish]:
         """Return the tasks whose cancellation was wished over the command interface."""
         with _reached():
-            wished = list(self.db["tasks"].find(self._taken() | {"wish": "cancel"}, {"_id": True}))
+            taken = list(self.db["tasks"].find(self._taken(), {"wish": True}))
         reason = "cancelled over Disbatch"
-        return [Wish(entry=str(task["_id"]), order=Order.CANCEL, reason=reason) for task in wished]
+        return [
+            Wish(entry=str(task["_id"]), order=Order.CANCEL, reason=reason)
+            for task in taken
+            if task.get("wish") == "cancel"
+        ]
 
     def differences(self, jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
         """Compare the tasks that bear our name with their jobs."""
