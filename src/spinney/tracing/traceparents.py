@@ -41,6 +41,6 @@ def is_sampled(traceparent: str | None) -> bool:
 
 
 def _below(parent: str, name: str) -> str:
-    version, trace_id, _, flags = parent.split("-")
-    span_id = blake2b(f"{trace_id} {name}".encode(), digest_size=8).hexdigest()
+    version, trace_id, parent_id, flags = parent.split("-")
+    span_id = blake2b(f"{trace_id} {parent_id} {name}".encode(), digest_size=8).hexdigest()
     return f"{version}-{trace_id}-{span_id}-{flags}"
