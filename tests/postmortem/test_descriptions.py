@@ -155,8 +155,10 @@ def test_secrets_are_hidden_by_what_is_known_of_them() -> None:
     class Login(BaseModel):
         pin: SecretStr
 
-    described = describe([Login(pin="x1y2z3"), "postgresql://me:x1y2z3@host/db", {"pin": "x1y2z3"}],
-                         secret_names=frozenset({"pin"}))  # fmt: skip
+    described = describe(
+        [Login(pin="x1y2z3"), "postgresql://me:x1y2z3@host/db", {"pin": "x1y2z3"}],
+        secret_names=frozenset({"pin"}),
+    )
     redacted = describe(
         {"a": "it is x1y2z3", "b": "x1y2z3" * 400}, redact=lambda text: text.replace("x1y2z3", "*")
     )

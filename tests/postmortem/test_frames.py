@@ -142,10 +142,30 @@ def test_what_is_no_document_is_refused(text: bytes) -> None:
 ORDER: dict[str, Any] = {
     "order": {
         "type": "Order",
-        "parts": [[".rows", {"type": "list", "len": 50, "cut": 49, "parts": [["[0]", {"type": "dict", "parts": [
-            ["['id']", {"type": "int", "text": "7"}], ["['a]b']", {"type": "int", "text": "8"}]]}]]}]],
+        "parts": [
+            [
+                ".rows",
+                {
+                    "type": "list",
+                    "len": 50,
+                    "cut": 49,
+                    "parts": [
+                        [
+                            "[0]",
+                            {
+                                "type": "dict",
+                                "parts": [
+                                    ["['id']", {"type": "int", "text": "7"}],
+                                    ["['a]b']", {"type": "int", "text": "8"}],
+                                ],
+                            },
+                        ]
+                    ],
+                },
+            ]
+        ],
     }
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,16 @@ def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(w
     client = world.client("viewer")
     client.cookies.clear()
     assert headings(get(client, "/jobs")) == [
-        "Job", "State", "Type", "Subject", "Stage", "Created", "Took", "Ended", "Message",
-    ]  # fmt: skip
+        "Job",
+        "State",
+        "Type",
+        "Subject",
+        "Stage",
+        "Created",
+        "Took",
+        "Ended",
+        "Message",
+    ]
 
     answer = client.post(
         "/jobs/columns", data={"column": ["submitter", "queue", "bogus"], "query": "type=one"}

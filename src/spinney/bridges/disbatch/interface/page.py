@@ -28,9 +28,16 @@ _DONE = {
     "clone": "A copy of the task is queued.",
     "threads": "The limit is set.",
 }
-_LOOKS = {Status.SUCCEEDED: "completed", Status.RUNNING: "running", Status.CLAIMED: "claimed",
-          Status.QUEUED: "pending", Status.TERMINATED: "failed", Status.BLOCKED: "held",
-          Status.CANCELLED: "cancelled", Status.ORPHANED: "orphaned"}  # fmt: skip
+_LOOKS = {
+    Status.SUCCEEDED: "completed",
+    Status.RUNNING: "running",
+    Status.CLAIMED: "claimed",
+    Status.QUEUED: "pending",
+    Status.TERMINATED: "failed",
+    Status.BLOCKED: "held",
+    Status.CANCELLED: "cancelled",
+    Status.ORPHANED: "orphaned",
+}
 """The colours of Spinney's own states."""
 
 
@@ -127,9 +134,11 @@ def _row(task: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _template() -> Any:
     environment = Environment(
-        loader=PackageLoader("spinney.bridges.disbatch.interface"), autoescape=True,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=PackageLoader("spinney.bridges.disbatch.interface"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["clock"] = lambda moment: clock(moment) if isinstance(moment, datetime) else ""
     environment.filters["json"] = lambda value: bytes(Wire("plain").reply(value).body).decode()
     environment.filters["when"] = lambda ms: clock(datetime.fromtimestamp(ms / 1000, UTC))
