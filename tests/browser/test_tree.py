@@ -30,6 +30,18 @@ def test_given_a_batch_when_its_group_is_opened_then_its_jobs_are_there_and_stay
     expect(page.locator(".ancestor")).to_contain_text("parent")
 
 
+def test_given_a_list_of_jobs_beside_others_then_its_rows_use_the_width_that_there_is(
+    page: Page, site: Site
+) -> None:
+    batch = site.ended(site.submit("parent", "-p", "n=2"))
+
+    page.goto(f"/jobs/{batch}")
+    expect(page.locator("#below [data-row]").first).to_have_css("display", "flex")
+
+    page.goto("/jobs")
+    expect(page.locator("[data-row]").first).to_have_css("display", "table-row")
+
+
 def test_given_a_type_with_a_dotted_name_when_its_group_is_opened_then_its_jobs_are_there(
     page: Page, tmp_path: Path
 ) -> None:
