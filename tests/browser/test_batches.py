@@ -49,7 +49,7 @@ def test_given_the_grid_when_arrows_are_pressed_then_the_focus_moves_and_enter_o
 
 def test_given_a_state_when_chosen_then_it_is_in_the_address_and_shown_alone(page: Page, batch: int) -> None:
     page.goto(f"/batches/{batch}")
-    page.get_by_role("navigation", name="States of objects").get_by_role("link", name="completed").click()
+    page.get_by_role("navigation", name="States of subjobs").get_by_role("link", name="completed").click()
 
     expect(page).to_have_url(re.compile(r"\?state=completed$"))
     expect(page.locator("[data-cells] a")).to_have_count(30)

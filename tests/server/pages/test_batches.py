@@ -14,10 +14,12 @@ HTML = {"Accept": "text/html"}
 PART = HTML | {"HX-Request": "true"}
 
 
-def batch(world: World, objects: int = 4, failing: int = 1, **fields: Any) -> tuple[int, list[int]]:
+def batch(
+    world: World, objects: int = 4, failing: int = 1, name: str = "", **fields: Any
+) -> tuple[int, list[int]]:
     """One whose first half has run, some of it badly; it goes before all that is there."""
     urgent = 49 - world.site.count(roots_only=True).get("waiting", 0)
-    top = world.site.submit_one("batch", {}, priority=urgent, **fields)
+    top = world.site.submit_one("batch", {"name": name} if name else {}, priority=urgent, **fields)
     lease = world.site.run(top)
     children = world.site.spawn(lease, "one", n=objects)
     world.site.pass_(lease)
@@ -51,6 +53,13 @@ def test_given_batches_when_listed_then_each_says_how_far_it_is_and_filters_narr
     assert re.findall(r'href="/batches/(\d+)">#', filtered) == [str(first)]
     assert "there is no state" in get(world, "/batches?state=broken", status=422)
     assert "batches cannot be filtered by this" in get(world, "/batches?parent=1", status=422)
+
+
+def test_given_a_batch_then_its_subject_tells_it_from_others_of_its_type(world: World) -> None:
+    top, _ = batch(world, name="maps")
+
+    assert '<span class="sub break">maps</span>' in get(world, "/batches")
+    assert '<p class="subject break">maps</p>' in get(world, f"/batches/{top}")
 
 
 def test_given_more_batches_than_a_page_when_paged_through_then_each_comes_once(world: World) -> None:
