@@ -86,8 +86,13 @@ def test_given_what_happened_then_each_period_shows_it_by_type_and_stage(world: 
     world.site.fail(leases[jobs[1]])
     world.store.throughput_history.record(now_us=now_us() + MINUTE_US)
 
-    for span in ("hour", "day", "week"):
+    for span, depth in (
+        ("hour", "counted each minute"),
+        ("day", "average of each"),
+        ("week", "average of each"),
+    ):
         text = get(world.client("viewer"), f"/activity?span={span}")
+        assert f"Jobs, {depth}" in text
         assert "passed 1, failed 1" in text
         assert re.search(r'data-label="Attempts" class="right"><span class="figure">2</span>', text)
         assert '<td data-label="Failed" class="right"><span class="figure">1</span></td>' in text

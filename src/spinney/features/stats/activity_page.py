@@ -25,12 +25,14 @@ class Span:
     label: str
     width_s: int
     slices: int
+    depth: str
+    """What the numbers of jobs are: of minutes those of one moment, of longer slices averages, which hide peaks."""
 
 
 SPANS: Mapping[str, Span] = {
-    "hour": Span(label="Hour", width_s=MINUTE_S, slices=60),
-    "day": Span(label="Day", width_s=QUARTER_S, slices=96),
-    "week": Span(label="Week", width_s=HOUR_S, slices=168),
+    "hour": Span(label="Hour", width_s=MINUTE_S, slices=60, depth="Jobs, counted each minute"),
+    "day": Span(label="Day", width_s=QUARTER_S, slices=96, depth="Jobs, average of each quarter of an hour"),
+    "week": Span(label="Week", width_s=HOUR_S, slices=168, depth="Jobs, average of each hour"),
 }
 Name = Annotated[str, Query(max_length=200)]
 
@@ -138,7 +140,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
         ),
         (
             "depth",
-            "Jobs, on average",
+            span.depth,
             time_charts.lines(
                 starts_us, width_us, depth, _count, {"pending": "pending", "running": "running"}, least=3
             ),
@@ -184,4 +186,6 @@ def _together(parts: Sequence[Figures]) -> Figures:
 
 
 def _count(value: float | None) -> str:
-    return "–" if value is None else number(int(value) if value == int(value) else round(value, 1))
+    if value is None:
+        return "–"
+    return "< 0.1" if 0 < value < 0.05 else number(int(value) if value == int(value) else round(value, 1))
