@@ -59,6 +59,18 @@ def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(worl
     ]
 
 
+def test_given_colours_and_a_progress_bar_then_what_a_terminal_would_show_is_shown_and_found(
+    world: World,
+) -> None:
+    job = ran(world, b"\x1b]0;title\x07\x1b[1;32mok\x1b[0m: done\r\n 10%\r 50%\r100%\nlast")
+
+    shown = read(world, job, "ok: done")
+
+    assert shown.streams[0].text == "ok: done\n100%\nlast"
+    assert shown.matches is not None
+    assert [match.text for match in shown.matches] == ["ok: done"]
+
+
 def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world: World) -> None:
     job = ran(world, b"first\nsecond\n")
     fence = world.control().queries.attempts(job)[-1].fence

@@ -15,6 +15,7 @@ from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
+from spinney.web.pages.formatting import terminal_text
 from spinney.web.pages.stages import current, numbered
 
 STREAMS = ("stdout", "stderr")
@@ -123,7 +124,11 @@ def more(
     data = _read(files, output_path(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
     running = attempt.ended_us is None
     whole = _whole_characters(data) if running or len(data) == PIECE_BYTES else data
-    return whole.decode("utf-8", "replace"), start + len(whole), running or len(data) == PIECE_BYTES
+    return (
+        terminal_text(whole.decode("utf-8", "replace")),
+        start + len(whole),
+        running or len(data) == PIECE_BYTES,
+    )
 
 
 def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
@@ -147,7 +152,8 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: R
         cut = cut or next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
         start, data = start + cut, data[cut:]
     data = _whole_characters(data)
-    return Stream(name=stream, size=start + len(data), start=start, text=data.decode("utf-8", "replace"))
+    text = terminal_text(data.decode("utf-8", "replace"))
+    return Stream(name=stream, size=start + len(data), start=start, text=text)
 
 
 def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
@@ -172,7 +178,7 @@ def _matches(
 def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
     data = files.read(path, 0, SEARCHED_BYTES, must=False)
     for line in data.split(b"\n"):
-        yield redactor.text(line.decode("utf-8", "replace"))
+        yield terminal_text(redactor.text(line.decode("utf-8", "replace")))
 
 
 def _whole_characters(data: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Numbers and times as people read them; the exact value stands beside, on hover."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -127,6 +128,16 @@ def json_text(value: Any, *, indent: bool = True) -> str:
     """A JSON value as text."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
     return orjson.dumps(value, default=_plain, option=option).decode()
+
+
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]")
+
+
+def terminal_text(text: str) -> str:
+    """Return output without what a terminal would not show: colours and other controls, and what a carriage return let
+    a progress bar overwrite."""
+    lines = _CONTROL.sub("", text).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def cut(text: str | None, most: int = 160) -> str:
