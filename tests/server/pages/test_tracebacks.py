@@ -27,6 +27,7 @@ def test_given_a_real_traceback_with_a_cause_then_each_exception_has_its_frames(
 def test_given_frames_of_libraries_then_they_are_told_from_ones_own() -> None:
     text = (
         'Traceback (most recent call last):\n  File "/srv/jobs.py", line 3, in work\n    json.loads(x)\n'
+        '  File "/src/spinney/node/worker/serial_worker.py", line 1, in run\n    work()\n'
         '  File "/usr/lib/python3.11/json/__init__.py", line 346, in loads\n    return _default_decoder.decode(s)\n'
         "json.decoder.JSONDecodeError: Expecting value\n"
     )
@@ -35,6 +36,7 @@ def test_given_frames_of_libraries_then_they_are_told_from_ones_own() -> None:
 
     assert [(f.file, f.line, f.own) for f in piece.frames] == [
         ("/srv/jobs.py", 3, True),
+        ("/src/spinney/node/worker/serial_worker.py", 1, False),
         ("/usr/lib/python3.11/json/__init__.py", 346, False),
     ]
 

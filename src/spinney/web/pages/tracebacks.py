@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _HEAD = "Traceback (most recent call last):"
-_LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ")
+_LIBRARY = (
+    "/site-packages/",
+    "/dist-packages/",
+    "/lib/python3",
+    "<frozen ",
+    "/spinney/node/",
+    "/spinney/define/",
+)
+"""The last two call every stage, also where Spinney runs from its sources."""
 FRAMES_MAX = 300
 
 
