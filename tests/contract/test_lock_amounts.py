@@ -547,8 +547,8 @@ def test_who_waits_for_some_is_told_how_much_there_is_and_who_has_it(wide: Site)
 
     told = explained(wide.store, much.job_id, wide.now)
     assert told.sentence == (
-        f"it wants 50 of the lock 'disk:work', and of its capacity of 100 2 jobs, the first of them {one.job_id}, "
-        f"have 70"
+        f"it wants 50 of the lock 'disk:work', which has a capacity of 100: 2 jobs, the first of them {one.job_id}, "
+        "have 70 of it"
     )
     assert (told.cause, told.command, told.facts["used"]) == ("lock", "spinney lock disk:work", 70)
     told = explained(wide.store, little.job_id, wide.now)

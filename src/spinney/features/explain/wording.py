@@ -184,14 +184,14 @@ def _lock(job_id: int, facts: Facts) -> Words:
         return f"{wants}, and {'another job' if before is None else f'job {before}'} comes before it", command
     if facts["free"]:
         return f"{wants}, which has room for it by now; it is about to go on", None
+    of_capacity = f"{wants}, which has a capacity of {facts['capacity']:,}"
     if "used" not in facts:
-        return f"{wants}, and of its capacity of {facts['capacity']:,} others have too much", None
+        return f"{of_capacity}: others have too much of it", None
     if facts["owners"] == 1:
         owners = f"job {owner} has"
     else:
         owners = f"{facts['owners']:,} jobs, the first of them {owner}, have"
-    used = f"{owners} {facts['used']:,}"
-    return f"{wants}, and of its capacity of {facts['capacity']:,} {used}", f"spinney lock {quoted}"
+    return f"{of_capacity}: {owners} {facts['used']:,} of it", f"spinney lock {quoted}"
 
 
 def _deadlock(job_id: int, facts: Facts) -> Words:
