@@ -359,9 +359,14 @@ def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_s
         "tree": True,
         "force": False,
         "many": list(range(7)),
+        "which": {"type": "work"},
+        "catch_up": "last",
+        "every_s": 90.0,
     }
 
-    assert in_words(asked) == "queue slow, tree, many 0 1 2 3 4 and 2 more"
+    assert in_words(asked) == (
+        "queue slow, tree, many 0 1 2 3 4 and 2 more, type work, catch up last, every 1 min 30 s"
+    )
 
 
 # --- the API ----------------------------------------------------------------------------------

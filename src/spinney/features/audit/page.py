@@ -14,7 +14,7 @@ from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
-from spinney.web.pages.formatting import moment, plural
+from spinney.web.pages.formatting import lasting, moment, plural
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.rendering import page, with_query
 from spinney.web.request_context import Authenticated, RequestContext
@@ -137,9 +137,17 @@ def in_words(value: Any) -> str:
 
 
 def _named(name: str, value: Any) -> str:
+    if name == "which":  # the filter of a bulk verb
+        return in_words(value)
     if name.endswith("_us") and type(value) is int:
-        return f"{name.removesuffix('_us')} {moment(value)}"
-    return name if value is True else f"{name} {in_words(value)}"
+        return f"{_plain(name[:-3])} {moment(value)}"
+    if name.endswith("_s") and type(value) in (int, float):
+        return f"{_plain(name[:-2])} {lasting(value)}"
+    return _plain(name) if value is True else f"{_plain(name)} {in_words(value)}"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _jobs(details: Any) -> Sequence[int]:
