@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from server.conftest import World
 from spinney.features.holds.commands import LayHold
+from spinney.features.nodes.commands import DrainNode
+from spinney.features.queues.page import notes
 from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure, FailureGroups
@@ -35,6 +37,22 @@ def test_given_pending_jobs_and_no_node_then_that_is_said_once(world: World) -> 
     assert "2 pending jobs wait" in found[0].more
 
 
+def test_given_pending_jobs_and_a_drained_node_then_the_drain_is_named_and_not_what_follows_of_it(
+    world: World,
+) -> None:
+    node = world.site.here.name
+    world.submit("one", queue="slow")
+    world.control().do(DrainNode(node=node, reason="a new kernel"))
+
+    (need,) = needs(looked(world))
+
+    assert need.title == f"Node {node} is drained"
+    assert "1 pending job waits until it is resumed (by" in need.more
+    assert need.more.endswith(": a new kernel)")
+    (slow,) = [queue for queue in looked(world).queues if queue.queue == "slow"]
+    assert list(notes(slow)) == ["No node takes new jobs; start one with 'spinney node', or resume one."]
+
+
 def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(world: World) -> None:
     assert world.site.here.name  # a node is at work
     world.submit("one", queue="slow")
@@ -44,7 +62,7 @@ def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(
     closed = replace(slow, unknown=(), unserved=(), nodes=("oak",), in_force=replace(slow.in_force, limit=0))
     assert titles(replace(found, queues=[closed])) == ["Queue slow: its limit is 0"]
     unknown = replace(slow, unknown=("one",))
-    assert titles(replace(found, queues=[unknown])) == ["Queue slow: no node knows one"]
+    assert titles(replace(found, queues=[unknown])) == ["Queue slow: no active node knows one"]
 
 
 def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world: World) -> None:

@@ -135,14 +135,16 @@ def notes(info: QueueInfo) -> Iterator[str]:
     """Yield a sentence for each thing that keeps jobs of the queue from running."""
     if info.in_force.limit == 0:
         yield "The limit is 0: nothing starts."
+    if not info.active:
+        if info.pending:
+            yield "No node takes new jobs; start one with 'spinney node', or resume one."
+        return
     if info.unknown:
-        yield f"No running node knows {listed_in_words(info.unknown)}; start one whose application has it."
+        yield f"No active node knows {listed_in_words(info.unknown)}; start one whose application has it."
     if info.unserved:
         yield f"Nodes that know {listed_in_words(info.unserved)} may not serve it; change its nodes, or start another."
-    if info.pending and info.active and not info.nodes:
-        yield "None of the running nodes may serve this queue; change its nodes, or start another node."
-    if info.pending and not info.active:
-        yield "No node takes new jobs; start one with 'spinney node', or resume one."
+    if info.pending and not info.nodes:
+        yield "None of the active nodes may serve this queue; change its nodes, or start another node."
 
 
 # --- steps ------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ LOOKED_AT = 20
 _POISON = "poison"
 _BAD = (State.FAILED, State.ORPHANED)
 _UNWELL = ("dead", "silent", "degraded")
+_DRAINED = ("draining", "drained")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,17 +212,9 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
 def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
     """Yield queues with pending jobs that no node would take."""
     pending = [queue for queue in queues if queue.pending]
-    if pending and not any(node.state not in ("left", "dead") for node in nodes):
-        jobs = sum(queue.pending for queue in pending)
-        more = f"{plural(jobs, 'pending job')} {'waits' if jobs == 1 else 'wait'} for one: start it with 'spinney node'"
-        yield ActionNeeded(
-            id="no-node",
-            kind="dead",
-            title="No node is running",
-            more=more,
-            path="/nodes",
-            label="Nodes",
-        )
+    running = [node for node in nodes if node.state not in ("left", "dead")]
+    if pending and all(node.state in _DRAINED for node in running):
+        yield _no_node(sum(queue.pending for queue in pending), running)
         return
     for queue in pending:
         if (why := _stuck_queue(queue)) is not None:
@@ -235,10 +228,31 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
             )
 
 
+def _no_node(pending: int, drained: Sequence[NodeStatus]) -> ActionNeeded:
+    """``drained``: the nodes that run, all of which take no new jobs."""
+    wait = f"{plural(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
+    title, more = "No node is running", f"{wait} for one: start it with 'spinney node'"
+    if drained:
+        title = (
+            f"Node {drained[0].node} is drained"
+            if len(drained) == 1
+            else f"All {len(drained)} nodes are drained"
+        )
+        by, reason = drained[0].drained_by, drained[0].drained_reason
+        who = f" (by {by}{f': {reason}' if reason else ''})" if by else ""
+        more = f"{wait} until {'it' if len(drained) == 1 else 'one'} is resumed{who}"
+    kind = "drained" if drained else "dead"
+    return ActionNeeded(id="no-node", kind=kind, title=title, more=more, path="/nodes", label="Nodes")
+
+
 def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
     """Return the kind of trouble, what it is, and what would help; None: there is none."""
     if queue.unknown:
-        return "silent", f"no node knows {_named(queue.unknown)}", "start a node whose application has it"
+        return (
+            "silent",
+            f"no active node knows {_named(queue.unknown)}",
+            "start a node whose application has it",
+        )
     if queue.unserved or not queue.nodes:
         return "silent", "no running node may serve it", "start another node, or change the queue's nodes"
     if queue.in_force.limit == 0:
