@@ -25,6 +25,18 @@ def get(client: TestClient, path: str) -> str:
     return str(answer.text)
 
 
+@pytest.mark.parametrize(
+    ("path", "back"), [("/jobs/999", "/jobs"), ("/users/nobody", "/users"), ("/nowhere", "/jobs")]
+)
+def test_given_nothing_at_an_address_then_the_page_leads_to_the_list_of_its_kind(
+    world: World, path: str, back: str
+) -> None:
+    answer = world.client("admin").get(path, headers=HTML)
+
+    assert answer.status_code == 404
+    assert f'<a class="button primary" href="{back}">Show ' in answer.text
+
+
 def elements(text: str) -> list[tuple[str, dict[str, str]]]:
     """The elements of a page, as a browser finds them."""
     found: list[tuple[str, dict[str, str]]] = []

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from spinney.web.pages.rendering import page, wants_part
+from spinney.web.pages.rendering import NAV_ITEMS, page, wants_part
 from spinney.web.problems import MEDIA_TYPE
 from spinney.web.request_context import Principal
 
@@ -75,6 +75,9 @@ def _to_sign_in(request: Request) -> Response:
 async def _page(request: Request, plain: Response) -> Response:
     problem: dict[str, Any] = orjson.loads(bytes(plain.body))
     hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
+    section = next((item for item in NAV_ITEMS if request.url.path.startswith(f"{item.path}/")), None)
+    if plain.status_code == 404 and section:
+        path, label = section.path, f"Show {section.label.lower()}"
     answer = page(
         request,
         await _principal(request),
