@@ -56,6 +56,19 @@ def test_the_overview_tells_states_changes_and_entities(world: World) -> None:
     assert "Check all" in read(world, "", "submitter")
 
 
+def test_a_server_without_a_monitor_says_how_to_make_one_and_not_that_the_store_is_away(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPINNEY_STORE", f"sqlite:///{tmp_path}/elsewhere.db")
+
+    page = world.client("viewer").get("/apps/monitor", headers=BROWSER)
+
+    assert page.status_code == 503
+    assert "There is no monitor at" in page.text
+    assert "spinney monitor init" in page.text
+    assert "store does not answer" not in page.text
+
+
 def test_entity_service_and_tasks_have_pages(world: World) -> None:
     assert "&lt;b&gt;Map&lt;/b&gt;" in read(world, "/entities/1")
     assert "It &lt;is&gt; broken" in read(world, "/services/1")

@@ -66,7 +66,12 @@ async def overview(request: Request, context: Authenticated) -> Response:
             "entities": entities.query(tables),
         }
 
-    shown = await _read(context, read)
+    try:
+        shown = await _read(context, read)
+    except StoreUnavailable as error:  # of most servers, because they have no monitor
+        if not isinstance(error.__cause__, TablesUnusable):
+            raise
+        return pages.show(request, context, "unusable.html", status=503, problem=str(error))
     return pages.show(
         request,
         context,
