@@ -50,6 +50,20 @@ def test_given_a_part_that_came_anew_then_what_scripts_need_is_still_there(
     expect(this_page).to_be_visible()
 
 
+def test_given_all_jobs_ticked_when_a_part_comes_anew_then_they_stay_ticked(
+    page: Page, site: Site, jobs: list[int]
+) -> None:
+    page.goto("/jobs?collection=letters")
+    every = page.get_by_label("All matching jobs")
+    every.check()
+
+    with page.expect_response(lambda response: "collection=letters" in response.url):
+        page.evaluate("htmx.trigger(document.body, 'spinney:jobs')")
+    expect(page.locator("#jobs")).not_to_have_class(re.compile("htmx-request"))
+
+    expect(every).to_be_checked()
+
+
 def test_given_columns_and_a_filter_when_chosen_then_they_stay_and_the_filter_is_in_another_browser(
     page: Page, new_page: NewPage, jobs: list[int]
 ) -> None:

@@ -32,24 +32,27 @@
     }
   }
 
+  // The property "id" of a form is its field of that name, where it has one.
+  const idOf = (node) => node.nodeType === Node.ELEMENT_NODE && node.getAttribute("id");
+
   function children(old, made) {
     const named = new Map();
-    for (const child of old.children) if (child.id) named.set(child.id, child);
-    const wanted = new Set([...made.children].map((child) => child.id).filter(Boolean));
+    for (const child of old.children) if (idOf(child)) named.set(idOf(child), child);
+    const wanted = new Set([...made.children].map(idOf).filter(Boolean));
     let at = old.firstChild;
     for (const next of [...made.childNodes]) {
       // What is known by a name that will come later, or not at all, is no partner for this one.
-      while (at && at.nodeType === Node.ELEMENT_NODE && at.id && !wanted.has(at.id)) {
+      while (at && idOf(at) && !wanted.has(idOf(at))) {
         const gone = at;
         at = at.nextSibling;
         gone.remove();
       }
-      const same = next.id ? named.get(next.id) : null;
+      const same = idOf(next) ? named.get(idOf(next)) : null;
       if (same) {
         if (same === at) at = at.nextSibling;
         else old.insertBefore(same, at);
         morph(same, next);
-      } else if (at && !at.id && !next.id && at.nodeName === next.nodeName) {
+      } else if (at && !idOf(at) && !idOf(next) && at.nodeName === next.nodeName) {
         const partner = at;
         at = at.nextSibling;
         morph(partner, next);
