@@ -62,6 +62,18 @@ def test_given_an_attempt_at_work_after_a_failure_then_that_failure_is_called_ea
     assert f'title="fence {lease.fence}">of work, attempt 2</span>' in output
 
 
+def test_given_a_failure_and_no_attempt_since_then_it_is_the_last_and_no_earlier_one(world: World) -> None:
+    job = world.submit("one")
+    fail(world, job)
+    retry(world, job)
+
+    text = get(world.client("operator"), f"/jobs/{job}")
+
+    assert "Last failure: ValueError in work" in text
+    assert "The job has not run since." in text
+    assert "Earlier failure" not in text
+
+
 def test_given_verbs_on_all_below_a_batch_then_they_stand_in_its_history_once_a_call(world: World) -> None:
     batch = world.submit("batch")
     lease = world.site.claim_by_job()[batch]

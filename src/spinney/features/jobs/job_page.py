@@ -28,7 +28,7 @@ from spinney.model.values.products import Product, Summary, products_of, summari
 from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import redirect
-from spinney.web.pages.stages import Step, numbered, steps
+from spinney.web.pages.stages import Step, current, numbered, steps
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated
@@ -64,7 +64,7 @@ class JobView:
     failure: Attempt | None
     """The last that ended with an error and still counts."""
     is_past: bool
-    """Whether the failure is that of an earlier attempt than the one that runs or waits to run."""
+    """Whether the failure is that of an earlier attempt than the one of which picture and output speak."""
     pieces: Sequence[Piece]
     data: Mapping[str, Any]
     """Without the products and summaries."""
@@ -215,7 +215,8 @@ def read(control: Control, job_id: int) -> JobView:
         numbers=numbered(attempts),
         failure=failure,
         is_past=failure is not None
-        and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED),
+        and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED)
+        and current(shown_job, attempts) != failure,
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
         data=without_entries(data),
         products=products_of(data),
