@@ -13,7 +13,7 @@ from spinney.bridges.merritt import JobState, MerrittQueue, layout
 COMPLETED = 16_700
 """Completed jobs, of six nodes each: 100,000 znodes."""
 PENDING = 300
-_TURNS = 5
+_TURNS = 9
 
 
 def acquire() -> Mapping[str, float]:
