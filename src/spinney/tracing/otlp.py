@@ -1,5 +1,7 @@
 """Sends spans to a collector by OTLP/HTTP: loaded only where a setting names one, because it needs more packages."""
 
+import logging
+import threading
 from collections.abc import Mapping
 
 from spinney.model.errors import UsageError
@@ -16,6 +18,8 @@ except ImportError as error:
         f"otlp needs packages that are missing ({error}); install the extra 'tracing', or leave otlp out"
     ) from None
 
+log = logging.getLogger(__name__)
+
 TIMEOUT_S = 5
 """How long one request to the collector may take; an end of the process waits no longer than that for what is left."""
 
@@ -25,17 +29,28 @@ def resource(service: str, version: str, **attributes: str) -> Resource:
     return Resource.create({"service.name": service, "service.version": version, **attributes})
 
 
-def batches_to(collector: str) -> BatchSpanProcessor:
-    """Return what sends spans in batches, from a thread of its own. What a collector does not take is dropped, and
-    logged: no work ever waits for it."""
-    return BatchSpanProcessor(OTLPSpanExporter(endpoint=collector, timeout=TIMEOUT_S))
+class SpanBatches(BatchSpanProcessor):
+    """Sends spans in batches, from a thread of its own. What a collector does not take is dropped, and logged: no work
+    ever waits for it."""
+
+    def __init__(self, collector: str) -> None:
+        super().__init__(OTLPSpanExporter(endpoint=collector, timeout=TIMEOUT_S))
+
+    def shutdown(self) -> None:
+        """Send what is left within ``TIMEOUT_S``, and drop the rest. By itself the SDK would wait so long for each of
+        the batches."""
+        end = threading.Thread(target=super().shutdown, name="spans-end", daemon=True)
+        end.start()
+        end.join(TIMEOUT_S)
+        if end.is_alive():
+            log.warning("the last spans are dropped: the collector did not take them within %s s", TIMEOUT_S)
 
 
 class SpanSender:
     """Sends spans that are over, with ids and times that are known."""
 
     def __init__(self, collector: str, whose: Resource) -> None:
-        self._batches, self._whose = batches_to(collector), whose
+        self._batches, self._whose = SpanBatches(collector), whose
 
     def send(
         self,
@@ -67,7 +82,7 @@ class SpanSender:
 
     def close(self) -> None:
         """Send what is left, and stop."""
-        self._batches.shutdown()  # type: ignore[no-untyped-call]
+        self._batches.shutdown()
 
 
 def _span_context(traceparent: str, *, is_remote: bool) -> trace.SpanContext:

@@ -25,7 +25,7 @@ class Tracing:
         self._provider = TracerProvider(
             resource=otlp.resource("spinney-server", version), shutdown_on_exit=False
         )
-        self._provider.add_span_processor(otlp.batches_to(receiver))
+        self._provider.add_span_processor(otlp.SpanBatches(receiver))
         self._tracer = self._provider.get_tracer("spinney.server")
 
     async def __aenter__(self) -> Self:
