@@ -1,6 +1,8 @@
 """Attempts and their records as spans, sent by a real node to a real collector."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -124,6 +126,21 @@ def test_a_node_without_a_collector_hands_traces_on(cluster: Cluster) -> None:
     handle, current = result(cluster, job.id)
     (attempt,) = cluster.attempts(job.id)
     assert handle == current == traceparents.of_attempt(TRACE, attempt.fence)
+
+
+@pytest.mark.parametrize("type_", ["process", "thread"])
+def test_a_trace_that_is_none_is_left_out(cluster: Cluster, collector: Collector, type_: str) -> None:
+    """Given a row whose trace something else has damaged, then its job runs without one."""
+    node = start(cluster, collector)
+    until(lambda: cluster.store.types(), "the types are there")
+    node.stop()
+    (job_id,) = cluster.submit(type_, trace=TRACE)
+    with closing(sqlite3.connect(cluster.place / "spinney.db")) as database, database:
+        database.execute("update jobs set trace = 'nonsense' where id = ?", (job_id,))
+    start(cluster, collector)
+    (job,) = cluster.settled([job_id])
+    assert job.state == "completed"
+    assert result(cluster, job_id) == [None, None]
 
 
 def test_a_collector_that_is_away_delays_nothing(cluster: Cluster) -> None:

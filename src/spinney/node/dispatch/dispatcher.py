@@ -24,6 +24,7 @@ from spinney.node.dispatch.worker_pool import Worker, WorkerPool
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.child import Exit
+from spinney.tracing import traceparents
 
 log = logging.getLogger(__name__)
 
@@ -428,8 +429,9 @@ class MarkStarted(Protocol):
 
 
 def _with_extras(row: Row, results: str | None, trace: str | None) -> Row:
-    """Return the row of an attempt with what only some have, and without unset fields at its end."""
-    if trace is None:
+    """Return the row of an attempt with what only some have, and without unset fields at its end. A trace that is none,
+    in a damaged row, is left out: it would end the worker."""
+    if (trace := traceparents.valid(trace)) is None:
         return row if results is None else (*row, results)
     return (*row, results, trace)
 
