@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -15,6 +16,7 @@ from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report
 from spinney.features.jobs.commands import RetryJob
 from spinney.jobs import Filter, Job
 from spinney.operations import CancelJob, Control, DeleteJob, now_us, open_store
+from spinney.tracing import current
 
 NAME = "shelf:books:oak"
 
@@ -138,6 +140,15 @@ def test_entries_become_jobs_and_jobs_results(sides: Beside) -> None:
     assert sides.control.store.bridges.links(NAME) == []
     sides.round()
     assert len(sides.jobs()) == 2
+
+
+def test_jobs_of_entries_are_not_in_the_trace_of_whoever_started_the_bridge(sides: Beside) -> None:
+    context = copy_context()
+    context.run(current.enter, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+
+    context.run(sides.round)
+
+    assert [job.trace for job in sides.jobs()] == [None, None]
 
 
 @pytest.mark.parametrize("left", ["claim", "link", "job"])

@@ -4,6 +4,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,10 @@ class Bridge:
         key = self._key(claim.entry, claim.claim)
         options = {**claim.options, "key": key, "forever": True, "submitter": self.foreign.name}
         try:
-            made = self.control.submit(claim.type, [claim.params], Options.of(options), internal=True)
+            # In an empty context, because the trace of whoever started the bridge is not that of an entry.
+            made = Context().run(
+                self.control.submit, claim.type, [claim.params], Options.of(options), internal=True
+            )
             return made.ids[0]
         except DuplicateKey as error:
             return error.job_id
