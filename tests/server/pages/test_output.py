@@ -62,7 +62,7 @@ def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(worl
 def test_given_colours_and_a_progress_bar_then_what_a_terminal_would_show_is_shown_and_found(
     world: World,
 ) -> None:
-    job = ran(world, b"\x1b]0;title\x07\x1b[1;32mok\x1b[0m: done\r\n 10%\r 50%\r100%\nlast")
+    job = ran(world, b"\x1b]0;title\x07\x1b[1;32mok\x1b[0m: done\r\n 10%\r 50%\r100%\n\x1b(B\x1b7last\x1b8")
 
     shown = read(world, job, "ok: done")
 

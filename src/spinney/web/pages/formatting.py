@@ -130,7 +130,7 @@ def json_text(value: Any, *, indent: bool = True) -> str:
     return orjson.dumps(value, default=_plain, option=option).decode()
 
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]")
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-Z\\^-~]")
 
 
 def terminal_text(text: str) -> str:
