@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from new_store import new_store
 from spinney import Spinney
+from spinney.errors import BadParameters
 from spinney.tracing import current, traceparents
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -18,6 +22,10 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 def work() -> None:
     """A job's function that no node runs."""
+
+
+def count(number: int) -> None:
+    """Another one, with a parameter."""
 
 
 @pytest.mark.parametrize(
@@ -64,6 +72,24 @@ def test_a_job_that_python_submits_is_below_the_span_of_its_submission(tmp_path:
     assert traceparents.ids(inside.trace)[0] == span.get_span_context().trace_id
     assert traceparents.ids(inside.trace)[1] != span.get_span_context().span_id
     assert outside.trace is None
+
+
+def test_the_span_of_a_refused_submission_does_not_quote_parameters(tmp_path: Path) -> None:
+    app, spans, provider = (
+        Spinney(new_store(tmp_path / "spinney.db")),
+        InMemorySpanExporter(),
+        TracerProvider(),
+    )
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    app.job(count)
+    context = contextvars.copy_context()
+    context.run(current.use_tracer, provider.get_tracer("test"))
+    with pytest.raises(BadParameters, match="private"):
+        context.run(app.submit, "count", number="private")
+    app.close()
+    (span,) = spans.get_finished_spans()
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "BadParameters")
+    assert not span.events
 
 
 @pytest.mark.parametrize("given", [TRACE, "nonsense", None])

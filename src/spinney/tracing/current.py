@@ -60,8 +60,20 @@ def submission_span(type_: str) -> Iterator[None]:
     context = None if inside or entered is None else _context_of(entered)
     attributes = {"spinney.job.type": type_}
     kind = api.SpanKind.PRODUCER
-    with tracer.start_as_current_span(f"submit {type_}", context, kind=kind, attributes=attributes):
-        yield
+    # Without the exception's message and traceback, because they quote parameters, which may be private.
+    with tracer.start_as_current_span(
+        f"submit {type_}",
+        context,
+        kind=kind,
+        attributes=attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield
+        except BaseException as error:
+            span.set_status(api.StatusCode.ERROR, type(error).__name__)
+            raise
 
 
 def _context_of(text: str) -> Any:
