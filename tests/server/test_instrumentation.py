@@ -22,6 +22,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
+from spinney.tracing import current
 from spinney.web.counters import ServerCounters
 from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings
@@ -230,6 +231,27 @@ async def test_a_job_is_in_the_trace_of_the_request_that_submitted_it(url: str) 
     assert request.parent_span_id.hex() == "b7ad6b7169203331"
     with closing(open_store(url)) as store:
         assert store.job(answer.json()["id"]).trace == f"00-{TRACE}-{submission.span_id.hex()}-01"
+
+
+async def test_without_the_sdk_a_job_is_not_in_the_trace_of_whoever_started_the_server(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    current.enter(f"00-{TRACE}-b7ad6b7169203331-01")
+    async with served(url, otlp="http://127.0.0.1:9/v1/traces") as client:
+        answer = await client.post("/api/v1/jobs", json={"type": "work"})
+    with closing(open_store(url)) as store:
+        assert store.job(answer.json()["id"]).trace is None
+
+
+async def test_white_space_behind_a_traceparent_is_none_of_it(url: str) -> None:
+    trace = f"00-{TRACE}-b7ad6b7169203331-01"
+    async with served(url) as client:
+        answer = await client.post(
+            "/api/v1/jobs", json={"type": "work"}, headers={"traceparent": f"{trace} "}
+        )
+    with closing(open_store(url)) as store:
+        assert store.job(answer.json()["id"]).trace == trace
 
 
 async def test_without_a_collector_a_job_keeps_the_traceparent_of_its_request(url: str) -> None:

@@ -72,7 +72,8 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
 def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None]:
     """Without tracing: let jobs that a request submits be in the trace that it names."""
     header = next((value for name, value in headers if name == _TRACE_HEADER), b"")
-    current.enter(traceparents.valid(header.decode("latin-1")))
+    # White space behind a value is none of it, and some parsers leave it.
+    current.enter(traceparents.valid(header.decode("latin-1").strip(" \t")))
     yield
 
 

@@ -42,6 +42,9 @@ class Tracing:
     def _span(self, method: str, headers: dict[str, str]) -> Iterator[Span]:
         context = propagate.extract(headers)
         current.use_tracer(self._tracer)
+        current.enter(
+            None
+        )  # not that of whoever started the server, where the SDK is disabled and makes no spans
         with self._tracer.start_as_current_span(method, context, kind=trace.SpanKind.SERVER) as span:
             yield _Request(span, method)
 
