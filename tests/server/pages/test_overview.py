@@ -10,6 +10,7 @@ from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_line
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.model.settings.holds import Scope
+from spinney.web.request_context import now_us
 from spinney.web.stats_cache import StatsCache
 
 
@@ -51,6 +52,18 @@ def test_given_pending_jobs_and_a_drained_node_then_the_drain_is_named_and_not_w
     assert need.more.endswith(": a new kernel)")
     (slow,) = [queue for queue in looked(world).queues if queue.queue == "slow"]
     assert list(notes(slow)) == ["No node takes new jobs; start one with 'spinney node', or resume one."]
+
+
+def test_given_pending_jobs_and_a_node_that_is_about_to_end_then_nobody_is_told_to_resume_it(
+    world: World,
+) -> None:
+    world.submit("one", queue="slow")
+    world.site.store.update_node(world.site.here.id, state="draining", now_us=now_us())
+
+    (need,) = needs(looked(world))
+
+    assert need.title == "All nodes are about to end"
+    assert need.more == "1 pending job waits for one: start it with 'spinney node'"
 
 
 def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(world: World) -> None:

@@ -40,7 +40,8 @@ LOOKED_AT = 20
 _POISON = "poison"
 _BAD = (State.FAILED, State.ORPHANED)
 _UNWELL = ("dead", "silent", "degraded")
-_DRAINED = ("draining", "drained")
+_TAKES_NOTHING = ("draining", "drained")
+"""States of nodes that are about to end, and of those that an operator has drained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +214,7 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
     """Yield queues with pending jobs that no node would take."""
     pending = [queue for queue in queues if queue.pending]
     running = [node for node in nodes if node.state not in ("left", "dead")]
-    if pending and all(node.state in _DRAINED for node in running):
+    if pending and all(node.state in _TAKES_NOTHING for node in running):
         yield _no_node(sum(queue.pending for queue in pending), running)
         return
     for queue in pending:
@@ -228,10 +229,12 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
             )
 
 
-def _no_node(pending: int, drained: Sequence[NodeStatus]) -> ActionNeeded:
-    """``drained``: the nodes that run, all of which take no new jobs."""
+def _no_node(pending: int, running: Sequence[NodeStatus]) -> ActionNeeded:
+    """``running``: the nodes that run, all of which take no new jobs. One that is about to end cannot be resumed."""
+    drained = [node for node in running if node.state == "drained"]
     wait = f"{plural(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
-    title, more = "No node is running", f"{wait} for one: start it with 'spinney node'"
+    title = "All nodes are about to end" if running else "No node is running"
+    more = f"{wait} for one: start it with 'spinney node'"
     if drained:
         title = (
             f"Node {drained[0].node} is drained"
