@@ -92,6 +92,25 @@ def test_the_span_of_a_refused_submission_does_not_quote_parameters(tmp_path: Pa
     assert not span.events
 
 
+def test_without_opentelemetry_an_attempt_is_entered_and_it_is_looked_for_once() -> None:
+    script = (
+        "import sys\n"
+        "class Absent:\n"
+        "    looks = 0\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.startswith('opentelemetry'):\n"
+        "            self.looks += 1\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, absent := Absent())\n"
+        "from spinney.tracing import current\n"
+        f"current.enter_attempt({TRACE!r})\n"
+        f"current.enter_attempt({TRACE!r})\n"
+        "print(current.traceparent(), absent.looks)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == f"{TRACE} 1\n"
+
+
 @pytest.mark.parametrize("given", [TRACE, "nonsense", None])
 def test_the_command_line_takes_the_trace_of_its_environment(tmp_path: Path, given: str | None) -> None:
     app = Spinney(new_store(tmp_path / "spinney.db"))
