@@ -311,6 +311,19 @@ def test_what_another_library_adds_stays(client: KazooClient, queue: MerrittQueu
     assert job.retry_count == 0
 
 
+@pytest.mark.parametrize("count", [b"null", b'"many"', b"[]", b"2"])
+def test_a_wrong_count_does_not_make_a_job_look_deleted(
+    client: KazooClient, queue: MerrittQueue, count: bytes
+) -> None:
+    job = new_job(queue)
+    client.set(job.status_path, b'{"status":"Estimating","retry_count":' + count + b"}")
+
+    (head,) = queue.jobs.heads([job.id])
+
+    assert head is not None
+    assert (head.state, head.retry_count) == (JobState.ESTIMATING, 2 if count == b"2" else 0)
+
+
 def test_numbers_are_those_of_sequential_nodes(
     client: KazooClient, connect: Callable[[], KazooClient], queue: MerrittQueue
 ) -> None:

@@ -228,7 +228,10 @@ class Jobs(Items[Job]):
 def _head(status: bytes | None, priority: bytes | None) -> Head | None:
     try:
         fields = codec.read_object("status", status)
-        state, retry_count = JobState(fields.get("status", "")), int(fields.get("retry_count") or 0)
-        return Head(state, codec.read_number("priority", priority), retry_count)
+        state, number = JobState(fields.get("status", "")), codec.read_number("priority", priority)
     except (ValueError, TypeError, MerrittZKNodeInvalid):
         return None
+    try:
+        return Head(state, number, int(fields.get("retry_count") or 0))
+    except (ValueError, TypeError):
+        return Head(state, number, 0)  # a wrong count must not make a job that is there look deleted

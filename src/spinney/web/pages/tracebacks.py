@@ -11,10 +11,10 @@ _LIBRARY = (
     "/dist-packages/",
     "/lib/python3",
     "<frozen ",
-    "/spinney/node/",
-    "/spinney/define/",
+    "/src/spinney/node/",
+    "/src/spinney/define/",
 )
-"""The last two call every stage, also where Spinney runs from its sources."""
+"""The last two are Spinney's, where it runs from its sources; they call every stage."""
 FRAMES_MAX = 300
 
 
