@@ -32,9 +32,9 @@ def test_given_a_long_stream_then_its_end_is_shown_from_a_whole_line_on(world: W
     (stream,) = read(world, job).streams
 
     assert stream.start > 0
-    assert stream.text.startswith("line ")
-    assert stream.text.endswith("line 19999\n")
-    assert stream.end == stream.size
+    assert stream.shown.text.startswith("line ")
+    assert stream.shown.text.endswith("line 19999\n")
+    assert stream.shown.next == stream.size
 
 
 @pytest.mark.parametrize("cut", range(1, 4))
@@ -44,7 +44,7 @@ def test_given_a_character_cut_at_the_end_then_it_is_shown_when_it_is_whole(worl
 
     (stream,) = read(world, job).streams
 
-    assert (stream.text, stream.end) == ("a", 1)
+    assert (stream.shown.text, stream.shown.next) == ("a", 1)
 
 
 def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(world: World) -> None:
@@ -66,7 +66,7 @@ def test_given_colours_and_a_progress_bar_then_what_a_terminal_would_show_is_sho
 
     shown = read(world, job, "ok: done")
 
-    assert shown.streams[0].text == "ok: done\n100%\nlast"
+    assert shown.streams[0].shown.text == "ok: done\n100%\nlast"
     assert shown.matches is not None
     assert [match.text for match in shown.matches] == ["ok: done"]
 
@@ -75,11 +75,48 @@ def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world
     job = ran(world, b"first\nsecond\n")
     fence = world.control().queries.attempts(job)[-1].fence
 
-    text, go_on, more = output.more(
-        world.control(), job, world.folders, fence=fence, stream="stdout", start=6
-    )
+    shown = output.more(world.control(), job, world.folders, fence=fence, stream="stdout", start=6)
 
-    assert (text, go_on, more) == ("second\n", 13, False)
+    assert (shown.text, shown.unfinished, shown.next, shown.more) == ("second\n", "", 13, False)
+
+
+def test_given_a_progress_bar_that_runs_then_its_last_state_replaces_the_one_before(world: World) -> None:
+    """What is unfinished comes again with what follows: a terminal's line, and a control cut in two."""
+    job = world.submit()
+    lease = world.site.run(job)
+    file = world.folder(job) / output.OWN / f"{lease.stage}.{lease.fence}.stdout"
+    file.parent.mkdir(exist_ok=True)
+    shown, unfinished, at = "", "", 0
+    for piece, now in (
+        (b"begun\n 10%", "begun\n 10%"),
+        (b"\r 20%\r", "begun\n 20%"),
+        (b" 30%\x1b[", "begun\n 30%"),
+        (b"1m bold", "begun\n 30% bold"),
+        (b"\r100%\ndone", "begun\n100%\ndone"),
+    ):
+        with file.open("ab") as out:
+            out.write(piece)
+        part = output.more(world.control(), job, world.folders, fence=lease.fence, stream="stdout", start=at)
+        shown = shown.removesuffix(unfinished) + part.text + part.unfinished
+        unfinished, at = part.unfinished, part.next
+        assert part.more
+        assert shown.startswith(now)
+
+    assert shown == "begun\n100%\ndone"
+
+
+def test_given_an_endless_line_then_it_is_passed_on_in_pieces(world: World) -> None:
+    job = world.submit()
+    lease = world.site.run(job)
+    file = world.folder(job) / output.OWN / f"{lease.stage}.{lease.fence}.stdout"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"x" * 200_000)
+    shown, at = "", 0
+    for _ in range(4):
+        part = output.more(world.control(), job, world.folders, fence=lease.fence, stream="stdout", start=at)
+        shown, at = shown + part.text, part.next
+    assert (len(part.unfinished), part.next) == (200_000 % output.PIECE_BYTES, len(shown))
+    assert shown + part.unfinished == "x" * 200_000
 
 
 def test_given_output_was_lost_then_the_page_says_so_and_not_that_there_was_none(world: World) -> None:

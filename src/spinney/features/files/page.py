@@ -22,6 +22,8 @@ STREAMS = ("stdout", "stderr")
 TAIL_BYTES = 64 * 2**10
 """How much of the end of a stream is shown."""
 PIECE_BYTES = 64 * 2**10
+UNFINISHED_BYTES = 4096
+"""A longer line is shown for good before it is complete."""
 """How much is sent at once while a stream grows."""
 SEARCHED_BYTES = 20 * 2**20
 """How much of a stream is searched; by default no stream is longer."""
@@ -38,12 +40,21 @@ class Stream:
     size: int
     start: int
     """The first byte that is shown; 0: the whole stream is."""
-    text: str
+    shown: "Shown"
 
-    @property
-    def end(self) -> int:
-        """The byte at which to go on when the stream has grown."""
-        return self.size
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A part of a stream as a terminal would show it now."""
+
+    text: str
+    """All lines that are complete."""
+    unfinished: str
+    """The last line as it is now: what follows may continue it, or overwrite it as a progress bar does."""
+    next: int
+    """The byte from which on to ask for what follows: where the unfinished line, in its last state, begins."""
+    more: bool = False
+    """Whether more may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +123,30 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
         return Output(attempt=attempt, attempts=attempts, numbers=numbers, streams=(), trouble=str(error))
 
 
-def more(
-    control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int
-) -> tuple[str, int, bool]:
-    """Return what a stream has from the byte ``start`` on, the byte at which to go on, and whether there may be more.
-    Raises NoSuchJob, Refused."""
+def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int) -> Shown:
+    """Return what a stream has from the byte ``start`` on. Raises NoSuchJob, Refused."""
     attempt = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
     files = files_of(control, job_id, root)
     data = _read(files, output_path(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
-    running = attempt.ended_us is None
-    whole = _whole_characters(data) if running or len(data) == PIECE_BYTES else data
-    return (
-        terminal_text(whole.decode("utf-8", "replace")),
-        start + len(whole),
-        running or len(data) == PIECE_BYTES,
-    )
+    return _shown(data, start, more=attempt.ended_us is None or len(data) == PIECE_BYTES)
+
+
+def _shown(data: bytes, start: int, *, more: bool) -> Shown:
+    """Return how a terminal shows these bytes, which begin at the byte ``start`` of their stream."""
+    if more:
+        data = _whole_characters(data)
+        line = data.rfind(b"\n") + 1
+        state = line + data[line:].rstrip(b"\r").rfind(b"\r") + 1
+        if len(data) - state <= UNFINISHED_BYTES:
+            text, unfinished = (_decoded(part) for part in (data[:line], data[state:]))
+            return Shown(text=text, unfinished=unfinished, next=start + state, more=True)
+    return Shown(text=_decoded(data), unfinished="", next=start + len(data), more=more)
+
+
+def _decoded(data: bytes) -> str:
+    return terminal_text(data.decode("utf-8", "replace"))
 
 
 def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
@@ -152,8 +170,8 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: R
         cut = cut or next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
         start, data = start + cut, data[cut:]
     data = _whole_characters(data)
-    text = terminal_text(data.decode("utf-8", "replace"))
-    return Stream(name=stream, size=start + len(data), start=start, text=text)
+    shown = _shown(data, start, more=attempt.ended_us is None)
+    return Stream(name=stream, size=start + len(data), start=start, shown=shown)
 
 
 def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:

@@ -1,7 +1,7 @@
 """One job: where it stands and why, what it did, and what can be done about it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Annotated, Any
 
@@ -137,10 +137,10 @@ async def job_output_more(
 ) -> Response:
     """For the page's script, which asks again while the attempt runs."""
     root = request.app.state.folders
-    text, go_on, more = await context.run(
+    shown = await context.run(
         lambda control: output.more(control, job, root, fence=fence, stream=stream, start=start), long=True
     )
-    return JSONResponse({"text": text, "next": go_on, "more": more}, headers={"Cache-Control": "no-store"})
+    return JSONResponse(asdict(shown), headers={"Cache-Control": "no-store"})
 
 
 @router.get("/jobs/{job}/files", summary="The files in a job's folder")

@@ -269,12 +269,14 @@
       for (const pre of all("pre[data-running]")) {
         const answer = await fetch(`${pre.dataset.output}?from=${pre.dataset.from}`, { headers: { "HX-Request": "true" } });
         if (!answer.ok) continue;
-        const { text, next, more } = await answer.json();
+        const { text, unfinished, next, more } = await answer.json();
         if (!more) delete pre.dataset.running;
-        if (!text || !pre.isConnected) continue;
+        if (!pre.isConnected) continue;
         const follows = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 30;
-        lines.set(pre, written(pre) + text);
-        pre.dataset.from = next;
+        // The line that was unfinished comes again: a progress bar overwrites it.
+        const whole = written(pre);
+        lines.set(pre, whole.slice(0, whole.length - pre.dataset.unfinished.length) + text + unfinished);
+        Object.assign(pre.dataset, { from: next, unfinished });
         lay(pre);
         if (follows) pre.scrollTop = pre.scrollHeight;
       }
