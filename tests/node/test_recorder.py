@@ -1,7 +1,7 @@
 """The one loop of records and leases, and the threads that own stores."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,9 @@ from spinney.node.store_thread import StoreThread, StoreThreadEnded
 
 def record(n: int) -> Record:
     return Record(n, n, Outcome.OK, 1, 2)
+
+
+ENDLESS_S = 1e300
 
 
 class FakeStore:
@@ -35,6 +38,8 @@ class FakeStore:
         self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
     ) -> FlushResult:
         self.claim_requests.append(claim_request)
+        if any(r.delay_s == ENDLESS_S for r in records):
+            raise OverflowError("no database takes that")
         if self.trouble:
             self.trouble -= 1
             raise StoreUnusable("the disk is full; make room")
@@ -77,10 +82,23 @@ class FakeDesk:
         return 1, {50}
 
 
+class FakeSpans:
+    """Remembers of which records spans were sent, by job."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[int, Outcome] = {}
+
+    def recorded(
+        self, records: Sequence[Record], refused: Collection[int], *, begun_us: int, ended_us: int
+    ) -> None:
+        self.outcomes |= {r.job_id: r.outcome for r in records if r.fence not in refused}
+
+
 class Scene:
     def __init__(self) -> None:
         self.store, self.dispatcher = FakeStore(), FakeDesk()
         self.pauses: list[float] = []
+        self.spans = FakeSpans()
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -97,6 +115,7 @@ async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int =
             batch=batch,
             now_us=lambda: 1,
             use_results={("t", "s")},
+            spans=scene.spans,  # type: ignore[arg-type]
             pause=scene.pause,
             draw=lambda: 0.5,
         )
@@ -119,6 +138,20 @@ async def test_what_is_due_goes_out_in_one_transaction_up_to_the_bound() -> None
 
     await running(scene, work, batch=10)
     assert [len(b) for b in scene.store.batches] == [10, 10, 5]
+
+
+async def test_spans_are_sent_of_what_was_written_as_it_was_written() -> None:
+    """Given a record that no database takes and one whose lease is gone, when they are recorded one by one, then the
+    first has failed, and the second has no span."""
+    scene = Scene()
+
+    async def work(queue: RecordQueue) -> None:
+        endless = record(2)._replace(outcome=Outcome.DEFER, delay_s=ENDLESS_S)
+        queue.add([record(1), endless, record(99)])
+        await queue.flushed()
+
+    await running(scene, work)
+    assert scene.spans.outcomes == {1: Outcome.OK, 2: Outcome.ERROR}
 
 
 async def test_nothing_is_asked_when_nothing_is_due_or_wanted() -> None:

@@ -98,7 +98,7 @@ class Recorder:
         if not records and (claim_request is None or not claim_request.slots):
             return
         self._results = {}
-        begun_s, begun_us = time.perf_counter(), self._now_us()
+        begun_s = time.perf_counter()
         answer = await self._flush_and_claim(records, claim_request)
         if self._measurements is not None:
             self._measurements.exchanged(
@@ -108,9 +108,6 @@ class Recorder:
                 leases=len(answer.leases),
                 claims=claim_request is not None and bool(claim_request.slots),
             )
-        if self._spans is not None:
-            refused = {record.fence for record in answer.refused}
-            self._spans.recorded(records, refused, begun_us=begun_us, ended_us=self._now_us())
         self._queue.remove(len(records))
         for late in answer.refused:
             log.warning(
@@ -127,11 +124,12 @@ class Recorder:
     ) -> FlushResult:
         delays = RetryDelays(draw=self._draw)
         while True:
+            begun_us = self._now_us()
             flush_and_claim = partial(
                 _flush_and_claim,
                 records=records,
                 claim_request=claim_request,
-                now_us=self._now_us(),
+                now_us=begun_us,
                 use_results=self._use_results,
             )
             try:
@@ -139,6 +137,7 @@ class Recorder:
                     records = await self._reconciled(records)
                     continue
                 answer, self._results = await self._db.call(flush_and_claim)
+                self._send_spans(records, begun_us, {record.fence for record in answer.refused})
                 return answer
             except StoreUnusable as error:
                 # The claim request is dropped: when the store answers again its slots may be gone.
@@ -175,7 +174,15 @@ class Recorder:
             len(unheard),
         )
         self._queue.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
+        left = {record.fence for record in unrecorded}
+        now_us = self._now_us()
+        self._send_spans([record for record in in_doubt if record.fence not in left], now_us, ())
         return unrecorded
+
+    def _send_spans(self, records: Sequence[Record], begun_us: int, refused: Collection[int]) -> None:
+        """Send the spans of records that the store has written, as it has written them."""
+        if self._spans is not None:
+            self._spans.recorded(records, refused, begun_us=begun_us, ended_us=self._now_us())
 
     async def _one_by_one(self, records: list[Record], error: Exception) -> FlushResult:
         """Record each by itself, because the store cannot write one of them (a delay of a million years): that job
