@@ -19,12 +19,18 @@ _tracer: ContextVar[Any] = ContextVar("spinney_tracer", default=None)
 
 def traceparent() -> str | None:
     """Return the ``traceparent`` of the current span; None outside of any."""
-    api = sys.modules.get(_API)
+    api = _loaded_api()
     if api is not None:
         span = api.get_current_span().get_span_context()
         if span.is_valid:
             return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
     return _entered.get()
+
+
+def _loaded_api() -> Any:
+    """Return OpenTelemetry's API where this process has loaded it; None also while another thread is loading it."""
+    api = sys.modules.get(_API)
+    return api if hasattr(api, "__all__") else None  # which is the last that it sets
 
 
 def enter(text: str | None) -> None:
@@ -48,7 +54,7 @@ def use_tracer(tracer: Any) -> None:
 @contextmanager
 def submission_span(type_: str) -> Iterator[None]:
     """Make a span of a submission, where this process uses OpenTelemetry. Its jobs are in that span's trace."""
-    api = sys.modules.get(_API)
+    api = _loaded_api()
     if api is None:
         yield
         return
