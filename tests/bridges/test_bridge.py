@@ -9,9 +9,9 @@ from threading import Event
 
 import pytest
 
-from contract.words import Site
+from contract.words import Site, kind
 from server.conftest import RealClock, store_at
-from spinney.bridges.bridge import Bridge
+from spinney.bridges.bridge import TEND_S, Bridge
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
 from spinney.features.jobs.commands import RetryJob
 from spinney.jobs import Filter, Job
@@ -233,6 +233,22 @@ def test_stages_that_pass_between_two_rounds_are_all_reported_in_their_order(sid
     sides.round()
 
     assert sides.shelf.stages == {"a": ["first", "second"]}
+
+
+def test_an_entry_whose_type_comes_later_gets_its_job_with_the_next_tending(sides: Beside) -> None:
+    sides.shelf.type, sides.shelf.entries = "late", {"a": "free"}
+    sides.round()
+    sides.site.knows(kind("late", "work"))
+    assert sides.jobs() == []
+
+    sides.bridge._recovered_s = time.monotonic() - TEND_S
+    sides.bridge.round()
+
+    assert [job.type for job in sides.jobs()] == ["late"]
+    sides.bridge._recovered_s = time.monotonic() - TEND_S
+    del sides.shelf.claims["a"]
+    sides.bridge.round()
+    assert sides.bridge._links.keys() == {"a"}  # now all have jobs, entries are compared less often
 
 
 def test_wishes_are_obeyed(sides: Beside) -> None:

@@ -26,7 +26,8 @@ IDLE_S = 0.25
 """The pause after one in which there was nothing."""
 TEND_S = 1.0
 RECOVER_S = 10.0
-"""How often all entries that bear the bridge's name are compared with its links."""
+"""How often all entries that bear the bridge's name are compared with its links. While one waits for a job, because its
+type is not there yet, they are compared as often as the other side is tended."""
 SETTLED_S = 20.0
 """How often jobs are looked for that were opened again here and have settled since; this reads all jobs of the bridge.
 """
@@ -107,7 +108,8 @@ class Bridge:
             self._recovered_s, self._began = -1e9, True
         passed = self._pass_on()
         now_s = time.monotonic()
-        if now_s - self._recovered_s >= RECOVER_S:
+        waits = any(link.job_id is None for link in self._links.values())
+        if now_s - self._recovered_s >= (TEND_S if waits else RECOVER_S):
             self._recover()
             self._recovered_s = now_s
         if now_s - self._tended_s >= TEND_S:
