@@ -37,17 +37,8 @@ def huge_archive() -> Mapping[str, float]:
                 later = text.replace(b",%d" % prefix, b",%d" % (prefix + number))
                 archive.writestr(file_name(3, BEGUN + number * _STEP_S), later)
         size = (place / "huge.zip").stat().st_size
-        with _node(place) as node:
-            began_s = time.monotonic()
-            job = _spinney(place, "receivers", "upload", "huge.zip", "--project", "gulls").strip()
-            most = _watch(place, node, job)
-            took_s = time.monotonic() - began_s
-    return {
-        "archive, GB": size / 1e9,
-        "pulses": text.count(b"\n") * HUGE_FILES,
-        "s from submission to report": took_s,
-        "most memory that one process had for itself, MB": most / 1e6,
-    }
+        figures = _upload(place, "huge.zip")
+    return {"archive, GB": size / 1e9, "pulses": text.count(b"\n") * HUGE_FILES, **figures}
 
 
 def many_files() -> Mapping[str, float]:
@@ -56,15 +47,7 @@ def many_files() -> Mapping[str, float]:
         with zipfile.ZipFile(place / "many.zip", "w") as archive:
             for name, text in _small_files(SERIALS, FILES // len(SERIALS)):
                 archive.writestr(name, text)
-        with _node(place) as node:
-            began_s = time.monotonic()
-            job = _spinney(place, "receivers", "upload", "many.zip", "--project", "gulls").strip()
-            most = _watch(place, node, job)
-            took_s = time.monotonic() - began_s
-    return {
-        "s from submission to report": took_s,
-        "most memory that one process had for itself, MB": most / 1e6,
-    }
+        return _upload(place, "many.zip")
 
 
 def many_archives() -> Mapping[str, float]:
@@ -124,11 +107,24 @@ def _node(place: Path) -> Iterator[psutil.Process]:
     with (place / "node.log").open("wb") as log:
         guard = subprocess.Popen([*command, "--slots", "2"], cwd=place, stdout=log, stderr=log)
     try:
-        until(lambda: b"bench" in _spinney(place, "nodes").encode(), "the node to come up", guard)
+        until(lambda: "bench" in _spinney(place, "nodes"), "the node to come up", guard)
         yield psutil.Process(guard.pid)
     finally:
         guard.terminate()
         guard.wait(PATIENCE_S)
+
+
+def _upload(place: Path, archive: str) -> Mapping[str, float]:
+    """Upload an archive to a node of its own, and wait for the report."""
+    with _node(place) as node:
+        began_s = time.monotonic()
+        job = _spinney(place, "receivers", "upload", archive, "--project", "gulls").strip()
+        most = _watch(place, node, job)
+        took_s = time.monotonic() - began_s
+    return {
+        "s from submission to report": took_s,
+        "most memory that one process had for itself, MB": most / 1e6,
+    }
 
 
 def _watch(place: Path, node: psutil.Process, job: str) -> int:

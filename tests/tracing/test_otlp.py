@@ -20,7 +20,7 @@ def test_the_end_waits_for_one_time_limit_and_not_for_that_of_each_batch(
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         monkeypatch.setattr(otlp, "TIMEOUT_S", 25)
         collector = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1/traces"
-        sender = otlp.SpanSender(collector, otlp.resource("test", "1"))
+        sender = otlp.SpanSender(collector, "oak")
         for _ in range(3 * BATCH):
             sender.send("work", traceparent=TRACE, parent=TRACE, begun_us=1, ended_us=2, attributes={})
         monkeypatch.setattr(otlp, "TIMEOUT_S", 0.1)

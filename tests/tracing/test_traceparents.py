@@ -103,12 +103,12 @@ def test_without_opentelemetry_an_attempt_is_entered_and_it_is_looked_for_once()
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, absent := Absent())\n"
         "from spinney.tracing import current\n"
-        f"current.enter_attempt({TRACE!r})\n"
-        f"current.enter_attempt({TRACE!r})\n"
-        "print(current.traceparent(), absent.looks)\n"
+        f"current.attempt_context({TRACE!r}, 1)\n"
+        f"context = current.attempt_context({TRACE!r}, 2)\n"
+        "print(context.run(current.traceparent), absent.looks)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout == f"{TRACE} 1\n"
+    assert done.stdout == f"{traceparents.of_attempt(TRACE, 2)} 1\n"
 
 
 @pytest.mark.parametrize("given", [TRACE, "nonsense", None])

@@ -1,30 +1,17 @@
 """The spans of attempts and of their records, for jobs that were submitted in a trace."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.tracing import traceparents
 
+if TYPE_CHECKING:
+    from spinney.tracing.otlp import SpanSender
+
 _FAULTS = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 """Outcomes whose spans are errors."""
-
-
-class Sender(Protocol):
-    """Sends spans that are over (``spinney.tracing.otlp``)."""
-
-    def send(
-        self,
-        name: str,
-        *,
-        traceparent: str,
-        parent: str,
-        begun_us: int,
-        ended_us: int,
-        attributes: Mapping[str, str | int],
-        error: str | None = None,
-    ) -> None: ...
 
 
 class AttemptSpans:
@@ -33,7 +20,7 @@ class AttemptSpans:
 
     A node without ``otlp`` has none of these, and one that has leases of no traced job makes one test a list."""
 
-    def __init__(self, sender: Sender, node: str) -> None:
+    def __init__(self, sender: "SpanSender", node: str) -> None:
         self._sender, self._node = sender, node
         self._open: dict[int, Lease] = {}
         """By fence; as many as the node has leases of traced jobs."""

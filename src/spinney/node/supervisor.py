@@ -21,7 +21,6 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,10 +171,7 @@ class Supervisor:
             return None
         from spinney.tracing import otlp  # 15 MB of memory, which other nodes do not need
 
-        whose = otlp.resource(
-            "spinney-node", version("spinney"), **{"service.instance.id": self._settings.name}
-        )
-        return otlp.SpanSender(self._settings.otlp, whose)
+        return otlp.SpanSender(self._settings.otlp, self._settings.name)
 
     def _admit_folders(self, facts: Mapping[str, str]) -> str | None:
         """Return the fingerprint of the folder root where folders are local, else None. Raises StoreUnusable for a

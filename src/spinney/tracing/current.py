@@ -6,11 +6,11 @@ imported for that: who does not use OpenTelemetry does not pay for it."""
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from functools import cache
 from typing import Any
 
-from spinney.tracing.traceparents import ids
+from spinney.tracing.traceparents import ids, of_attempt
 
 _API = "opentelemetry.trace"
 _entered: ContextVar[str | None] = ContextVar("spinney_traceparent", default=None)
@@ -38,9 +38,18 @@ def enter(text: str | None) -> None:
     _entered.set(text)
 
 
-def enter_attempt(text: str) -> None:
-    """Make this the current span of this context, for OpenTelemetry, too, where it is installed: user code finds it by
-    ``opentelemetry.trace.get_current_span()``, and spans of its own are below it."""
+def attempt_context(trace: str, fence: int) -> Context:
+    """Return a context whose current span is that of the attempt of this fence; ``trace``: of its job's submission.
+
+    It is so for OpenTelemetry, too, where that is installed: user code finds the span by
+    ``opentelemetry.trace.get_current_span()``, and spans of its own are below it. The node makes the span itself when
+    the attempt is recorded, because it knows how that ended, whatever becomes of this process."""
+    context = copy_context()
+    context.run(_enter_attempt, of_attempt(trace, fence))
+    return context
+
+
+def _enter_attempt(text: str) -> None:
     _entered.set(text)
     if (context := _installed_context()) is not None:
         context.attach(_context_of(text))
@@ -83,7 +92,7 @@ def submission_span(type_: str) -> Iterator[None]:
 @cache
 def _installed_context() -> Any:
     """Return the module ``opentelemetry.context``; None where it is not installed, which is looked for once, because
-    that takes 20 times as long as the rest of ``enter_attempt``."""
+    that takes 20 times as long as the rest of ``attempt_context``."""
     try:
         from opentelemetry import context
     except ImportError:

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
+from importlib.metadata import version
 
 from spinney.model.errors import UsageError
 from spinney.tracing.traceparents import ids
@@ -24,9 +25,9 @@ TIMEOUT_S = 5
 """How long one request to the collector may take; an end of the process waits no longer than that for what is left."""
 
 
-def resource(service: str, version: str, **attributes: str) -> Resource:
-    """Return whose spans they are."""
-    return Resource.create({"service.name": service, "service.version": version, **attributes})
+def resource(service: str, **attributes: str) -> Resource:
+    """Return the description of this process that goes with each of its spans."""
+    return Resource.create({"service.name": service, "service.version": version("spinney"), **attributes})
 
 
 class SpanBatches(BatchSpanProcessor):
@@ -47,10 +48,11 @@ class SpanBatches(BatchSpanProcessor):
 
 
 class SpanSender:
-    """Sends spans that are over, with ids and times that are known."""
+    """Sends spans of a node that are over, with ids and times that are known."""
 
-    def __init__(self, collector: str, whose: Resource) -> None:
-        self._batches, self._whose = SpanBatches(collector), whose
+    def __init__(self, collector: str, node: str) -> None:
+        self._batches = SpanBatches(collector)
+        self._resource = resource("spinney-node", **{"service.instance.id": node})
 
     def send(
         self,
@@ -71,7 +73,7 @@ class SpanSender:
                 name,
                 context=_span_context(traceparent, is_remote=False),
                 parent=_span_context(parent, is_remote=True),
-                resource=self._whose,
+                resource=self._resource,
                 attributes=attributes,
                 kind=trace.SpanKind.CONSUMER,
                 status=status,

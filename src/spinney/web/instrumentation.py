@@ -62,7 +62,7 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
 
-        tracing = Tracing(settings.otlp, app.version)
+        tracing = Tracing(settings.otlp)
         app.state.beside.append(tracing)
         spans = tracing.span
     app.add_middleware(RequestMetrics, requests=app.state.requests, spans=spans)

@@ -21,10 +21,8 @@ from spinney.web.instrumentation import Span
 class Tracing:
     """``async with``; leaving sends what has not been sent yet."""
 
-    def __init__(self, receiver: str, version: str) -> None:
-        self._provider = TracerProvider(
-            resource=otlp.resource("spinney-server", version), shutdown_on_exit=False
-        )
+    def __init__(self, receiver: str) -> None:
+        self._provider = TracerProvider(resource=otlp.resource("spinney-server"), shutdown_on_exit=False)
         self._provider.add_span_processor(otlp.SpanBatches(receiver))
         self._tracer = self._provider.get_tracer("spinney.server")
 

@@ -33,17 +33,6 @@ FILES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """The end of what an attempt wrote to stdout or stderr."""
-
-    name: str
-    size: int
-    start: int
-    """The first byte that is shown; 0: the whole stream is."""
-    shown: "Shown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A part of a stream as a terminal would show it now."""
 
@@ -55,6 +44,17 @@ class Shown:
     """The byte from which on to ask for what follows: where the unfinished line, in its last state, begins."""
     more: bool = False
     """Whether more may follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The end of what an attempt wrote to stdout or stderr."""
+
+    name: str
+    size: int
+    start: int
+    """The first byte that is shown; 0: the whole stream is."""
+    shown: Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,12 +38,12 @@ from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.node.worker.sync import clock_ns, has_folder, synced
-from spinney.node.worker.traced_context import in_trace
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_STACK, SharedPage
 from spinney.node.workers.stack_dump import Stack, StackDump, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
+from spinney.tracing.current import attempt_context
 
 LEFTOVER_GRACE_S = 0.5
 """Seconds between TERM and KILL for remaining processes when nothing is running."""
@@ -210,7 +210,7 @@ class ConcurrentWorker:
             written_bytes=self._marker.written_bytes(),
         )
         if attempt.assignment.trace is not None:
-            attempt.context = in_trace(attempt.assignment.trace, fence)
+            attempt.context = attempt_context(attempt.assignment.trace, fence)
         attempt.context.run(current_output.set, attempt.output)
         self._running[fence] = attempt
         self._page.begin(fence, attempt.started_us, line=attempt.line)

@@ -35,12 +35,12 @@ from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
-from spinney.node.worker.traced_context import in_trace
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK, SharedPage
 from spinney.node.workers.stack_dump import StackDump, thread_stacks
 from spinney.node.workers.termination import Terminated
+from spinney.tracing.current import attempt_context
 
 LEFTOVER_GRACE_S = 0.5
 """Seconds between TERM and KILL for processes that an attempt left running."""
@@ -188,7 +188,7 @@ class SerialWorker:
             )
             try:
                 if len(extras) > _UNTRACED:
-                    value = in_trace(extras[_UNTRACED], fence).run(runner, params, job)
+                    value = attempt_context(extras[_UNTRACED], fence).run(runner, params, job)
                 else:
                     value = runner(params, job)
                 detail = None if value is None else result_rows.value_detail(stage, value)

@@ -54,8 +54,8 @@ class BatchWork:
         """Return the paths of the batches that have not ended; one that has is read again only when its status has
         changed."""
         paths = self._queue.batches.paths()
-        found = versions(self._client, [f"{path}/status" for path in paths])
-        now = dict(zip(paths, found, strict=True))
+        status_versions = versions(self._client, [f"{path}/status" for path in paths])
+        now = dict(zip(paths, status_versions, strict=True))
         self._ended = {path: version for path, version in self._ended.items() if now.get(path) == version}
         left = [path for path in paths if path not in self._ended]
         read = get_all(self._client, [f"{path}/status" for path in left])

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
@@ -186,13 +186,9 @@ class MerrittConsumer:
         return True
 
     def _watch(self, path: str, changed: Event) -> None:
-        """Have ``changed`` set at the next change of a list, or when it is created."""
-        watch = self._watches[id(changed)]
-        try:
-            self.client.retry(self.client.get_children, path, watch=watch)
-        except NoNodeError:
-            if self.client.retry(self.client.exists, path, watch=watch) is not None:
-                changed.set()  # it was created in between
+        """Have ``changed`` set at the next change of a list."""
+        with suppress(NoNodeError):
+            self.client.retry(self.client.get_children, path, watch=self._watches[id(changed)])
 
     def _take(
         self, job_id: str, state: JobState, locked_collections: set[str], nodes: Collection[str]
