@@ -31,12 +31,7 @@ def init(
     ] = False,
     grant: Annotated[
         list[str] | None,
-        typer.Option(
-            "--grant",
-            metavar="ROLE",
-            help="Let this database role use the store; may be repeated.",
-            show_default=False,
-        ),
+        option("--grant", metavar="ROLE", help_="Let this database role use the store; may be repeated."),
     ] = None,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL for a DBA to run, and change nothing.")

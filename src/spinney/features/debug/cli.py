@@ -28,33 +28,39 @@ def add_to(app: typer.Typer) -> None:
     app.command()(debug)
 
 
+AppArgument = Annotated[
+    str | None, argument("[APP]", "The application, as module:attribute (default: 'app' of spinney.toml).")
+]
+StageOption = Annotated[
+    str | None,
+    option(
+        "--stage",
+        metavar="STAGE",
+        complete=completion.stages,
+        help_="The stage to run (default: the one that failed last).",
+    ),
+]
+KeepOption = Annotated[
+    Path | None,
+    option(
+        "--keep",
+        metavar="FOLDER",
+        help_="A new or empty folder for the copies of the job's files, which stays (default: a temporary one).",
+    ),
+]
+
+
 def debug(
     job: JobArgument,
-    app: Annotated[
-        str | None,
-        argument("[APP]", "The application, as module:attribute (default: 'app' of spinney.toml)."),
-    ] = None,
-    stage: Annotated[
-        str | None,
-        option(
-            metavar="STAGE",
-            complete=completion.stages,
-            help_="The stage to run (default: the one that failed last).",
-        ),
-    ] = None,
+    app: AppArgument = None,
+    stage: StageOption = None,
     step: Annotated[
         bool, typer.Option("--step", help="Stop at the first line of the stage's function.")
     ] = False,
     debugger: Annotated[
         str, typer.Option(metavar="MODULE", help="The debugger: pdb, or a module like ipdb or pudb.")
     ] = "pdb",
-    keep: Annotated[
-        Path | None,
-        option(
-            metavar="FOLDER",
-            help_="A new or empty folder for the copies of the job's files, which stays (default: a temporary one).",
-        ),
-    ] = None,
+    keep: KeepOption = None,
     store: StoreOption = None,
 ) -> None:
     """Run a failed stage once more in the foreground, under a debugger.

@@ -9,11 +9,12 @@ import typer
 
 from spinney.model.errors import UsageError
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings
 
 if TYPE_CHECKING:
+    from spinney.commands import Performs
     from spinney.control import Control
     from spinney.features.doctor.commands import Examination
     from spinney.features.doctor.service import RepairResult
@@ -35,11 +36,10 @@ def doctor(
     ] = False,
     dead: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="NODE",
-            help="With --repair: declare this node dead and recover its jobs. Be sure that it does not run.",
-            show_default=False,
-            autocompletion=completion.nodes_there,
+            help_="With --repair: declare this node dead and recover its jobs. Be sure that it does not run.",
+            complete=completion.nodes_there,
         ),
     ] = None,
     only: Annotated[
@@ -60,7 +60,7 @@ def doctor(
     Reads only, unless --repair is given, and is safe while nodes work. The exit code is 0 if the store is healthy,
     else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
-    from spinney.features.doctor.commands import ExamineStore, ListRules, RepairStore
+    from spinney.features.doctor.commands import ListRules, RepairStore
 
     if dead is not None and not repair:
         raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
@@ -71,13 +71,7 @@ def doctor(
         if rules:
             _print_rules(performer.do(ListRules()).items, json=json)
             return
-
-        def examine() -> "Examination":
-            violations = _Violations(json=json)
-            examination = performer.do(ExamineStore(only=only or [], deep=deep), tell=violations.add)
-            violations.end(examination)
-            return examination
-
+        examine = partial(_examine, performer, only or [], deep=deep, json=json)
         examination = None if repair and yes else examine()
         if repair and examination is not None and examination.repairable:
             require_yes(f"Repair {_number(examination.repairable, 'violation')}?", yes=False)
@@ -89,6 +83,15 @@ def doctor(
                 _print_slow_wakeups(control.store)
     if examination is not None and examination.violations:
         raise typer.Exit(1)
+
+
+def _examine(performer: "Performs", only: Sequence[str], *, deep: bool, json: bool) -> "Examination":
+    from spinney.features.doctor.commands import ExamineStore
+
+    violations = _Violations(json=json)
+    examination = performer.do(ExamineStore(only=list(only), deep=deep), tell=violations.add)
+    violations.end(examination)
+    return examination
 
 
 def _print_slow_wakeups(store: "Store") -> None:

@@ -1,7 +1,9 @@
 """The commands ``hold``, ``holds`` and ``release``: hold jobs back with a reason, and let them go on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -207,24 +209,35 @@ def release(
             "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or exactly one scope (--queue "
             "NAME)"
         )
-    from spinney.features.holds.commands import LiftHold, PlanRelease, lying_on
+    from spinney.features.holds.commands import lying_on
 
     with open_commands(store, by) as performer:
-
-        def lift(number: int) -> None:
-            _print_lifted(performer.do(LiftHold(hold=number, reason=reason)))
-
         ids = hold or [active.id for active in lying_on(performer, *scope.scopes[0])]
         if each_options.dry_run:
-            first, *others = ids
-            release_text = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
-            preview = performer.do(PlanRelease(hold=first, together=others))
-            _print_preview(preview, release_text, "go on", json=each_options.json)
-        elif hold:
+            _preview_release(performer, ids, json=each_options.json)
+            return
+        lift = partial(_lift_hold, performer, reason)
+        if hold:
             for_each(hold, lift)
         else:
             for number in ids:
                 lift(number)
+
+
+def _preview_release(performer: "Performs", holds: Sequence[int], *, json: bool) -> None:
+    from spinney.features.holds.commands import PlanRelease
+
+    first, *others = holds
+    preview = performer.do(PlanRelease(hold=first, together=others))
+    release_text = f"the release of hold{'s' * (len(holds) > 1)} {', '.join(map(str, holds))}"
+    _print_preview(preview, release_text, "go on", json=json)
+
+
+def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
+    from spinney.features.holds.commands import LiftHold
+
+    hold = performer.do(LiftHold(hold=number, reason=reason))
+    typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
 def moment(text: str, at_us: int) -> int:
@@ -272,10 +285,6 @@ def _placed_text(performer: "Performs", hold: "Hold") -> str:
         return f"hold {hold.id} on job {hold.name}: {after}"
     jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
     return f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))}: {jobs} held"
-
-
-def _print_lifted(hold: "Hold") -> None:
-    typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
 def _print_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:

@@ -1,15 +1,27 @@
 """The command ``rehome``: let jobs continue on other hosts when the host with their folders is lost."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spinney.model.errors import UsageError
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
+from spinney.terminal.arguments import (
+    ByOption,
+    JsonOption,
+    ReasonOption,
+    SomeJobsArgument,
+    StoreOption,
+    YesOption,
+    option,
+)
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
+
+if TYPE_CHECKING:
+    from spinney.commands import Performs
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,18 +32,15 @@ def rehome(
     jobs: SomeJobsArgument = None,
     host: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--host",
             metavar="HOST",
-            help="All jobs whose folders are on this host.",
-            show_default=False,
-            autocompletion=completion.hosts,
+            help_="All jobs whose folders are on this host.",
+            complete=completion.hosts,
         ),
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    reason: ReasonOption = None,
+    yes: YesOption = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -43,43 +52,55 @@ def rehome(
     """
     if bool(jobs) == (host is not None):
         raise UsageError("name either jobs, or a host with --host")
-    from spinney.features.homes.commands import ListHomes, RehomeJob, ReleaseHome
-
     with open_commands(store, by) as performer:
         if host is None:
-            require_yes(
-                f"Let go of the {'folder of 1 job' if len(jobs or ()) == 1 else f'folders of {len(jobs or ())} jobs'}? "
-                "What is in there will not be seen where they go on.",
-                yes=yes,
+            _rehome_jobs(performer, jobs or (), reason, yes=yes, json=json)
+        else:
+            _release_host(performer, host, reason, yes=yes, json=json)
+
+
+def _rehome_jobs(
+    performer: "Performs", jobs: Sequence[int], reason: str | None, *, yes: bool, json: bool
+) -> None:
+    from spinney.features.homes.commands import RehomeJob
+
+    require_yes(
+        f"Let go of the {'folder of 1 job' if len(jobs) == 1 else f'folders of {len(jobs)} jobs'}? "
+        "What is in there will not be seen where they go on.",
+        yes=yes,
+    )
+
+    def let_go(job: int) -> None:
+        home = performer.do(RehomeJob(job=job, reason=reason))
+        if json:
+            display.print_json_lines([{"job": job, "host": home.host, "path": home.path}])
+        else:
+            typer.echo(
+                f"job {job} is not bound to {display.safe(str(home))} any more; it goes on where it is claimed "
+                "next, with an empty folder"
             )
 
-            def let_go(job: int) -> None:
-                home = performer.do(RehomeJob(job=job, reason=reason))
-                if json:
-                    display.print_json_lines([{"job": job, "host": home.host, "path": home.path}])
-                else:
-                    typer.echo(
-                        f"job {job} is not bound to {display.safe(str(home))} any more; it goes on where it is claimed "
-                        "next, with an empty folder"
-                    )
+    for_each(jobs, let_go)
 
-            for_each(jobs or (), let_go)
-            return
-        homes = performer.do(ListHomes(host=host)).items
-        ready = sum(home.ready for home in homes)
-        require_yes(
-            f"Let go of all job folders on host {display.safe(host)}? {_jobs(ready)} ready for it would go on "
-            "elsewhere at once, with empty folders.",
-            yes=yes,
-        )
-        for home in homes:
-            performer.do(ReleaseHome(home=home.id, reason=reason))
-            if json:
-                display.print_json_lines([{"host": home.host, "path": home.path, "ready": home.ready}])
-            else:
-                typer.echo(
-                    f"{display.safe(str(home))} is let go of; {_jobs(home.ready)} ready for it may go on elsewhere"
-                )
+
+def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: bool, json: bool) -> None:
+    from spinney.features.homes.commands import ListHomes, ReleaseHome
+
+    homes = performer.do(ListHomes(host=host)).items
+    ready = sum(home.ready for home in homes)
+    require_yes(
+        f"Let go of all job folders on host {display.safe(host)}? {_jobs(ready)} ready for it would go on "
+        "elsewhere at once, with empty folders.",
+        yes=yes,
+    )
+    for home in homes:
+        performer.do(ReleaseHome(home=home.id, reason=reason))
+        if json:
+            display.print_json_lines([{"host": home.host, "path": home.path, "ready": home.ready}])
+        else:
+            typer.echo(
+                f"{display.safe(str(home))} is let go of; {_jobs(home.ready)} ready for it may go on elsewhere"
+            )
 
 
 def _jobs(count: int) -> str:

@@ -1,6 +1,6 @@
 """What people look at: ``list``, ``show``, ``tree``, ``wait``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.model.values.products import products_of, summaries_of, without_entries
 from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, CsvOption, JobArgument, JsonOption, StoreOption
+from spinney.terminal.arguments import SEQ_MAX, CsvOption, JobArgument, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
@@ -41,9 +41,7 @@ def list_jobs(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=10_000, help=f"How many (default: {_SHOWN}; with --csv all).", show_default=False
-        ),
+        option(min=1, max=10_000, help_=f"How many (default: {_SHOWN}; with --csv all)."),
     ] = None,
     oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Only how many stand in each state.")] = False,
@@ -70,26 +68,18 @@ def list_jobs(
             return
         listed = [plain_job(job) for job in details]
         tell = pending_reasons(performer, listed)
-    if json:
-        display.print_json_lines(listed)
-        return
-    display.print_table(
-        ("JOB", "TYPE", "SUBJECT", "STAGE", "STATE", "QUEUE", "CREATED", "TOOK", "MESSAGE"),
-        (
-            (
-                j.id,
-                j.type,
-                j.subject,
-                j.stage,
-                display.state_text(j),
-                j.queue,
-                display.format_time(j.created_us),
-                display.format_elapsed(j.started_us, j.settled_us),
-                tell(j),
-            )
-            for j in listed
-        ),
-    )
+    columns: dict[str, Callable[[Job], Any]] = {
+        "JOB": lambda job: job.id,
+        "TYPE": lambda job: job.type,
+        "SUBJECT": lambda job: job.subject,
+        "STAGE": lambda job: job.stage,
+        "STATE": display.state_text,
+        "QUEUE": lambda job: job.queue,
+        "CREATED": lambda job: display.format_time(job.created_us),
+        "TOOK": lambda job: display.format_elapsed(job.started_us, job.settled_us),
+        "MESSAGE": tell,
+    }
+    display.print_list(listed, columns, json=json)
 
 
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:

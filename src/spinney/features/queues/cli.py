@@ -56,65 +56,77 @@ def _nodes_option(name: str, help_: str) -> Any:
     return option(f"--{name}", metavar="NODE", help_=help_, complete=completion.nodes)
 
 
+LimitOption = Annotated[
+    str | None,
+    option(
+        "--limit",
+        metavar="N|N%",
+        complete=completion.limits,
+        help_="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
+        "'none' is no limit, 'declared' is what the application declares.",
+    ),
+]
+TypeOption = Annotated[
+    str | None,
+    option(
+        "--type",
+        metavar="TYPE",
+        complete=completion.types,
+        help_="The job type for submissions that name only the queue; 'none', or 'declared'.",
+    ),
+]
+PinOption = Annotated[
+    Nodes, _nodes_option("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated.")
+]
+BarOption = Annotated[
+    Nodes,
+    _nodes_option("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated."),
+]
+NodesOption = Annotated[
+    str | None,
+    option(
+        "--nodes",
+        metavar="any|declared",
+        complete=completion.of_any_node,
+        help_="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
+    ),
+]
+CreateOption = Annotated[
+    bool,
+    typer.Option(
+        "--create", help="Create a queue that no application declares, with the settings given here."
+    ),
+]
+OrderOption = Annotated[
+    str | None,
+    option(
+        "--order",
+        metavar="default|fifo|lifo",
+        help_="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
+    ),
+]
+SharingOption = Annotated[
+    str | None,
+    option("--sharing", metavar="shares|quota|none", help_="With --create: how slots are shared."),
+]
+DeleteOption = Annotated[
+    bool, typer.Option("--delete", help="Delete the settings of a queue that has no open jobs.")
+]
+
+
 def queue(
     name: Annotated[str, argument("QUEUE", "The queue's name.", completion.queues)],
-    limit: Annotated[
-        str | None,
-        option(
-            metavar="N|N%",
-            complete=completion.limits,
-            help_="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
-            "'none' is no limit, 'declared' is what the application declares.",
-        ),
-    ] = None,
-    type_: Annotated[
-        str | None,
-        option(
-            "--type",
-            metavar="TYPE",
-            complete=completion.types,
-            help_="The job type for submissions that name only the queue; 'none', or 'declared'.",
-        ),
-    ] = None,
-    pin: Annotated[
-        Nodes,
-        _nodes_option("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated."),
-    ] = None,
+    limit: LimitOption = None,
+    type_: TypeOption = None,
+    pin: PinOption = None,
     unpin: Annotated[Nodes, _nodes_option("unpin", "Remove a pin; may be repeated.")] = None,
-    bar: Annotated[
-        Nodes,
-        _nodes_option("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated."),
-    ] = None,
+    bar: BarOption = None,
     unbar: Annotated[Nodes, _nodes_option("unbar", "Remove a bar; may be repeated.")] = None,
-    nodes: Annotated[
-        str | None,
-        option(
-            "--nodes",
-            metavar="any|declared",
-            complete=completion.of_any_node,
-            help_="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
-        ),
-    ] = None,
-    create: Annotated[
-        bool,
-        typer.Option(
-            "--create", help="Create a queue that no application declares, with the settings given here."
-        ),
-    ] = False,
-    order: Annotated[
-        str | None,
-        option(
-            metavar="default|fifo|lifo",
-            help_="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
-        ),
-    ] = None,
-    sharing: Annotated[
-        str | None, option(metavar="shares|quota|none", help_="With --create: how slots are shared.")
-    ] = None,
-    delete: Annotated[
-        bool,
-        typer.Option("--delete", help="Delete the settings of a queue that has no open jobs."),
-    ] = False,
+    nodes: NodesOption = None,
+    create: CreateOption = False,
+    order: OrderOption = None,
+    sharing: SharingOption = None,
+    delete: DeleteOption = False,
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,

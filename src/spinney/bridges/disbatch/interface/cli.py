@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,25 @@ DatabaseOption = Annotated[
     str, typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE")
 ]
 
+UsersOption = Annotated[
+    Path | None, typer.Option("--users", help="Users who may sign in: a file of 'disbatch password'.")
+]
+TokenOption = Annotated[
+    Path | None, typer.Option("--token-file", help="The file with the token of programs.")
+]
+PluginOption = Annotated[
+    list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
+]
+SettingsOption = Annotated[
+    Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
+]
+OidsOption = Annotated[
+    Oids, typer.Option("--oids", help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
+]
+BalanceOption = Annotated[
+    bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
+]
+
 
 @app.command()
 def serve(
@@ -34,31 +53,17 @@ def serve(
     database: DatabaseOption,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
-    users: Annotated[
-        Path | None, typer.Option(help="Users who may sign in: a file of 'disbatch password'.")
-    ] = None,
-    token: Annotated[
-        Path | None, typer.Option("--token-file", help="The file with the token of programs.")
-    ] = None,
-    plugin: Annotated[
-        list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
-    ] = None,
-    settings_file: Annotated[
-        Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
-    ] = Path("disbatch.toml"),
-    oids: Annotated[
-        Oids, typer.Option(help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
-    ] = "plain",
-    balance: Annotated[
-        bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
-    ] = False,
+    users: UsersOption = None,
+    token: TokenOption = None,
+    plugin: PluginOption = None,
+    settings_file: SettingsOption = Path("disbatch.toml"),
+    oids: OidsOption = "plain",
+    balance: BalanceOption = False,
     pretend: Annotated[bool, typer.Option("--pretend", help="Only log what balancing would set.")] = False,
     monitoring: Annotated[bool, typer.Option(help="Whether /monitoring looks at nodes.")] = True,
 ) -> None:
     """Serve the REST API and the page of the command interface, until SIGTERM."""
     try:
-        import uvicorn
-
         from spinney.bridges.disbatch.interface import access, balancer
         from spinney.bridges.disbatch.interface.application import make_interface
     except ImportError as error:  # pragma: no cover - the tests have them
@@ -87,22 +92,30 @@ def serve(
     interface = make_interface(db, settings)
     stop = threading.Event()
     loop = threading.Thread(target=balancer.run, args=(interface.state.service, stop), name="balance")
+    if balance:
+        loop.start()
+    try:
+        _serve_until_sigterm(interface, host, port)
+    finally:
+        stop.set()
+        if balance:
+            loop.join()
+        db.client.close()
+
+
+def _serve_until_sigterm(interface: Any, host: str, port: int) -> None:
+    import uvicorn
+
     server = uvicorn.Server(
         uvicorn.Config(
             interface, host=host, port=port, log_config=None, access_log=False, server_header=False
         )
     )
     before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
-    if balance:
-        loop.start()
     try:
         server.run()
     finally:
         signal.signal(signal.SIGTERM, before)
-        stop.set()
-        if balance:
-            loop.join()
-        db.client.close()
 
 
 @app.command()
