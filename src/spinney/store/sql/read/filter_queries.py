@@ -169,15 +169,6 @@ def conditions(job_filter: Filter) -> Conditions:
     _say_place(job_filter, say)
     if job_filter.ids is not None:
         say("jobs.id in (select j.value from json_each(?) j)", _json(job_filter.ids))
-    if job_filter.node is not None:
-        # In this order, because the first condition decides most rows.
-        named = "(select id from nodes where name = ?)"
-        say(
-            f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
-            f"or jobs.id in (select job_id from leases where node_id in {named}))",
-            job_filter.node,
-            job_filter.node,
-        )
     for condition, at_us in (
         ("jobs.created_us < ?", job_filter.created_before_us),
         ("jobs.created_us >= ?", job_filter.created_after_us),
@@ -185,30 +176,8 @@ def conditions(job_filter: Filter) -> Conditions:
     ):
         if at_us is not None:
             say(condition, at_us)
-    if job_filter.message is not None:
-        message_condition, pattern = access_paths.message_condition(job_filter.message, "m")
-        say(
-            f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
-            pattern,
-        )
-    if job_filter.fingerprint is not None:
-        say(
-            "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
-            job_filter.fingerprint,
-        )
     if job_filter.superseded is not None:
         say(f"jobs.superseded is {'not ' if job_filter.superseded else ''}null")
-    if job_filter.has_own_hold:
-        say(
-            "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
-            "and h.name = cast(jobs.id as text)))"
-        )
-    if job_filter.key is not None:
-        say(
-            "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
-            job_filter.parent_id or 0,
-            job_filter.key,
-        )
     if job_filter.within is not None:
         for column, names in (
             ("collection", job_filter.within.collections),
@@ -223,6 +192,7 @@ def conditions(job_filter: Filter) -> Conditions:
             "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
             "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
         )
+    _say_other_tables(job_filter, say)
     return where, args
 
 
@@ -250,6 +220,41 @@ def _say_place(job_filter: Filter, say: Callable[..., None]) -> None:
             "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
             int(job_filter.below.split(".")[0]),
             *subtree(job_filter.below),
+        )
+
+
+def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
+    """Add the conditions on rows of other tables that belong to the job."""
+    if job_filter.node is not None:
+        # In this order, because the first condition decides most rows.
+        named = "(select id from nodes where name = ?)"
+        say(
+            f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
+            f"or jobs.id in (select job_id from leases where node_id in {named}))",
+            job_filter.node,
+            job_filter.node,
+        )
+    if job_filter.message is not None:
+        message_condition, pattern = access_paths.message_condition(job_filter.message, "m")
+        say(
+            f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
+            pattern,
+        )
+    if job_filter.fingerprint is not None:
+        say(
+            "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
+            job_filter.fingerprint,
+        )
+    if job_filter.has_own_hold:
+        say(
+            "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
+            "and h.name = cast(jobs.id as text)))"
+        )
+    if job_filter.key is not None:
+        say(
+            "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
+            job_filter.parent_id or 0,
+            job_filter.key,
         )
 
 

@@ -15,16 +15,30 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import filter_queries, state_counts
 from spinney.store.sql.registry.job_rows import VISIBLE
 
-_SELECT = (
-    "select jobs.id, jobs.type, jobs.stage, jobs.state, jobs.queue, jobs.priority, jobs.share, "
-    "(select name from shares where shares.id = -jobs.share), jobs.collection, jobs.submitter, jobs.key, "
-    "jobs.parent_id, jobs.root_id, jobs.lineage, jobs.params, jobs.created_us, jobs.started_us, jobs.settled_us, "
-    "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
-    "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
-    "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, jobs.trace, "
+_COLUMNS = {
+    **{
+        name: f"jobs.{name}"
+        for name in (
+            *("id", "type", "stage", "state", "queue", "priority", "share", "collection", "submitter", "key"),
+            *("parent_id", "root_id", "lineage", "params", "created_us", "started_us", "settled_us"),
+            *("attempts", "interruptions", "warnings", "code", "trace"),
+        )
+    },
+    "share_name": "(select name from shares where shares.id = -jobs.share)",
+    "fence": "l.fence",
+    "running_us": "l.running_us",
+    "node": "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id))",
+    "waits_for": "p.waits_for",
+    "wake_us": "p.wake_us",
+    "message": "p.reason",
+    "progress": "g.fraction",
+    "progress_message": "g.message",
     # The message of the last attempt, read from the table, because the view would scan all jobs.
-    "case when jobs.final_fence is null then "
-    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end "
+    "last_message": "case when jobs.final_fence is null then "
+    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end",
+}
+_SELECT = (
+    f"select {', '.join(_COLUMNS.values())} "
     "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
     "left join progress g on g.job_id = jobs.id "
 )
@@ -107,95 +121,28 @@ def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
 
 
 def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:
-    (
-        job_id,
-        type_,
-        stage,
-        state,
-        queue,
-        priority,
-        share,
-        share_name,
-        collection,
-        submitter,
-        key,
-        parent_id,
-        root_id,
-        lineage,
-        params,
-        created_us,
-        started_us,
-        settled_us,
-        attempts_,
-        interruptions,
-        warnings,
-        code,
-        fence,
-        running_us,
-        node,
-        waits_for,
-        wake_us,
-        reason,
-        fraction,
-        progress_message,
-        trace,
-        last_message,
-    ) = row
-    shown = State(state)
-    if fence is not None:
-        shown = State.CLAIMED if running_us is None else State.RUNNING
-    cancelling = job_id in cancel_requests or any(cancel_requests.get(a) for a in ancestors(lineage))
-    message = reason or (last_message if shown is State.COMPLETED else None)
-    return Job(
-        id=job_id,
-        type=type_,
-        stage=None if shown is State.COMPLETED else stage,
-        state=shown,
-        queue=queue,
-        priority=priority,
-        share=share_name or str(share),
-        collection=collection,
-        submitter=submitter,
-        key=key,
-        parent_id=parent_id,
-        root_id=root_id,
-        lineage=lineage,
-        params=json_object(params, of_job(job_id)),
-        created_us=created_us,
-        started_us=started_us or running_us,
-        settled_us=settled_us,
-        wake_us=wake_us,
-        attempts=attempts_,
-        interruptions=interruptions,
-        warnings=warnings,
-        code=code,
-        message=message,
-        waits_for=waits_for if shown in (State.WAITING, State.HELD) else None,
-        cancelling=cancelling and settled_us is None,
-        node=node,
-        fence=fence,
-        progress=fraction,
-        progress_message=progress_message,
-        trace=trace,
-    )
+    values = dict(zip(_COLUMNS, row, strict=True))
+    running_us, last_message = values.pop("running_us"), values.pop("last_message")
+    job_id, state = values["id"], State(values["state"])
+    if values["fence"] is not None:
+        state = State.CLAIMED if running_us is None else State.RUNNING
+    cancelling = job_id in cancel_requests or any(map(cancel_requests.get, ancestors(values["lineage"])))
+    values |= {
+        "state": state,
+        "stage": None if state is State.COMPLETED else values["stage"],
+        "share": values.pop("share_name") or str(values["share"]),
+        "params": json_object(values["params"], of_job(job_id)),
+        "started_us": values["started_us"] or running_us,
+        "message": values["message"] or (last_message if state is State.COMPLETED else None),
+        "waits_for": values["waits_for"] if state in (State.WAITING, State.HELD) else None,
+        "cancelling": cancelling and values["settled_us"] is None,
+    }
+    return Job(**values)
 
 
 def _attempt(row: Any) -> Attempt:
-    (
-        job_id,
-        fence,
-        stage,
-        attempt,
-        outcome,
-        node,
-        started_us,
-        ended_us,
-        code,
-        message,
-        error,
-        result,
-        superseded,
-    ) = row
+    job_id, fence, stage, attempt, outcome, node, started_us, ended_us, code, message, *rest = row
+    error, result, superseded = rest
     return Attempt(
         job_id=job_id,
         fence=fence,
