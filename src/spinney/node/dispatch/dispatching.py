@@ -23,6 +23,7 @@ from spinney.node.dispatch.slots import Lookahead, Slot, Task
 from spinney.node.dispatch.ticker import Ticker
 from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.lifecycle import unsynced_files
+from spinney.node.settings import NodeSettings
 from spinney.node.workers.child import Child, Hello
 from spinney.node.workers.stack_taker import StackTaker
 
@@ -53,12 +54,7 @@ class Dispatching:
         """The first worker's description of the application."""
         requests = Requests(context)
         self.pool = WorkerPool(
-            rules=WorkerRules(
-                recycle_after_jobs=settings.recycle_after_jobs,
-                memory_bytes=settings.worker_memory_bytes,
-                idle_end_s=settings.idle_end_s,
-                starting_at_once=max(2, len(os.sched_getaffinity(0))),
-            ),
+            rules=_worker_rules(settings),
             make_child=make_child,
             pump=partial(Pump, head_bytes=settings.output_bytes),
             pages=pages,
@@ -71,19 +67,7 @@ class Dispatching:
             recorded=queue.flushed,
             sync_killed=partial(unsynced_files.sync_folders_of, root),
         )
-        self.dispatcher = Dispatcher(
-            slots=[Slot(number) for number in range(settings.slots)],
-            pool=self.pool,
-            queue=queue,
-            lookahead=Lookahead(
-                run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
-            ),
-            mark_started=self._mark_started,
-            signals=context.signals,
-            status=context.status,
-            measurements=context.measurements,
-            spans=context.spans,
-        )
+        self.dispatcher = self._make_dispatcher(queue)
         self._recorder = Recorder(
             context.writer,
             self.dispatcher,
@@ -100,6 +84,22 @@ class Dispatching:
             stacks=StackTaker(root, spawn),
             show=lambda fences: spawn(self._mark_started(fences)),
             long_s=settings.lookahead_s,
+        )
+
+    def _make_dispatcher(self, queue: RecordQueue) -> Dispatcher:
+        context, settings = self._context, self._context.settings
+        return Dispatcher(
+            slots=[Slot(number) for number in range(settings.slots)],
+            pool=self.pool,
+            queue=queue,
+            lookahead=Lookahead(
+                run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
+            ),
+            mark_started=self._mark_started,
+            signals=context.signals,
+            status=context.status,
+            measurements=context.measurements,
+            spans=context.spans,
         )
 
     async def start_first_worker(self) -> None:
@@ -145,6 +145,15 @@ class Dispatching:
             log.debug("cannot show %d attempts as running: %s", len(fences), error)
             return False
         return True
+
+
+def _worker_rules(settings: NodeSettings) -> WorkerRules:
+    return WorkerRules(
+        recycle_after_jobs=settings.recycle_after_jobs,
+        memory_bytes=settings.worker_memory_bytes,
+        idle_end_s=settings.idle_end_s,
+        starting_at_once=max(2, len(os.sched_getaffinity(0))),
+    )
 
 
 def _output_folder(root: Path, task: Task) -> Path:

@@ -164,17 +164,8 @@ class SerialWorker:
         root, folders, bare = self._root, Path(self._root), self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
         count_threads, known_threads = _thread._count, self._threads.count
-        runner = self._stages.blocking(type_, stage)
-        takes_handle = self._stages.takes_handle(type_, stage)
-        # Where the function takes no handle, one unused handle is passed to all.
-        unused = (
-            None
-            if takes_handle
-            else Job(Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders), port, types)
-        )
-        while waiting:
-            if cells[CELL_RECALL] >= ordinal or self._stop:
-                return
+        runner, unused = self._stages.blocking(type_, stage), self._unused_handle(type_, stage, folders)
+        while waiting and not (cells[CELL_RECALL] >= ordinal or self._stop):
             job_id, fence, attempt, params, parent_id, root_id, *extras = waiting.pop()
             started_us, since_ns = now_ns() // 1000, clock_ns()
             begin(fence, started_us)
@@ -220,6 +211,13 @@ class SerialWorker:
                 [fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail]
             )
             cells[CELL_LINE] = 0
+
+    def _unused_handle(self, type_: str, stage: str, folders: Path) -> Job | None:
+        """Return the one handle that is passed to all attempts of a function that takes none; None: it takes one."""
+        if self._stages.takes_handle(type_, stage):
+            return None
+        assignment = Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders)
+        return Job(assignment, self._port, self._stages.types)
 
     # --- after an attempt -----------------------------------------------------------------
 
