@@ -66,19 +66,13 @@ def send(
     pending = [r for r in mail.recipients if r not in progress.delivered and r not in progress.refused]
     later: dict[str, str] = {}
     if pending:
-        message = mail_message.build_message(
-            mail,
-            _files(job, attachments, server_settings),
-            message_id=progress.message_id,
-            date=datetime.fromisoformat(progress.date),
-        )
         try:
             sent = smtp.deliver(
                 server_settings,
                 credentials,
                 sender=mail.sender.addr_spec,
                 recipients=pending,
-                message=message,
+                message=_message(job, mail, attachments, progress, server_settings),
                 utf8=mail.needs_utf8,
             )
         except smtp.MailServerUnavailable as away:
@@ -89,14 +83,8 @@ def send(
         later = sent.later
         _keep(job, progress)
     if later:
-        _wait(
-            job,
-            progress,
-            server_settings,
-            clock(),
-            f"the mail server put it off for {_named_replies(later)}",
-            lane=False,
-        )
+        why = f"the mail server put it off for {_named_replies(later)}"
+        _wait(job, progress, server_settings, clock(), why, lane=False)
     return _finish(job, progress)
 
 
@@ -117,6 +105,17 @@ def _load_progress(
         progress.since = now
     _keep(job, progress)
     return progress
+
+
+def _message(
+    job: Job, mail: Mail, attachments: Sequence[Attachment], progress: Progress, settings: MailSettings
+) -> bytes:
+    return mail_message.build_message(
+        mail,
+        _files(job, attachments, settings),
+        message_id=progress.message_id,
+        date=datetime.fromisoformat(progress.date),
+    )
 
 
 def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) -> list[File]:

@@ -74,18 +74,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        announced = headers.get(b"content-length", b"")
-        body = scope[KEY] = Body(
-            receive,
-            announced=int(announced) if announced.isdigit() else None,
-            most=self._settings.body_max_bytes,
-            patience_s=self._settings.body_patience_s,
-            coding=headers.get(b"content-encoding", PLAIN.encode()).decode("latin-1"),
-            instance=scope["path"],
-            long=_LongBody(scope, self._quotas),
-            long_s=self._long_s,
-        )
+        body = scope[KEY] = self._body(scope, receive)
         begun = False
         quota_stack = scope[QUOTA_STACK] = ExitStack()
 
@@ -125,15 +114,24 @@ class RequestGuard:
                 raise  # uvicorn logs it and closes the connection: the answer is incomplete
             # The error is answered here and not in the outermost layer, which would log it again and answer without
             # headers.
-            handler = scope["app"].exception_handlers.get(Exception)
-            answer = (
-                of_error(error, instance=scope["path"])
-                if handler is None
-                else await handler(Request(scope), error)
-            )
+            answer = await _error_response(scope, error)
             await answer(scope, receive, guarded)
         finally:
             quota_stack.close()
+
+    def _body(self, scope: Scope, receive: Receive) -> Body:
+        headers = dict(scope["headers"])
+        announced = headers.get(b"content-length", b"")
+        return Body(
+            receive,
+            announced=int(announced) if announced.isdigit() else None,
+            most=self._settings.body_max_bytes,
+            patience_s=self._settings.body_patience_s,
+            coding=headers.get(b"content-encoding", PLAIN.encode()).decode("latin-1"),
+            instance=scope["path"],
+            long=_LongBody(scope, self._quotas),
+            long_s=self._long_s,
+        )
 
     def _secured(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
         """Return the header; any cookie gets the attribute ``Secure`` where the session's cookie has it."""
@@ -184,6 +182,14 @@ class _LongBody:
             place = self._quotas.uploads.place(None if principal is None else principal.name, address)
             self._scope[QUOTA_STACK].enter_context(place)
             self._counted = True
+
+
+async def _error_response(scope: Scope, error: Exception) -> App:
+    handler = scope["app"].exception_handlers.get(Exception)
+    if handler is None:
+        return of_error(error, instance=scope["path"])
+    response: App = await handler(Request(scope), error)
+    return response
 
 
 async def _close(scope: Scope, receive: Receive) -> None:

@@ -50,24 +50,17 @@ def copy_stage(
     Raises NoSuchJob; NoSuch where no stage has failed and none is named; UsageError for a stage or type that the
     application lacks; Refused where the job's folder is on another host."""
     row = store.job(job_id)
-    kind = app.types.get(row.type)
-    if kind is None:
-        raise UsageError(
-            f"the application has no job type {row.type!r}; name the application whose node ran job {job_id}"
-        )
+    type_spec = _type_spec(app, row)
     home = elsewhere(store, job_id, root)
     if home is not None:
         raise Refused(f"the folder of job {job_id} is on {home}; run this command there")
     attempts = store.attempts(job_id)
     stage = stage or _failed_stage(attempts, job_id)
-    spec = kind.spec.stage(stage)
-    if spec is None or spec.isolation is Isolation.EXTERNAL:
-        names = ", ".join(item.name for item in kind.spec.stages if item.isolation is not Isolation.EXTERNAL)
-        raise UsageError(f"job type {row.type!r} has no stage {stage!r} that runs here; it has: {names}")
+    _require_runnable(type_spec, stage)
     family = {id_ for id_ in (row.id, row.parent_id, row.root_id) if id_ is not None}
     for id_ in family:
         _copy_folder(root / job_folder(id_), copies / job_folder(id_))
-    earlier = [item.name for item in kind.spec.stages]
+    earlier = [item.name for item in type_spec.stages]
     earlier = earlier[: earlier.index(stage)]
     results = store.results(job_id)
     port = MemoryPort(
@@ -94,8 +87,25 @@ def copy_stage(
         params=params,
         port=port,
         runner=StageRunners(app.types).blocking(row.type, stage),
-        spec=kind.spec,
+        spec=type_spec,
     )
+
+
+def _type_spec(app: Spinney, row: jobs.Job) -> TypeSpec:
+    kind = app.types.get(row.type)
+    if kind is None:
+        raise UsageError(
+            f"the application has no job type {row.type!r}; name the application whose node ran job {row.id}"
+        )
+    return kind.spec
+
+
+def _require_runnable(type_spec: TypeSpec, stage: str) -> None:
+    names = [spec.name for spec in type_spec.stages if spec.isolation is not Isolation.EXTERNAL]
+    if stage not in names:
+        raise UsageError(
+            f"job type {type_spec.name!r} has no stage {stage!r} that runs here; it has: {', '.join(names)}"
+        )
 
 
 def _failed_stage(attempts: list[jobs.Attempt], job_id: int) -> str:

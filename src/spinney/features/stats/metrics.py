@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from spinney.model.bridges import BridgeStatus
 from spinney.model.errors import Forbidden
-from spinney.model.rights.operators import Stats
+from spinney.model.rights.operators import NodeStats, QueueStats, StageStats, Stats
 from spinney.service.queries import STATS_WINDOW_S
 from spinney.web.instrumentation import Requests
 from spinney.web.problems import Unidentified
@@ -65,65 +65,69 @@ class _Once(CollectorRegistry):
         self._stats, self._bridges = stats, bridges
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        stats = self._stats
-        yield _family("jobs", "Jobs by state.", ["state"], {(str(s),): n for s, n in stats.states.items()})
-        for name, about in (
-            ("pending", "Jobs that may be claimed."),
-            ("running", "Occupied slots."),
-            ("scheduled", "Jobs not due."),
-            ("waiting", "Jobs that wait for others."),
-            ("held", "Jobs that are held."),
-            ("failed", "Jobs that failed."),
-        ):
-            values = {(q.queue,): getattr(q, name) for q in stats.queues}
-            yield _family(f"queue_{name}", about, ["queue"], values)
-        for name, about in (("wait", "Time until a stage began"), ("run", "Running time of a stage")):
-            times = {
-                (stage.type, stage.stage, quantile): seconds
-                for stage in stats.stages
-                for quantile, seconds in zip(_QUANTILES, getattr(stage, f"{name}_s") or (), strict=False)
-            }
-            yield _family(
-                f"stage_{name}_seconds", f"{about}, of recent attempts.", ["type", "stage", "quantile"], times
-            )
-        limits = {(q.queue,): q.limit for q in stats.queues if q.limit is not None}
-        yield _family("queue_limit", "Slots that the queue may occupy.", ["queue"], limits)
-        yield _family(
-            "queue_attempts_per_second",
-            f"Attempts that ended, over {STATS_WINDOW_S:.0f} s.",
-            ["queue"],
-            {(q.queue,): q.rate for q in stats.queues},
-        )
-        yield _family(
-            "node_slots",
-            "Slots of a node.",
-            ["node", "state"],
-            {(n.node, n.state): n.slots for n in stats.nodes},
-        )
-        yield _family(
-            "node_running", "Occupied slots of a node.", ["node"], {(n.node,): n.running for n in stats.nodes}
-        )
-        yield _family(
-            "node_seen_timestamp_seconds",
-            "When its heartbeat was last seen to move.",
-            ["node"],
-            {(n.node,): n.seen_us / 1e6 for n in stats.nodes if not n.is_external_worker},
-        )
-        yield _family(
-            "node_presumed_dead",
-            "1 while it has been silent for longer than its lease.",
-            ["node"],
-            {(n.node,): n.presumed_dead for n in stats.nodes if not n.is_external_worker},
-        )
-        for name, about in (
-            ("links", "Entries of another system that are claimed and not finished."),
-            ("behind", "Links whose job has changed and whose entry does not say so yet."),
-            ("in_trouble", "1 while the bridge suffers from something."),
-        ):
-            values = {(b.name,): getattr(b, name) for b in self._bridges}
-            yield _family(f"bridge_{name}", about, ["bridge"], values)
-        reports = {(b.name,): b.seen_us / 1e6 for b in self._bridges}
-        yield _family("bridge_seen_timestamp_seconds", "When the bridge last reported.", ["bridge"], reports)
+        states = {(str(state),): count for state, count in self._stats.states.items()}
+        yield _family("jobs", "Jobs by state.", ["state"], states)
+        yield from _queue_families(self._stats.queues)
+        yield from _stage_families(self._stats.stages)
+        yield from _node_families(self._stats.nodes)
+        yield from _bridge_families(self._bridges)
+
+
+def _queue_families(queues: Sequence[QueueStats]) -> Iterator[GaugeMetricFamily]:
+    for name, about in (
+        ("pending", "Jobs that may be claimed."),
+        ("running", "Occupied slots."),
+        ("scheduled", "Jobs not due."),
+        ("waiting", "Jobs that wait for others."),
+        ("held", "Jobs that are held."),
+        ("failed", "Jobs that failed."),
+        ("limit", "Slots that the queue may occupy."),
+    ):
+        yield _family(f"queue_{name}", about, ["queue"], {(q.queue,): getattr(q, name) for q in queues})
+    about = f"Attempts that ended, over {STATS_WINDOW_S:.0f} s."
+    yield _family("queue_attempts_per_second", about, ["queue"], {(q.queue,): q.rate for q in queues})
+
+
+def _stage_families(stages: Sequence[StageStats]) -> Iterator[GaugeMetricFamily]:
+    for name, about in (("wait", "Time until a stage began"), ("run", "Running time of a stage")):
+        times = {
+            (stage.type, stage.stage, quantile): seconds
+            for stage in stages
+            for quantile, seconds in zip(_QUANTILES, getattr(stage, f"{name}_s") or (), strict=False)
+        }
+        labels = ["type", "stage", "quantile"]
+        yield _family(f"stage_{name}_seconds", f"{about}, of recent attempts.", labels, times)
+
+
+def _node_families(nodes: Sequence[NodeStats]) -> Iterator[GaugeMetricFamily]:
+    slots = {(n.node, n.state): n.slots for n in nodes}
+    yield _family("node_slots", "Slots of a node.", ["node", "state"], slots)
+    running = {(n.node,): n.running for n in nodes}
+    yield _family("node_running", "Occupied slots of a node.", ["node"], running)
+    own = [n for n in nodes if not n.is_external_worker]
+    yield _family(
+        "node_seen_timestamp_seconds",
+        "When its heartbeat was last seen to move.",
+        ["node"],
+        {(n.node,): n.seen_us / 1e6 for n in own},
+    )
+    yield _family(
+        "node_presumed_dead",
+        "1 while it has been silent for longer than its lease.",
+        ["node"],
+        {(n.node,): n.presumed_dead for n in own},
+    )
+
+
+def _bridge_families(bridges: Sequence[BridgeStatus]) -> Iterator[GaugeMetricFamily]:
+    for name, about in (
+        ("links", "Entries of another system that are claimed and not finished."),
+        ("behind", "Links whose job has changed and whose entry does not say so yet."),
+        ("in_trouble", "1 while the bridge suffers from something."),
+    ):
+        yield _family(f"bridge_{name}", about, ["bridge"], {(b.name,): getattr(b, name) for b in bridges})
+    reports = {(b.name,): b.seen_us / 1e6 for b in bridges}
+    yield _family("bridge_seen_timestamp_seconds", "When the bridge last reported.", ["bridge"], reports)
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:
