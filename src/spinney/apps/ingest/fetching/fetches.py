@@ -1,12 +1,12 @@
 """Fetches all files into a folder: existing files are kept, the others are tried several times, and named once they
 are whole."""
 
-import contextlib
 import fcntl
 import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,47 +51,50 @@ def fetch_all(
     The files are durable on return, unless ``sync`` is False: then the caller has to sync them, as where the
     engine syncs a job's folder before it records the stage.
 
-    ``progress`` gets the bytes that were received since its last call, ``stopped`` returns whether to stop;
-    both are called some times a second, in the caller's thread. A try that failed for a temporary reason
-    is repeated after a delay, ``tries`` times in all; a file of another size or digest than given is fetched
-    again once. A host that does not answer, or stops sending, ends the call at once, so that the caller
-    can do other work until it is tried again. ``answered`` is called with every host that answers, in any
-    thread. The first failure ends the others, whose parts are kept.
+    ``progress`` gets the bytes that were received since its last call, ``stopped`` returns whether to stop; both are
+    called some times a second, in the caller's thread. A try that failed for a temporary reason is repeated after a
+    delay, ``tries`` times in all; a file of another size or digest than given is fetched again once. A host that does
+    not answer, or stops sending, ends the call at once, so that the caller can do other work until it is tried again.
+    ``answered`` is called with every host that answers, in any thread. The first failure ends the others, whose parts
+    are kept.
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full.
     """
     _require_names(files)
     if not files:
         return []
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = aside_of(folder)
-    aside.mkdir(exist_ok=True)
+    aside = _make_folders(folder)
     halt = threading.Event()
     surroundings = surroundings or Surroundings()
     with _locked(aside, files[0]), Journal(aside / JOURNAL) as journal:
-        client = HttpClient(rules, halt, surroundings, at_once=at_once, answered=answered)
-        fetching = _Fetching(
-            folder=folder.resolve(),
-            aside=aside,
-            rules=rules,
-            tries=tries,
-            algorithms=tuple(dict.fromkeys(map(canonical, algorithms))),
-            halt=halt,
-            surroundings=surroundings,
-            journal=journal,
-            client=client,
-            is_new={path.name for path in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
-        )
-        try:
+        with closing(HttpClient(rules, halt, surroundings, at_once=at_once, answered=answered)) as client:
+            fetching = _Fetching(
+                folder=folder.resolve(),
+                aside=aside,
+                rules=rules,
+                tries=tries,
+                algorithms=tuple(dict.fromkeys(map(canonical, algorithms))),
+                halt=halt,
+                surroundings=surroundings,
+                journal=journal,
+                client=client,
+                is_new={p.name for p in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
+            )
             fetched = parallel_tasks.run_parallel(
                 files, fetching.fetch, at_once=at_once, halt=halt, progress=progress, stopped=stopped
             )
-        finally:
-            client.close()
         if sync:
             _sync(folder, files)
         _sweep(aside)
     return fetched
+
+
+def _make_folders(folder: Path) -> Path:
+    """Create the folder and the one beside it, which is returned."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = aside_of(folder)
+    aside.mkdir(exist_ok=True)
+    return aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +256,7 @@ def _require_names(files: Sequence[RemoteFile]) -> None:
                 raise _failed(file, reason, retryable=False)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _locked(aside: Path, first: RemoteFile) -> Iterator[None]:
     """Lock the folder: two processes that write the same part would corrupt it."""
     with (aside / LOCK).open("ab") as lock:

@@ -4,9 +4,9 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Stopped
@@ -42,88 +42,94 @@ def run_parallel(
     The first failure sets ``halt``, which ends the others soon, and is raised when they have ended. Raises
     Stopped when ``stopped`` returns True.
     """
-    ended: EndedThreads = queue.SimpleQueue()
-    counts: deque[int] = deque()
-    results: dict[int, R] = {}
-    failures: list[BaseException] = []
-    at_work: list[Future[None]] = []
-    numbers = _shared(len(tasks))
-
-    def work() -> None:
-        try:
-            for number in numbers:
-                if halt.is_set():
-                    return
-                results[number] = do(tasks[number], counts.append)
-        except Halted:
-            return
-        except BaseException as error:
-            failures.append(error)
-            halt.set()
-            raise
-
-    most = max(1, min(at_once, len(tasks)))
-
-    def add_threads(running: int) -> int:
-        """Double the number of threads, up to the number of remaining tasks; return how many were added."""
-        remaining = len(tasks) - len(results) - running
-        new = max(0, min(most - running, max(1, running), remaining))
-        for _ in range(new):
-            future = thread_pool().submit(work)
-            at_work.append(future)
-            future.add_done_callback(lambda _: ended.put(None))
-        return new
-
+    threads = _Threads(tasks, do, at_once, halt)
     try:
-        is_stopped = _report_progress(ended, counts, add_threads, halt, progress, stopped)
+        is_stopped = _report_progress(threads, halt, progress, stopped)
     except BaseException:
         halt.set()
         raise
     finally:
-        wait(at_work)
-    if failures:
-        raise failures[0]
+        wait(threads.futures)
+    if threads.failures:
+        raise threads.failures[0]
     if is_stopped:
         raise Stopped(
             "fetching was stopped; the received bytes are kept, so that another start continues after them"
         )
-    return [results[number] for number in range(len(tasks))]
+    return [threads.results[number] for number in range(len(tasks))]
+
+
+class _Threads(Generic[T, R]):
+    """The threads of one call, and what they have done."""
+
+    def __init__(
+        self,
+        tasks: Sequence[T],
+        do: Callable[[T, Callable[[int], None]], R],
+        at_once: int,
+        halt: threading.Event,
+    ) -> None:
+        self._tasks, self._do, self._halt = tasks, do, halt
+        self._most = max(1, min(at_once, len(tasks)))
+        # next() of a range's iterator is one step of the interpreter, so that threads may share it.
+        self._numbers = iter(range(len(tasks)))
+        self.ended: EndedThreads = queue.SimpleQueue()
+        self.counts: deque[int] = deque()
+        self.results: dict[int, R] = {}
+        self.failures: list[BaseException] = []
+        self.futures: list[Future[None]] = []
+
+    def add(self, running: int) -> int:
+        """Double the number of threads, up to the number of remaining tasks; return how many were added."""
+        remaining = len(self._tasks) - len(self.results) - running
+        new = max(0, min(self._most - running, max(1, running), remaining))
+        for _ in range(new):
+            future = thread_pool().submit(self._work)
+            self.futures.append(future)
+            future.add_done_callback(lambda _: self.ended.put(None))
+        return new
+
+    def _work(self) -> None:
+        try:
+            for number in self._numbers:
+                if self._halt.is_set():
+                    return
+                self.results[number] = self._do(self._tasks[number], self.counts.append)
+        except Halted:
+            return
+        except BaseException as error:
+            self.failures.append(error)
+            self._halt.set()
+            raise
 
 
 def _report_progress(
-    ended: EndedThreads,
-    counts: deque[int],
-    add_threads: Callable[[int], int],
+    threads: _Threads[T, R],
     halt: threading.Event,
     progress: Callable[[int], None],
     stopped: Callable[[], bool],
 ) -> bool:
     """Report progress to the caller until all threads have ended; return whether the caller stopped them."""
-    threads, is_stopped = add_threads(0), False
-    at_work = threads
+    growing, is_stopped = threads.add(0), False
+    at_work = growing
     reported_s = grown_s = time.monotonic()
     while at_work:
         try:
-            ended.get(timeout=GROW_S if threads else REPORT_EVERY_S)
+            threads.ended.get(timeout=GROW_S if growing else REPORT_EVERY_S)
             at_work -= 1
         except queue.Empty:
             pass
-        if threads and time.monotonic() - grown_s >= GROW_S and not halt.is_set():
-            new = add_threads(threads)
+        if growing and time.monotonic() - grown_s >= GROW_S and not halt.is_set():
+            new = threads.add(growing)
             at_work += new
-            threads = threads + new if new else 0  # there are no tasks for more
+            growing = growing + new if new else 0  # there are no tasks for more
             grown_s = time.monotonic()
         if at_work and time.monotonic() - reported_s < REPORT_EVERY_S:
             continue
-        if count := sum(counts.popleft() for _ in range(len(counts))):
+        if count := sum(threads.counts.popleft() for _ in range(len(threads.counts))):
             progress(count)
         if at_work and not is_stopped and stopped():
             is_stopped = True
             halt.set()
         reported_s = time.monotonic()
     return is_stopped
-
-
-def _shared(count: int) -> Iterator[int]:
-    # next() of a range's iterator is one step of the interpreter, so that threads may share it.
-    return iter(range(count))

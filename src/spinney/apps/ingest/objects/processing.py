@@ -1,6 +1,7 @@
 """The stage that unpacks, identifies, describes and stores an object."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from spinney.apps.ingest.objects.work import (
     read_list,
     write_list,
 )
-from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
+from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, StoredFile
 from spinney.files.paths import PRODUCER, SYSTEM
 
 if TYPE_CHECKING:
@@ -193,27 +194,8 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[
         )
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
-    rows = list(read_list(work.folder / WANTED, "estimating"))
-    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in rows}
-    is_container = work.order.payload.kind is PayloadKind.CONTAINER
-    dates = modified(work) if is_container else {r["name"]: r.get("modified") for r in rows}
     version, stored_files = storage.version(ark, stored.version)
-    write_list(
-        work.folder / STORED,
-        (
-            {
-                "path": f.path,
-                "size": f.size_bytes,
-                "mime_type": types.get(f.path),
-                "sums": dict(f.sums),
-                "modified": dates.get(f.path.removeprefix(f"{PRODUCER}/"))
-                if f.path.startswith(PRODUCER)
-                else None,
-            }
-            for f in stored_files
-        ),
-        sync=work.syncs,
-    )
+    _list_stored(work, stored_files)
     return {
         "ark": ark,
         "version": stored.version,
@@ -230,6 +212,26 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[
         "when": about.when,
         "local_ids": list(about.local_ids),
     }
+
+
+def _list_stored(work: Work, files: Iterable[StoredFile]) -> None:
+    rows = list(read_list(work.folder / WANTED, "estimating"))
+    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in rows}
+    is_container = work.order.payload.kind is PayloadKind.CONTAINER
+    dates = modified(work) if is_container else {r["name"]: r.get("modified") for r in rows}
+    listed = (
+        {
+            "path": f.path,
+            "size": f.size_bytes,
+            "mime_type": types.get(f.path),
+            "sums": dict(f.sums),
+            "modified": dates.get(f.path.removeprefix(f"{PRODUCER}/"))
+            if f.path.startswith(PRODUCER)
+            else None,
+        }
+        for f in files
+    )
+    write_list(work.folder / STORED, listed, sync=work.syncs)
 
 
 def _description_files(about: About) -> list[Incoming]:

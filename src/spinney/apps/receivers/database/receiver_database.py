@@ -151,15 +151,12 @@ class ReceiverDatabase:
         row = db.execute(
             "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
         ).fetchone()
-        behind = (
-            row is not None and row[2] == self._digest and (row[0], row[1]) <= _order(new[0])[:2]
-            if new
-            else False
-        )
-        afresh = afresh or (row is not None and not behind)
+        if row is not None:
+            behind = bool(new) and row[2] == self._digest and (row[0], row[1]) <= _order(new[0])[:2]
+            afresh = afresh or not behind
         state = orjson.loads(row[3]) if row is not None and not afresh else {}
         before = _number_of_hits(db, session)
-        old = [] if not afresh else _known_files(db, session)
+        old = _known_files(db, session) if afresh else []
         if afresh:
             for table in ("runs", "hits", "gps"):
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
@@ -181,16 +178,10 @@ class ReceiverDatabase:
             if each.sha256 in fresh:
                 _write_file(db, batch, each, counts)
         if every:
-            last = every[-1].source
+            last, state = every[-1].source, {"bursts": bursts.state, "runs": runs.state}
             db.execute(
                 "insert or replace into sessions values (?, ?, ?, ?, ?)",
-                (
-                    session,
-                    last.begun,
-                    last.name,
-                    self._digest,
-                    orjson.dumps({"bursts": bursts.state, "runs": runs.state}),
-                ),
+                (session, last.begun, last.name, self._digest, orjson.dumps(state)),
             )
         hits = _number_of_hits(db, session) - before
         db.execute(
