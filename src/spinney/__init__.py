@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spinney.app import Spinney as Spinney
-    from spinney.app import load_app as load_app
+    from spinney.app_loader import load_app as load_app
     from spinney.define.job import Job as Job
     from spinney.define.params.secrets import Secret as Secret
     from spinney.model.attempts.signals import Defer as Defer
@@ -39,7 +39,7 @@ _HOME_OF = {
     "Spinney": "spinney.app",
     "SpinneyError": "spinney.model.errors",
     "Warn": "spinney.model.attempts.signals",
-    "load_app": "spinney.app",
+    "load_app": "spinney.app_loader",
 }
 __all__ = [*_HOME_OF]
 

@@ -7,21 +7,20 @@
 
     resize.submit(picture="cat.jpg")
 
-Nodes load the same object by ``load_app("module:app")``. The store is opened when something is first submitted or read,
-so that workers, which do neither, start fast."""
+Nodes load the same object by ``spinney.load_app("module:app")``. The store is opened when something is first submitted
+or read, so that workers, which do neither, start fast."""
 
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import orjson
 
+from spinney import store_access
 from spinney.config import Settings, settings
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
@@ -38,7 +37,6 @@ from spinney.define.jobtype.job_types import (
 )
 from spinney.define.jobtype.polls import RowSource, poll_function
 from spinney.define.params.values import to_text
-from spinney.host.imports import import_by_name
 from spinney.model.access import Role
 from spinney.model.errors import UnknownType, UsageError
 from spinney.model.settings.capacities import LockCapacity
@@ -398,9 +396,8 @@ class Spinney:
     def _open(self) -> tuple["Store", "Waker"]:
         """Return the store and the waker of its nodes. The caller must have the lock: one thread at a time. A forked
         child opens its own store, because connections must not be shared. Raises UsageError within a stage (see
-        ``storeless``)."""
-        if _storeless and (self._locations[0] is None or self in _storeless):
-            raise UsageError(_WITHIN_A_STAGE)
+        ``store_access``)."""
+        store_access.require(self, names_store=self._locations[0] is not None)
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here, because workers load the application and must start fast.
             from spinney.store.sql import open_store
@@ -431,55 +428,6 @@ class Spinney:
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
         self._known_types.update(self.types)
-
-
-_storeless: list[object] = []
-"""The applications whose stages run in this process; None: an application that is being loaded."""
-_WITHIN_A_STAGE = (
-    "a worker has no connection to the store of its node, so no store was opened; within a stage write "
-    "job.submit(other, …) for a job of its own, job.spawn(other, …) for a subjob, and read what became of others from "
-    "job.results and job.children() (another store is reached by an application of its own that names it, as "
-    "Spinney('sqlite:////path/to/other.db'))"
-)
-
-
-@contextmanager
-def storeless(app: object = None) -> Iterator[None]:
-    """Refuse to open stores in this process, because stages run in it: ``app`` opens none, and other applications only
-    the store that their code names.
-
-    A stage would otherwise reach the store that its working directory or its environment names, which need not be its
-    node's, and what it submits there would stay although its attempt fails.
-    """
-    _storeless.append(app)
-    try:
-        yield
-    finally:
-        _storeless.remove(app)
-
-
-def load_app(target: str) -> Spinney:
-    """Import the application that ``module:attribute`` names; the current directory is searched, too.
-
-    Raises UsageError with one sentence that says what is missing, or what failed in the module.
-    """
-    module_name, colon, attribute = target.partition(":")
-    if not colon or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
-        right = re.sub(r"\.py(:|$)", r"\1", target).replace("/", ".").strip(".:")
-        right = right if _TARGET.fullmatch(right) else f"{right.partition(':')[0] or 'jobs'}:app"
-        raise UsageError(f"{target!r} names no application; write module:attribute, for example {right}")
-    module = import_by_name(module_name)
-    app = getattr(module, attribute, None)
-    if isinstance(app, Spinney):
-        return app
-    names = [name for name, value in vars(module).items() if isinstance(value, Spinney)]
-    hint = f"it has: {listed(names)}" if names else "make one there with 'app = Spinney()'"
-    kind = "nothing named" if app is None else "no Spinney as"
-    raise UsageError(f"the module {module_name!r} has {kind} {attribute!r}; {hint}")
-
-
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ from typing import Any
 
 import orjson
 
-from spinney.app import Spinney, storeless
+from spinney.app import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType
 from spinney.define.params.values import to_text
 from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import Outcome
+from spinney.store_access import storeless
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 

@@ -69,9 +69,10 @@ def debug(
     Nothing is recorded: it changes no data, takes no lock and spawns no job in the store. What the stage does by itself
     (requests to other hosts, writes to files elsewhere, its own databases) happens again.
     """
-    from spinney.app import load_app, storeless
+    from spinney.app_loader import load_app
     from spinney.features.debug.debuggers import Debugger
     from spinney.features.debug.stage_copy import copy_stage
+    from spinney.store_access import storeless
 
     configured = resolve_settings(store)
     application = app or configured.app

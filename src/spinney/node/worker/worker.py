@@ -63,7 +63,7 @@ def main() -> int:
         app = _load(sys.argv[1], channel)
         if app is None:
             return EXIT_UNLOADABLE
-        from spinney.app import storeless  # loaded by now
+        from spinney.store_access import storeless  # loaded by now
 
         with storeless(app):
             return (_run_concurrent if concurrent else _run_serial)(app.types, startup, channel, calls)
@@ -93,7 +93,8 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
     """Load the application and send its job types to the supervisor; return None when it cannot be loaded."""
     try:
         # Imported here, so that its errors are reported like those of the application.
-        from spinney.app import load_app, storeless
+        from spinney.app_loader import load_app
+        from spinney.store_access import storeless
 
         with storeless():
             app = load_app(target)

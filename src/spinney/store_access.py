@@ -1,0 +1,36 @@
+"""The refusal to open stores in processes in which stages run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spinney.model.errors import UsageError
+
+_storeless: list[object] = []
+"""The applications whose stages run in this process; None: an application that is being loaded."""
+_WITHIN_A_STAGE = (
+    "a worker has no connection to the store of its node, so no store was opened; within a stage write "
+    "job.submit(other, …) for a job of its own, job.spawn(other, …) for a subjob, and read what became of others from "
+    "job.results and job.children() (another store is reached by an application of its own that names it, as "
+    "Spinney('sqlite:////path/to/other.db'))"
+)
+
+
+@contextmanager
+def storeless(app: object = None) -> Iterator[None]:
+    """Refuse to open stores in this process, because stages run in it: ``app`` opens none, and other applications only
+    the store that their code names.
+
+    A stage would otherwise reach the store that its working directory or its environment names, which need not be its
+    node's, and what it submits there would stay although its attempt fails.
+    """
+    _storeless.append(app)
+    try:
+        yield
+    finally:
+        _storeless.remove(app)
+
+
+def require(app: object, *, names_store: bool) -> None:
+    """Raise UsageError where stages run, unless another application opens the store that its code names."""
+    if _storeless and (not names_store or app in _storeless):
+        raise UsageError(_WITHIN_A_STAGE)
