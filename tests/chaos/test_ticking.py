@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from long_tests import LONG
-from spinney.features.schedules.sql import RUNS_KEPT
+from spinney.features.schedules.due_times_sql import RUNS_KEPT
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import Overlap, Schedule

@@ -10,17 +10,16 @@ are decided in order, so that those that wait are always older than those to com
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from spinney.define.params.masking import mask
+from spinney.features.schedules.due_times_sql import Step, is_open, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
-from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
-from spinney.model.jobs import Submission
+from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
 from spinney.model.rights.operators import Actor
-from spinney.model.settings.schedules import DATA_NAME, CatchUp, Overlap, Schedule, ScheduleRun
-from spinney.model.states import SETTLED
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.values.hints import no_such
 from spinney.scheduling import recurrence
 from spinney.store.sql.audit import note
@@ -29,12 +28,7 @@ from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
-from spinney.store.sql.submit.new_jobs import Plan
 
-RUNS_KEPT = 1_000
-"""How many decided times of a schedule are kept."""
-STEP = 100
-"""How many times one transaction decides; with their jobs that takes some 10 ms."""
 DROP_STEP = 2_000
 """How many times one transaction deletes."""
 REST_US = 60_000_000
@@ -106,7 +100,7 @@ class SqlSchedules:
             next_us = schedule.next_us
             if not paused and schedule.catch_up is CatchUp.NONE and next_us is not None and next_us <= now_us:
                 missed = recurrence.passed(schedule, next_us, now_us)
-                _write_missed(tx, schedule, missed)
+                write_missed(tx, schedule, missed)
                 next_us = missed.next_us
             tx.run("update schedules set paused = ?, next_us = ? where name = ?", (paused, next_us, name))
             note(tx, now_us, actor, "schedule pause" if paused else "schedule resume", {"schedule": name}, 1)
@@ -135,12 +129,12 @@ class SqlSchedules:
         with self._session.write() as tx:
             schedule, registry = _require(tx, name), self._session.registry
             last_job_id = schedule.last_job_id
-            if schedule.overlap is not Overlap.ALLOW and _is_open(tx, last_job_id):
+            if schedule.overlap is not Overlap.ALLOW and is_open(tx, last_job_id):
                 raise Refused(
                     f"job {last_job_id} of schedule {name!r} is still open, and its overlap policy is "
                     f"{schedule.overlap}; wait until it has settled (spinney wait {last_job_id})"
                 )
-            submission = _submission(schedule, now_us, actor.by, {"manual": True})
+            submission = submission_of(schedule, now_us, actor.by, {"manual": True})
             (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us)
             tx.run("update schedules set last_job_id = ? where name = ?", (job_id, name))
             note(tx, now_us, actor, "schedule run", {"schedule": name, "job": job_id}, 1)
@@ -164,7 +158,7 @@ class SqlSchedules:
         else:
             schedule = replace(schedule, next_us=recurrence.next_us(schedule, now_us))
         # A schedule that could create no job is refused now, not at its first time.
-        new_jobs.plan(tx, self._session.registry, _submission(schedule, now_us, schedule.by), None)
+        new_jobs.plan(tx, self._session.registry, submission_of(schedule, now_us, schedule.by), None)
         values = {
             "name": schedule.name,
             "spec": _spec(schedule, maker_rights.new_entry(tx, actor)),
@@ -214,7 +208,7 @@ class SqlSchedules:
                 row = self._due_row(tx, now_us)  # another node may have been faster
                 if row is not None:
                     barred = _fault(tx, self._session.registry, row, now_us)
-                    _Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
+                    Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
         except UsageError as error:
             if row is None:
                 raise
@@ -238,119 +232,6 @@ class SqlSchedules:
             (now_us, len(self._unable) + 1),
         )
         return next((row for row in due if row[0] not in self._unable), None)
-
-
-class _Decision(NamedTuple):
-    """The decision on one nominal time."""
-
-    at_us: int
-    outcome: str
-    message: str | None = None
-
-
-class _Step:
-    """Decides the times of one schedule that are due: at most ``STEP`` that wait, and ``STEP`` others."""
-
-    def __init__(
-        self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int, barred: str | None = None
-    ) -> None:
-        """``barred``: why the schedule's maker may not submit its jobs any more, so that its times are refused."""
-        self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
-        self._barred = barred
-        self._busy = schedule.overlap is not Overlap.ALLOW and _is_open(tx, schedule.last_job_id)
-        self._decisions: list[_Decision] = []
-        self._plans: list[Plan] = []
-
-    def run(self) -> None:
-        schedule = self.schedule
-        self._go_on()
-        next_us = schedule.next_us
-        if next_us is not None and next_us <= self.now_us:
-            due = recurrence.due(schedule, next_us, self.now_us, STEP)
-            _write_missed(self.tx, schedule, due)
-            decided = self._decided(due.make)
-            for at_us in due.make:
-                if at_us not in decided:
-                    self._decide(at_us)
-            next_us = due.next_us
-        last_job_id = self._write()
-        self.tx.run(
-            "update schedules set next_us = ?, last_job_id = ? where name = ?",
-            (next_us, last_job_id, schedule.name),
-        )
-        self._prune()
-
-    def _go_on(self) -> None:
-        """Decide the times that wait, by the overlap policy of now."""
-        one_by_one = self.schedule.overlap is Overlap.QUEUE
-        waiting = self.tx.all(
-            "select nominal_us from schedule_runs where schedule = ? and outcome = 'queued' "
-            "order by nominal_us limit ?",
-            (self.schedule.name, 1 if one_by_one else STEP),
-        )
-        if not (one_by_one and self._busy):
-            for (at_us,) in waiting:
-                self._decide(at_us)
-
-    def _decided(self, times: list[int]) -> set[int]:
-        """Return those of these times that a node whose clock was ahead has decided already."""
-        if not times:
-            return set()
-        rows = self.tx.all(
-            "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?",
-            (self.schedule.name, times[0], times[-1]),
-        )
-        return {at_us for (at_us,) in rows}
-
-    def _decide(self, at_us: int) -> None:
-        if self._busy:
-            outcome = "queued" if self.schedule.overlap is Overlap.QUEUE else "skipped"
-            self._decisions.append(_Decision(at_us, outcome))
-            return
-        if self._barred is not None:
-            self._decisions.append(_Decision(at_us, "refused", self._barred))
-            return
-        submission = _submission(self.schedule, at_us, self.schedule.by)
-        try:
-            plan = new_jobs.plan(self.tx, self.registry, submission, None)
-        except StoreUnusable:
-            raise
-        except SpinneyError as error:
-            # The schedule goes on, since its type may come back; the list of times shows the refusal.
-            self._decisions.append(_Decision(at_us, "refused", str(error)))
-            return
-        self._plans.append(plan)
-        self._decisions.append(_Decision(at_us, "submitted"))
-        self._busy = self.schedule.overlap is not Overlap.ALLOW
-
-    def _write(self) -> int | None:
-        """Create the jobs, store the decisions, and return the last job that the schedule has created."""
-        last_job_id = self.schedule.last_job_id
-        ids = iter(new_jobs.inline(self.tx, self.registry, self._plans, self.now_us))
-        rows: list[tuple[Any, ...]] = []
-        for at_us, outcome, message in self._decisions:
-            job_id = None
-            if outcome == "submitted":
-                job_id = last_job_id = next(ids)
-            elif outcome == "skipped":
-                message = f"the previous job {last_job_id} was still open"
-            rows.append((self.schedule.name, at_us, job_id, outcome, message))
-        self.tx.many(
-            "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, ?, ?, ?) "
-            "on conflict (schedule, nominal_us) do update set job_id = excluded.job_id, outcome = excluded.outcome, "
-            "message = excluded.message",
-            rows,
-        )
-        return last_job_id
-
-    def _prune(self) -> None:
-        """Delete the oldest times; those that wait, and all later ones, are kept."""
-        self.tx.run(
-            "delete from schedule_runs where schedule = ?1 and nominal_us <= (select nominal_us from schedule_runs "
-            "where schedule = ?1 and nominal_us < coalesce((select min(nominal_us) from schedule_runs "
-            "where schedule = ?1 and outcome = 'queued'), ?2) order by nominal_us desc limit 1 offset ?3)",
-            (self.schedule.name, 2**62, RUNS_KEPT),
-        )
 
 
 # --- rows --------------------------------------------------------------------------------------
@@ -436,39 +317,8 @@ def _require_there(tx: Tx, name: str) -> None:
         raise NoSuch(no_such("schedule", name, names, "spinney schedule list"))
 
 
-def _is_open(tx: Tx, job_id: int | None) -> bool:
-    state = None if job_id is None else tx.value("select state from jobs where id = ?", (job_id,))
-    return state is not None and state not in SETTLED
-
-
 def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
     """Return whether the queued times still wait for the last job; False for a row that cannot be read, since the step
     reports that."""
     schedule = _readable(row)
-    return schedule is not None and schedule.overlap is Overlap.QUEUE and _is_open(tx, schedule.last_job_id)
-
-
-def _submission(schedule: Schedule, at_us: int, by: str, more: Mapping[str, Any] | None = None) -> Submission:
-    """Return the submission of the job of one time."""
-    origin = {"name": schedule.name, "at": recurrence.in_zone(schedule, at_us).isoformat(), **(more or {})}
-    options = {"submitter": by} | {k: v for k, v in schedule.options.items() if v is not None}
-    return Submission(
-        type=schedule.type,
-        params=(orjson.dumps(dict(schedule.params)).decode(),),
-        data={DATA_NAME: orjson.dumps(origin).decode()},
-        **options,
-    )
-
-
-def _write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
-    """Store a run of missed times as one row: there may be a hundred thousand of them."""
-    if due.missed is None:
-        return
-    first_us, last_us = due.missed
-    last = recurrence.in_zone(schedule, last_us).isoformat()
-    until = "" if first_us == last_us else f", nor for later ones up to {last}"
-    tx.run(
-        "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, null, 'missed', ?) "
-        "on conflict (schedule, nominal_us) do nothing",
-        (schedule.name, first_us, f"no node created its job in time{until}"),
-    )
+    return schedule is not None and schedule.overlap is Overlap.QUEUE and is_open(tx, schedule.last_job_id)
