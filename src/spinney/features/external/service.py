@@ -17,9 +17,10 @@ from typing import Any
 from spinney.define.job.data import data_name
 from spinney.define.job.options import Options
 from spinney.define.params.values import to_text
+from spinney.features.external import claim_rights
 from spinney.features.external.settlements import result_text, without_nul, without_secrets
 from spinney.model.access import Role
-from spinney.model.errors import Forbidden, NoSuchJob, Refused, StaleFence, UsageError
+from spinney.model.errors import NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
     CLAIM_MAX,
     ClaimedWork,
@@ -33,19 +34,16 @@ from spinney.model.external import (
     parse_key,
     require_sane,
 )
-from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, Record, SlotRequest, Submission
+from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, Record, SlotRequest
 from spinney.model.outcomes import Outcome
-from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
 from spinney.service.masks import Masks
-from spinney.service.order_scope import require_priority, require_queue_within
-from spinney.service.service import ASK, Service, limits
+from spinney.service.service import Service
 from spinney.service.submission_lines import submissions
-from spinney.service.submit_rights import require_type
 from spinney.store.external_timeouts import ended_record, overdue_of
 
 SPAWN_MAX = 10_000
@@ -73,7 +71,7 @@ class External(Service):
         node_name(name)
         lease_s = durations.seconds(lease_s, "the lease")
         require_sane(slots, lease_s, pairs)
-        self._require_claims(pairs)
+        claim_rights.require_claims(self, pairs)
         worker = ExternalWorker(
             id=0,
             name=name,
@@ -82,7 +80,7 @@ class External(Service):
             slots=slots,
             lease_s=lease_s,
             lanes=pairs,
-            serves=self._serves(),
+            serves=claim_rights.serves(self),
         )
         before = self.store.external_workers.named(name)
         if before is not None:
@@ -123,7 +121,7 @@ class External(Service):
         highest fence of which the external worker has heard, 0 at first. An external worker makes one claim at a
         time: what an earlier one gave of which it has not heard goes back with this one."""
         external_worker = self._beating(key)
-        self._require_serves(external_worker)
+        claim_rights.require_serves(self, external_worker)
         leases = self.store.external_workers.given(external_worker.id)
         unheard = [given_lease for given_lease in leases if given_lease.fence > seen]
         back = [
@@ -255,7 +253,7 @@ class External(Service):
         types = self.store.types()
         submitted = submissions(lines, types, None, Options(), _no_default)
         for submission in submitted:
-            self._require_may_name(submission, types)
+            claim_rights.require_may_name(self, submission, types)
         born = self.store.spawn(job_id, fence, submitted, now_us=self.clock())
         self.wake_nodes()
         return born.ids
@@ -274,7 +272,7 @@ class External(Service):
 
     def _find(self, key: str) -> ExternalWorker:
         external_worker = self.store.external_workers.find(*parse_key(key), self.by)
-        self._require_claims(external_worker.lanes)
+        claim_rights.require_claims(self, external_worker.lanes)
         return external_worker
 
     def _beating(self, key: str) -> ExternalWorker:
@@ -314,68 +312,6 @@ class External(Service):
         if target is None:
             raise Refused(f"job {job_id} has no parent; keep it with the job itself")
         return target
-
-    # --- who may --------------------------------------------------------------------------
-
-    def _require_claims(self, lanes: Iterable[tuple[str, str]]) -> None:
-        for type_, _ in lanes:
-            if not self.rights.claims(type_):
-                raise Forbidden(f"{self.by} may not claim external stages of job type {type_!r}; {ASK}")
-
-    def _serves(self) -> QueueSelection:
-        """From which queues: a claim can tell these apart, and collections not."""
-        within = self.rights.within
-        if within.collections is not None or within.queues == ():
-            raise Forbidden(
-                f"{self.by} is limited to {limits(self.rights)}, and an external worker is given jobs of "
-                f"every collection; {ASK}"
-            )
-        return ALL if within.queues is None else QueueSelection(active=within.queues)
-
-    def _require_serves(self, external_worker: ExternalWorker) -> None:
-        """Raise Forbidden when the caller has been limited since the external worker joined: it would get too
-        much."""
-        allowed = self._serves()
-        named = external_worker.serves.active
-        if not allowed.all and (not named or not set(named) <= set(allowed.active)):
-            raise Forbidden(
-                f"{self.by} is limited to {limits(self.rights)}, and was to something else when external "
-                f"worker {external_worker.name} "
-                f"joined; let it join again"
-            )
-
-    def _require_may_name(self, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
-        """What neither is named nor its type's own is the parent's, which the external worker has been given. Of
-        types whose stages the external worker may claim it is a part of the application; of others it submits as
-        anybody."""
-        rights = self.rights
-        if not rights.claims(submission.type):
-            require_type(self, types[submission.type], submission.params)
-        if submission.priority is not None:
-            require_priority(self, submission.priority)
-        if submission.queue is None:
-            for queue in sorted(
-                {stage.queue for stage in types[submission.type].stages if stage.queue is not None}
-            ):
-                require_queue_within(self, queue, f"make {submission.type!r} jobs, which come into")
-        named: tuple[tuple[str, str | None, bool], ...] = (
-            (
-                "queue",
-                submission.queue,
-                rights.within.queues is None or submission.queue in rights.within.queues,
-            ),
-            ("share", submission.share, submission.share is None or rights.names_share(submission.share)),
-            ("submitter", submission.submitter, rights.permits(Role.OPERATOR)),
-        )
-        for kind, name, allowed in named:
-            if name is not None and not allowed:
-                raise Forbidden(
-                    f"{self.by} may not name the {kind} {name!r} for a subjob; name none, or {ASK}"
-                )
-        if submission.needs and not rights.everywhere:
-            raise Forbidden(
-                f"{self.by} is limited to {limits(rights)} and may not name jobs that a subjob needs; {ASK}"
-            )
 
     # --- what a claim gives ---------------------------------------------------------------
 
