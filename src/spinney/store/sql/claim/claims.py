@@ -10,16 +10,14 @@ safety, and is rebuilt by use after a restart."""
 import math
 from collections.abc import Sequence
 
-import orjson
-
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter, Rotation
+from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.connection.database import RowChange, Tx
-from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import failures, hold_moves, locks, placement
@@ -42,17 +40,6 @@ AHEAD_US = 100_000
 
 
 _PREFIX = RowChange("ready", "lane = ? and priority = ? and share = ? and position >= ? and position <= ?")
-_HEADS = (
-    "select l.lane, r.priority, r.share, r.position, r.job_id from unnest(cast(? as bigint[]), cast(? as integer[]), "
-    "cast(? as bigint[]), cast(? as text[])) as l(lane, priority, share, position) cross join lateral "
-    "(select * from ready where ready.lane = l.lane and (ready.priority, ready.share, ready.position) "
-    ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 2) r"
-)
-"""Selects the first two rows of each lane from a position on, for PostgreSQL."""
-_FIRST_TWO = (
-    "select priority, position, job_id, lane, share from ready where lane = ? "
-    "order by priority, share, position limit 2"
-)
 SlotBudget = tuple[int, int, float]
 """(slot, number of jobs, run time in µs)."""
 
@@ -82,10 +69,7 @@ class Claim:
         self._supply = Candidates(
             tx, registry, rotation, claim_request.node_id, self._assignments, self._hold_filter
         )
-        self._alone: dict[int, tuple[int, Candidate]] = {}
-        """Lanes with a single row, with its priority: an idle node that claims one job spares the other queries."""
-        self._emptied: set[int] = set()
-        """Those of them whose row was taken."""
+        self._heads = LaneHeads(tx, registry, self._supply)
         # No job is put behind a stage that may take long.
         self._closed = {
             lease.slot
@@ -196,17 +180,17 @@ class Claim:
         others = [lane for lane in urgent if not self._quick(lane)]
         if not others or self.now_us - self.rotation.freed_us < AHEAD_US:
             return False
-        return until in self._heads(others, until - 1).values()
+        return until in self._heads.of(others, until - 1).values()
 
     def _most_urgent(self, lanes: list[Lane]) -> int | None:
         """Return the priority of the most urgent job; jobs that a hold covers do not count."""
-        heads = self._heads(lanes, -1)
+        heads = self._heads.of(lanes, -1)
         while heads and self._hold_filter is not None:
             first = min(heads.values())
             at_first = [lane for lane in lanes if heads.get(lane.id) == first]
             if any(self._supply.of(lane.queue, [lane], first, 1) for lane in at_first):
                 break
-            heads = self._heads(lanes, first)
+            heads = self._heads.of(lanes, first)
         return min(heads.values(), default=None)
 
     def _fill(
@@ -218,7 +202,7 @@ class Claim:
         budget = {slot: us for slot, _, us in slots}
         floor = -1
         while tickets:
-            heads = self._heads(lanes, floor)
+            heads = self._heads.of(lanes, floor)
             floor = min(heads.values(), default=PRIORITIES.stop)
             if floor > until:
                 break
@@ -267,13 +251,13 @@ class Claim:
         self._limits.occupy(lane.queue, allowed[: len(chosen)])
         self._served_last(lane.queue, chosen[-1][3])
         self.starved = self.starved or len(candidates) > len(chosen) or bool(barred)
-        if lane.id in self._alone:
-            self._emptied.add(lane.id)
+        if lane.id in self._heads.alone:
+            self._heads.emptied.add(lane.id)
         return allowed[len(chosen) :] + barred
 
     def _offered(self, lane: Lane, priority: int, n: int, run: int) -> list[Candidate]:
         """Return the next ``n`` candidates of a lane, in order."""
-        alone = self._alone.get(lane.id)
+        alone = self._heads.alone.get(lane.id)
         # A quota may exclude even the only one, and so may a hold that is not swept yet.
         if alone and alone[0] == priority and self._hold_filter is None and self._sharing(lane) != "quota":
             return [alone[1]]
@@ -281,56 +265,6 @@ class Claim:
 
     def _sharing(self, lane: Lane) -> str:
         return self.registry.queue(lane.queue).shared
-
-    def _heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """Return the most urgent priority (greater than ``above``) of each lane that has jobs."""
-        if not lanes:
-            return {}
-        if self.tx.postgresql:
-            return self._marked_heads(lanes, above)
-        sql = (
-            "select l.value, (select r.priority from ready r where r.lane = l.value and r.priority > ? "
-            "order by r.priority limit 1) "
-            "from json_each(?) l"
-        )
-        ids = [lane.id for lane in lanes if lane.id not in self._emptied]
-        if not ids:
-            return {}
-        rows = self.tx.all(sql, (above, orjson.dumps(ids).decode()))
-        heads = {lane: head for lane, head in rows if head is not None}
-        if above < 0 and len(heads) == 1:
-            (lane_id,) = heads
-            first = self.tx.all(_FIRST_TWO, (lane_id,))
-            self._alone = {lane_id: (first[0][0], first[0][1:])} if len(first) == 1 else {}
-        elif above < 0:
-            self._alone = {}
-        return heads
-
-    def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """Return the same for PostgreSQL, from the low mark of each lane on; now and then the first rows become the
-        marks."""
-        starts = [
-            (x.id, *self.registry.watermarks.start(x.id, above)) for x in lanes if x.id not in self._emptied
-        ]
-        if not starts:
-            return {}
-        rows_of: dict[int, list[tuple[int, int, str, int]]] = {}
-        for lane_id, *row in sorted(
-            self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
-        ):
-            rows_of.setdefault(lane_id, []).append(tuple(row))
-        if above < 0:
-            self.registry.watermarks.note(
-                self.tx, {lane_id: rows[0][:3] for lane_id, rows in rows_of.items()}
-            )
-            self._alone = {
-                lane_id: (priority, (position, job_id, lane_id, share))
-                for lane_id, ((priority, share, position, job_id), *others) in rows_of.items()
-                if not others
-            }
-        for lane_id, ((priority, share, _, _), *_) in rows_of.items():
-            self._supply.least[(lane_id, priority)] = share
-        return {lane_id: rows[0][0] for lane_id, rows in rows_of.items()}
 
     def _deal_priority(
         self, queues: dict[str, list[Lane]], priority: int, tickets: list[int], budget: dict[int, float]
