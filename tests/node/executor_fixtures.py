@@ -17,8 +17,9 @@ from spinney.model.values.paths import job_folder
 from spinney.node.dispatch.output import Pump
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
-from spinney.node.workers.child import Child, Exit, Hello
+from spinney.node.workers.child import Child
 from spinney.node.workers.shared_page import CELL_CANCEL
+from spinney.node.workers.worker_events import Exit, Hello
 
 HERE = Path(__file__).parent
 APP = "executor_app:app"

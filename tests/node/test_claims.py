@@ -10,13 +10,13 @@ from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import MIN_RUN_US, Lane, Lanes
+from spinney.node.dispatch.pool_worker import Worker
 from spinney.node.dispatch.slots import Lookahead, Slot, backlogged
 from spinney.node.dispatch.ticker import trim
-from spinney.node.dispatch.worker_pool import Worker
 from spinney.node.services.orders import resize
 from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.workers.child import Exit
 from spinney.node.workers.shared_page import Running
+from spinney.node.workers.worker_events import Exit
 
 AHEAD = Lookahead(run_us=100_000.0, jobs=600, list_size=200)
 

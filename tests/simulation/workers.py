@@ -15,7 +15,7 @@ from typing import Any
 
 from spinney.model.outcomes import Outcome
 from spinney.node.workers.backlog import Backlog
-from spinney.node.workers.child import Exit, Group, Hello
+from spinney.node.workers.child import Group
 from spinney.node.workers.shared_page import (
     CELL_CANCEL,
     CELL_DONE,
@@ -24,6 +24,7 @@ from spinney.node.workers.shared_page import (
     Running,
     SharedPage,
 )
+from spinney.node.workers.worker_events import Exit, Hello
 
 from . import scripts
 from .loop import PROCESS, Process

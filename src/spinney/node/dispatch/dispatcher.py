@@ -15,16 +15,16 @@ from spinney.model.jobs import ClaimRequest, FlushResult, LaneRequest, Lease, Re
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
 from spinney.node.attempt_spans import AttemptSpans
-from spinney.node.dispatch.job_lists import messages
+from spinney.node.dispatch.job_lists import messages, with_extras
 from spinney.node.dispatch.lanes import Lane, Lanes
+from spinney.node.dispatch.pool_worker import Worker
 from spinney.node.dispatch.record_queue import RecordQueue
-from spinney.node.dispatch.records import Row, detailed_record, success_records
+from spinney.node.dispatch.records import Row, detailed_record, interrupted_outcome, success_records
 from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_slot_request
-from spinney.node.dispatch.worker_pool import Worker, WorkerPool
+from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.workers.child import Exit
-from spinney.tracing import traceparents
+from spinney.node.workers.worker_events import Exit
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class Dispatcher:
             ]
             if results or any(map(_TRACE, chunk)):
                 rows = [
-                    _with_extras(row, results.get(row[1]), lease.trace)
+                    with_extras(row, results.get(row[1]), lease.trace)
                     for row, lease in zip(rows, chunk, strict=True)
                 ]
             sent = groups.setdefault(worker, [])
@@ -270,7 +270,7 @@ class Dispatcher:
                 if len(row) != _PLAIN and row[_PLAIN].get("output"):
                     # Before it leaves ``held``: the pump's thread must find it in one of the two.
                     worker.note_output_pending(row[0])
-        rows, tasks = _taken(worker, rows)
+        rows, tasks = worker.take(rows)
         if worker.isolated:
             for task in tasks:
                 self.pool.crash_suspects.clear(task.lease.job_id)
@@ -426,29 +426,3 @@ class MarkStarted(Protocol):
     """Makes durable that these attempts run; returns False when that was not possible."""
 
     async def __call__(self, fences: Sequence[int]) -> bool: ...
-
-
-def _with_extras(row: Row, results: str | None, trace: str | None) -> Row:
-    """Return the row of an attempt with what only some have, and without unset fields at its end. A trace that is none,
-    in a damaged row, is left out: it would end the worker."""
-    if (trace := traceparents.valid(trace)) is None:
-        return row if results is None else (*row, results)
-    return (*row, results, trace)
-
-
-def _taken(worker: Worker, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
-    """Remove the tasks of these rows from the worker; return the rows and tasks that it had."""
-    pop = worker.held.pop
-    tasks = [pop(row[0], None) for row in rows]
-    held = [task for task in tasks if task is not None]
-    if len(held) == len(rows):
-        return rows, held
-    for row, task in zip(rows, tasks, strict=True):
-        if task is None:
-            log.warning("worker %s reported attempt %d, which it does not have", worker.name, row[0])
-    return [row for row, task in zip(rows, tasks, strict=True) if task is not None], held
-
-
-def interrupted_outcome(lane: Lane, message: str) -> tuple[Outcome, str]:
-    """Return how an attempt ends that the node had to break off: uncounted where it may run again."""
-    return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message

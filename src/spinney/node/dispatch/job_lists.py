@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from spinney.node.dispatch.records import Row
 from spinney.node.workers.child import Group
+from spinney.tracing import traceparents
 
 LIST_CHARS = 4 * 2**20
 """The most characters of parameters in one message. More go into several: messages have a limit (``workers.wire``), and
@@ -41,3 +43,11 @@ def _fitting(rows: Sequence[Any], chars: int) -> tuple[Sequence[Any], int]:
         return rows, lengths[-1]
     fit = max(bisect_right(lengths, chars), int(chars == LIST_CHARS))
     return rows[:fit], lengths[fit - 1] if fit else 0
+
+
+def with_extras(row: Row, results: str | None, trace: str | None) -> Row:
+    """Return the row of an attempt with what only some have, and without unset fields at its end. A trace that is none,
+    in a damaged row, is left out: it would end the worker."""
+    if (trace := traceparents.valid(trace)) is None:
+        return row if results is None else (*row, results)
+    return (*row, results, trace)

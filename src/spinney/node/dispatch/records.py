@@ -8,6 +8,7 @@ from spinney.model.attempts import remarks
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 from spinney.model.values.named_tuples import named
+from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.slots import Task
 
 Row = Sequence[Any]
@@ -74,3 +75,8 @@ def _lock_request(detail: Mapping[str, Any]) -> tuple[int, int | None] | None:
     """Return amount and capacity of the lock that an attempt did not get."""
     amount_and_capacity = detail.get("wanted")
     return None if amount_and_capacity is None else (amount_and_capacity[0], amount_and_capacity[1])
+
+
+def interrupted_outcome(lane: Lane, message: str) -> tuple[Outcome, str]:
+    """Return how an attempt ends that the node had to break off: uncounted where it may run again."""
+    return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message

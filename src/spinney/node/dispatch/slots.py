@@ -8,7 +8,7 @@ from spinney.model.jobs import Lease, SlotRequest
 
 if TYPE_CHECKING:
     from spinney.node.dispatch.lanes import Lane
-    from spinney.node.dispatch.worker_pool import Worker
+    from spinney.node.dispatch.pool_worker import Worker
 
 
 class Task(NamedTuple):

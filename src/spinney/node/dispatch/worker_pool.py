@@ -21,13 +21,14 @@ from typing import Any, Protocol
 from spinney.model.attempts import remarks
 from spinney.model.errors import CommitUncertain, SpinneyError, UsageError
 from spinney.model.jobs import Record
-from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.output import Pump
+from spinney.node.dispatch.pool_worker import Worker
 from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import Slot, Task
-from spinney.node.workers.child import Child, Events, Exit, Hello
+from spinney.node.workers.child import Child
+from spinney.node.workers.worker_events import Events, Exit, Hello
 
 log = logging.getLogger(__name__)
 
@@ -39,75 +40,6 @@ LOOK_S = 0.02
 """Seconds between two checks of what still runs beside an attempt that is being ended."""
 _SLACK_S = 0.01
 """How much a timer may fire early by another clock, in seconds."""
-
-
-class Worker:
-    """A child process and its leases."""
-
-    __slots__ = (
-        "attempts_run",
-        "child",
-        "endings",
-        "forced",
-        "held",
-        "hello_received",
-        "idle_since",
-        "isolated",
-        "name",
-        "output_pending",
-        "retiring",
-        "shown_running",
-        "slot",
-        "stacks_taken",
-        "uncertain_requests",
-    )
-
-    def __init__(self, name: str, slot: Slot | None) -> None:
-        self.name, self.slot = name, slot
-        """``slot`` is None for the concurrent worker and for a cold one."""
-        self.child: Child
-        self.held: dict[int, Task] = {}
-        """Its leases by fence, in the order in which it got them."""
-        self.output_pending: dict[int, Task] = {}
-        """By fence: attempts that have ended, whose output is not in its files yet."""
-        self.endings: dict[int, tuple[Outcome, str]] = {}
-        """By fence: attempts that are being ended, and the outcome and message to record."""
-        self.uncertain_requests: dict[int, str] = {}
-        """By fence: attempts with a request of which it is not known whether it was committed, and why."""
-        self.shown_running: set[int] = set()
-        """Fences that the store shows as running."""
-        self.stacks_taken: set[int] = set()
-        """Fences whose stacks were taken because they have lasted as long as their type sets."""
-        self.isolated = False
-        """Whether it is for one suspect, and for no other job."""
-        self.forced = False
-        """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
-        self.hello_received = False
-        """Whether it has reported that it can serve, or cannot."""
-        self.retiring = False
-        """Whether it gets no more jobs."""
-        self.attempts_run = 0
-        self.idle_since = time.monotonic()
-
-    @property
-    def usable(self) -> bool:
-        """Return whether it is ready and gets more jobs."""
-        return self.child.ready and not self.retiring
-
-    def note_output_pending(self, fence: int) -> None:
-        task = self.held.get(fence)
-        if task is not None:
-            self.output_pending[fence] = task
-
-    def finished(self, attempts: int, now: float) -> None:
-        self.attempts_run += attempts
-        self.idle_since = now
-
-    def retire(self) -> None:
-        """Let it finish its running attempt; it hands back the rest and exits."""
-        if not self.retiring:
-            self.retiring = True
-            self.child.end()
 
 
 class Dispatcher(Protocol):

@@ -1,0 +1,93 @@
+"""A worker of the pool, with what the node knows of it and of its attempts."""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.records import Row
+from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.workers.child import Child
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """A child process and its leases."""
+
+    __slots__ = (
+        "attempts_run",
+        "child",
+        "endings",
+        "forced",
+        "held",
+        "hello_received",
+        "idle_since",
+        "isolated",
+        "name",
+        "output_pending",
+        "retiring",
+        "shown_running",
+        "slot",
+        "stacks_taken",
+        "uncertain_requests",
+    )
+
+    def __init__(self, name: str, slot: Slot | None) -> None:
+        self.name, self.slot = name, slot
+        """``slot`` is None for the concurrent worker and for a cold one."""
+        self.child: Child
+        self.held: dict[int, Task] = {}
+        """Its leases by fence, in the order in which it got them."""
+        self.output_pending: dict[int, Task] = {}
+        """By fence: attempts that have ended, whose output is not in its files yet."""
+        self.endings: dict[int, tuple[Outcome, str]] = {}
+        """By fence: attempts that are being ended, and the outcome and message to record."""
+        self.uncertain_requests: dict[int, str] = {}
+        """By fence: attempts with a request of which it is not known whether it was committed, and why."""
+        self.shown_running: set[int] = set()
+        """Fences that the store shows as running."""
+        self.stacks_taken: set[int] = set()
+        """Fences whose stacks were taken because they have lasted as long as their type sets."""
+        self.isolated = False
+        """Whether it is for one suspect, and for no other job."""
+        self.forced = False
+        """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
+        self.hello_received = False
+        """Whether it has reported that it can serve, or cannot."""
+        self.retiring = False
+        """Whether it gets no more jobs."""
+        self.attempts_run = 0
+        self.idle_since = time.monotonic()
+
+    @property
+    def usable(self) -> bool:
+        """Return whether it is ready and gets more jobs."""
+        return self.child.ready and not self.retiring
+
+    def note_output_pending(self, fence: int) -> None:
+        task = self.held.get(fence)
+        if task is not None:
+            self.output_pending[fence] = task
+
+    def take(self, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
+        """Remove the tasks of these rows; return the rows and tasks that it had."""
+        pop = self.held.pop
+        tasks = [pop(row[0], None) for row in rows]
+        held = [task for task in tasks if task is not None]
+        if len(held) == len(rows):
+            return rows, held
+        for row, task in zip(rows, tasks, strict=True):
+            if task is None:
+                log.warning("worker %s reported attempt %d, which it does not have", self.name, row[0])
+        return [row for row, task in zip(rows, tasks, strict=True) if task is not None], held
+
+    def finished(self, attempts: int, now: float) -> None:
+        self.attempts_run += attempts
+        self.idle_since = now
+
+    def retire(self) -> None:
+        """Let it finish its running attempt; it hands back the rest and exits."""
+        if not self.retiring:
+            self.retiring = True
+            self.child.end()
