@@ -2,31 +2,30 @@
 
 import csv
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
-from email import policy
-from email.parser import BytesParser
 from pathlib import Path
 from typing import NamedTuple
 
-from aiosmtpd.controller import Controller
-from aiosmtpd.handlers import Mailbox
-
+from spinney.apps.demo import (
+    COMMAND,
+    mail_server,
+    make_folder,
+    read_mails,
+    run_command,
+    run_demo,
+    show_mail,
+    wait_for,
+)
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.demo.map_server import running, write_map
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory.database import database
 from spinney.config import ENVIRONMENT
-from spinney.errors import SpinneyError, UsageError
 
 OUT = Path("demo-monitor-out").absolute()
-_COMMAND = (sys.executable, "-m", "spinney")
-_PATIENCE_S = 60.0
 _SETTINGS = """workers = 16
 network = {{ private = ["127.0.0.1"], host_limit = 16 }}
 socket = {{ listen = "" }}
@@ -58,55 +57,36 @@ KINDS = (
 )
 
 
-def main() -> int:
-    """Run the demo, and return the exit code."""
-    began_s = time.monotonic()
-    try:
-        faults = _run()
-    except SpinneyError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - began_s:.1f} s in all", sep="\n")
-    return 1 if faults else 0
-
-
 def _run() -> list[str]:
     """Run the steps, and return what is not as it should be."""
-    if OUT.exists() and not (OUT / settings.FILE).exists():
-        raise UsageError(f"{OUT} is not the folder of an earlier demo; move it away")
-    shutil.rmtree(OUT, ignore_errors=True)
-    (OUT / "maps").mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        mails = Controller(Mailbox(OUT / "mails"), hostname="127.0.0.1", port=free.getsockname()[1])
-    (OUT / settings.FILE).write_text(_SETTINGS.format(port=mails.port))
+    make_folder(OUT, settings.FILE)
+    (OUT / "maps").mkdir()
     os.environ |= {
         settings.VARIABLE: f"{OUT / settings.FILE}",
         ENVIRONMENT: f"sqlite:///{OUT / 'spinney.db'}",
     }
     with ExitStack() as stack:
+        port = stack.enter_context(mail_server(OUT / "mails"))
+        (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))
         url = stack.enter_context(running(OUT / "maps"))
         write_map(OUT / "maps", "ferries", url, fault="broken")
         kinds = _write_services(url)
-        mails.start()
-        stack.callback(mails.stop)
-        _spinney("init")
-        _spinney("monitor", "init")
+        run_command("init")
+        run_command("monitor", "init")
         log = stack.enter_context((OUT / "node.log").open("wb"))
-        monitor = subprocess.Popen([*_COMMAND, "monitor", "run"], stdout=log, stderr=log)
+        monitor = subprocess.Popen([*COMMAND, "monitor", "run"], stdout=log, stderr=log)
         stack.callback(monitor.wait)
         stack.callback(monitor.send_signal, signal.SIGTERM)
-        _spinney("monitor", "import", f"{OUT / 'services.csv'}")
-        _spinney("monitor", "check", "--all", "--wait")
+        run_command("monitor", "import", f"{OUT / 'services.csv'}")
+        run_command("monitor", "check", "--all", "--wait")
         faults = _show_states(kinds, 0)
         write_map(OUT / "maps", "ferries", url)
         write_map(OUT / "maps", "harbour", url, fault="broken")
         print("ferries.map is repaired, and harbour.map is broken.\n")
-        _spinney("monitor", "check", "--all", "--wait")
+        run_command("monitor", "check", "--all", "--wait")
         faults += _show_states(kinds, 1)
-        _spinney("monitor", "history", "--limit", "6")
-        _spinney("schedule", "run", "monitor.mails")
+        run_command("monitor", "history", "--limit", "6")
+        run_command("schedule", "run", "monitor.mails")
         return faults + _show_mail()
 
 
@@ -145,24 +125,13 @@ def _show_states(kinds: dict[int, Kind], check: int) -> list[str]:
 
 def _show_mail() -> list[str]:
     """Wait for the mail to the owner of what changed, print it, and return what is wrong with it."""
-    end_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < end_s:
-        for file in (OUT / "mails" / "new").iterdir():
-            mail = BytesParser(policy=policy.default).parsebytes(file.read_bytes())
-            if "Harbour" in mail["subject"]:
-                text = str((mail.get_body(("plain",)) or mail).get_content())
-                print(f"\nTo: {mail['to']}\nSubject: {mail['subject']}\n\n{text}")
-                return [] if "ok -> error" in text and "error -> ok" in text else ["the mail lacks changes"]
-        time.sleep(0.1)
-    return [f"no mail came within {_PATIENCE_S:g} s"]
-
-
-def _spinney(*words: str) -> None:
-    """Print a command, and run it."""
-    print(f"$ spinney {' '.join(words)}", flush=True)
-    if subprocess.run([*_COMMAND, *words], check=False).returncode:
-        raise UsageError(f"'spinney {' '.join(words)}' failed")
+    mail = wait_for(
+        lambda: next((mail for mail in read_mails(OUT / "mails") if "Harbour" in mail["subject"]), None),
+        "the mail comes",
+    )
+    text = show_mail(mail)
+    return [] if "ok -> error" in text and "error -> ok" in text else ["the mail lacks changes"]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_demo(_run))

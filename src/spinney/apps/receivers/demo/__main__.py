@@ -4,33 +4,32 @@ import csv
 import gzip
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from email import policy
-from email.parser import BytesParser
 from pathlib import Path
 from typing import Any
 
-from aiosmtpd.controller import Controller
-from aiosmtpd.handlers import Mailbox
-
+from spinney.apps.demo import (
+    COMMAND,
+    mail_server,
+    make_folder,
+    read_mails,
+    run_command,
+    run_demo,
+    show_mail,
+    wait_for,
+)
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.config import ENVIRONMENT
-from spinney.errors import SpinneyError, UsageError
 
 OUT = Path("demo-receivers-out").absolute()
 SERIALS = tuple(f"SIM{number}RPI46977" for number in range(1, 6))
-_COMMAND = (sys.executable, "-m", "spinney")
-_PATIENCE_S = 60.0
 _SETTINGS = """[mail]
 host = "127.0.0.1"
 port = {port}
@@ -55,28 +54,12 @@ plot.svg = svg
 _MENDED = _WITH_BUG.replace("totals = {}", "totals = dict.fromkeys((tag for tag, *_ in counts), 0)")
 
 
-def main() -> int:
-    """Run the demo, and return the exit code."""
-    begun_s = time.monotonic()
-    try:
-        faults = _run()
-    except SpinneyError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - begun_s:.1f} s in all", sep="\n")
-    return 1 if faults else 0
-
-
 def _run() -> list[str]:
     """Run the steps, and return what is not as it should be."""
-    if OUT.exists() and not (OUT / settings.FILE).exists():
-        raise UsageError(f"{OUT} is not the folder of an earlier demo; move it away")
-    shutil.rmtree(OUT, ignore_errors=True)
-    (OUT / "incoming").mkdir(parents=True)
+    make_folder(OUT, settings.FILE)
+    (OUT / "incoming").mkdir()
     with ExitStack() as stack:
-        port = stack.enter_context(_mail_server())
+        port = stack.enter_context(mail_server(OUT / "mails"))
         (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))
         (OUT / "service.py").write_text(_WITH_BUG)
         _write_tags()
@@ -104,7 +87,7 @@ def _run() -> list[str]:
         for archive in archives:
             archive.rename(OUT / "incoming" / archive.name)
         print(f"{len(archives)} archives are dropped into {OUT / 'incoming'}\n")
-        jobs = _until(lambda: _settled(len(archives)), "the uploads are done")
+        jobs = wait_for(lambda: _settled(len(archives)), "the uploads are done")
         _spinney("list", "--state", "failed")
         failed = [job["id"] for job in _jobs("receivers.detect") if job["state"] == "failed"]
         faults = [] if len(failed) == len(SERIALS) else [f"the bug should fail five jobs, not {len(failed)}"]
@@ -117,7 +100,7 @@ def _run() -> list[str]:
         stack.enter_context(_node(log, "--replace"))
         first.wait()
         _spinney("retry", "--state", "failed", "--type", "receivers.detect", "--yes")
-        _until(
+        wait_for(
             lambda: all(job["state"] == "completed" for job in _jobs("receivers.upload")), "the trees regrow"
         )
         _spinney("tree", str(jobs[0]["id"]))
@@ -127,21 +110,8 @@ def _run() -> list[str]:
 
 
 @contextmanager
-def _mail_server() -> Iterator[int]:
-    """Run a mail server that keeps what it gets in a folder; yield its port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    controller = Controller(Mailbox(OUT / "mails"), hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
-        yield port
-    finally:
-        controller.stop()
-
-
-@contextmanager
 def _node(log: Any, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-    command = [*_COMMAND, "node", "service:app", "--name", "demo", "--slots", "2", *words]
+    command = [*COMMAND, "node", "service:app", "--name", "demo", "--slots", "2", *words]
     node = subprocess.Popen(command, cwd=OUT, stderr=log, stdout=log)
     try:
         yield node
@@ -177,7 +147,7 @@ def _archive(serial: str, number: int) -> Path:
 
 def _jobs(type_: str) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [*_COMMAND, "list", "--json", "--type", type_], cwd=OUT, check=True, text=True, stdout=subprocess.PIPE
+        [*COMMAND, "list", "--json", "--type", type_], cwd=OUT, check=True, text=True, stdout=subprocess.PIPE
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -187,16 +157,6 @@ def _settled(number: int) -> list[dict[str, Any]]:
     uploads = _jobs("receivers.upload")
     settled = [job for job in uploads if job["state"] in ("completed", "failed")]
     return sorted(settled, key=lambda job: int(job["id"])) if len(settled) == number else []
-
-
-def _until(look: Callable[[], Any], what: str) -> Any:
-    """Return what ``look`` returns as soon as it is true. Raises UsageError when that takes too long."""
-    end_s = time.monotonic() + _PATIENCE_S
-    while not (answer := look()):
-        if time.monotonic() > end_s:
-            raise UsageError(f"{what}: not within {_PATIENCE_S:.0f} s; see {OUT / 'node.log'}")
-        time.sleep(0.2)
-    return answer
 
 
 def _wrong_detections() -> list[str]:
@@ -213,21 +173,15 @@ def _wrong_detections() -> list[str]:
 
 def _show_mails(number: int) -> list[str]:
     """Wait for the mails to uploaders, print one, and return what is wrong with them."""
-    mails = OUT / "mails" / "new"
-    files = _until(lambda: sorted(mails.iterdir())[number - 1 :], "the mails come")
-    message = BytesParser(policy=policy.default).parsebytes(files[-1].read_bytes())
-    body = message.get_body(("plain",))
-    text = "" if body is None else body.get_content()
-    print(f"\nTo: {message['to']}\nSubject: {message['subject']}\n\n{text}")
+    mails = wait_for(lambda: read_mails(OUT / "mails")[number - 1 :], "the mails come")
+    text = show_mail(mails[-1])
     return [] if "Plot of" in text else ["the mail names no plot"]
 
 
 def _spinney(*words: str) -> None:
-    """Run a command and show it with what it prints."""
-    print("$ spinney", *words, flush=True)
-    subprocess.run([*_COMMAND, *words], cwd=OUT, check=True)
+    run_command(*words, folder=OUT)
     print(flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_demo(_run))

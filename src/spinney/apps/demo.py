@@ -1,0 +1,88 @@
+"""What the demos of monitor and receivers share: a folder of their own, commands that are shown, a mail server."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Mailbox
+
+from spinney.errors import SpinneyError, UsageError
+
+COMMAND = (sys.executable, "-m", "spinney")
+_PATIENCE_S = 60.0
+
+
+def run_demo(steps: Callable[[], list[str]]) -> int:
+    """Run the steps, which return what is not as it should be; print that, and return the exit code."""
+    began_s = time.monotonic()
+    try:
+        faults = steps()
+    except SpinneyError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - began_s:.1f} s in all", sep="\n")
+    return 1 if faults else 0
+
+
+def make_folder(folder: Path, settings_file: str) -> None:
+    """Make a new folder in place of the one of an earlier demo. Raises UsageError when it is something else: one
+    without this file."""
+    if folder.exists() and not (folder / settings_file).exists():
+        raise UsageError(f"{folder} is not the folder of an earlier demo; move it away")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
+
+def run_command(*words: str, folder: Path | None = None) -> None:
+    """Show a command of ``spinney`` with what it prints. Raises UsageError when it fails."""
+    print(f"$ spinney {' '.join(words)}", flush=True)
+    if subprocess.run([*COMMAND, *words], cwd=folder, check=False).returncode:
+        raise UsageError(f"'spinney {' '.join(words)}' failed")
+
+
+def wait_for(look: Callable[[], Any], what: str) -> Any:
+    """Return what ``look`` returns as soon as it is true. Raises UsageError when that takes too long."""
+    end_s = time.monotonic() + _PATIENCE_S
+    while not (answer := look()):
+        if time.monotonic() > end_s:
+            raise UsageError(f"{what}: not within {_PATIENCE_S:.0f} s; see node.log")
+        time.sleep(0.2)
+    return answer
+
+
+@contextmanager
+def mail_server(folder: Path) -> Iterator[int]:
+    """Run a mail server that keeps what it gets in a folder; yield its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    controller = Controller(Mailbox(folder), hostname="127.0.0.1", port=port)
+    controller.start()
+    try:
+        yield port
+    finally:
+        controller.stop()
+
+
+def read_mails(folder: Path) -> list[EmailMessage]:
+    """Return the mails that the server has put into its folder, by the names of their files."""
+    parser = BytesParser(policy=policy.default)
+    return [parser.parsebytes(file.read_bytes()) for file in sorted((folder / "new").iterdir())]
+
+
+def show_mail(mail: EmailMessage) -> str:
+    """Print a mail, and return its text."""
+    text = str((mail.get_body(("plain",)) or mail).get_content())
+    print(f"\nTo: {mail['to']}\nSubject: {mail['subject']}\n\n{text}")
+    return text
