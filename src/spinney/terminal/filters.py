@@ -1,7 +1,6 @@
 """The options that select jobs, for ``list`` and every bulk command, declared once."""
 
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
-from spinney.model.values import durations
+from spinney.model.values.moments import moment
 from spinney.terminal import completion
 from spinney.terminal.connection import now_us
 
@@ -152,7 +151,6 @@ class FilterOptions:
 
     def filter_fields(self) -> dict[str, Any]:
         """Return what was asked for as fields of a ``JobFilter``. Raises UsageError for what it cannot mean."""
-        now = now_us()
         values = {
             "state": _states(self.state),
             "type": self.type_,
@@ -164,8 +162,8 @@ class FilterOptions:
             "root": self.root,
             "parent": self.parent,
             "roots": self.roots or None,
-            "created_before": _ago("--older-than", self.older_than, now),
-            "created_after": _ago("--newer-than", self.newer_than, now),
+            "created_before": _ago(self.older_than, "--older-than"),
+            "created_after": _ago(self.newer_than, "--newer-than"),
             "message": _text(self.message),
             "failure": self.failure,
         }
@@ -186,20 +184,8 @@ def _states(names: list[str] | None) -> list[State] | None:
     return list(dict.fromkeys(map(State, names)))
 
 
-def _ago(option: str, text: str | None, now: int) -> int | None:
-    """A time as people write it: so long ago, or a time of the calendar (local unless it has a zone)."""
-    if text is None:
-        return None
-    try:
-        return max(0, now - round(durations.seconds(text) * 1e6))
-    except UsageError:
-        pass
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1e6)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{option} {text!r:.80} is not an age; write how long ago, as in 2h or 3d, or when, as in 2030-01-31T08:00"
-        ) from None
+def _ago(text: str | None, option: str) -> int | None:
+    return None if text is None else moment(text, now_us(), where=option)
 
 
 def _text(text: str | None) -> str | None:

@@ -13,7 +13,7 @@ from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.rights.operators import Order, Verb
 from spinney.model.values.hints import listed
-from spinney.web.pages.filters import moment
+from spinney.model.values.moments import moment
 from spinney.web.pages.formatting import plural
 from spinney.web.request_context import Principal, RequestContext, now_us
 

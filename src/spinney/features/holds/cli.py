@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope, scope_text
-from spinney.model.values import durations
+from spinney.model.values.moments import moment
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
@@ -120,7 +119,7 @@ def hold(
         )
     if not reason:
         raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
-    until_us = None if until is None else moment(until, now_us())
+    until_us = None if until is None else moment(until, now_us(), ahead=True, where="--until")
     if single_jobs or jobs:
         each_options.run_verb(
             Verb.HOLD,
@@ -238,21 +237,6 @@ def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
 
     hold = performer.do(LiftHold(hold=number, reason=reason))
     typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
-
-
-def moment(text: str, at_us: int) -> int:
-    """Return the time that a text names, in microseconds: a duration after ``at_us``, or a date with a time (local
-    unless it has a zone). Raises UsageError."""
-    try:
-        return at_us + round(durations.seconds(text) * 1e6)
-    except UsageError:
-        pass
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1e6)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"--until {text!r:.80} is not a time; write how long, as in 2h or 1d12h, or when, as in 2030-01-31T08:00"
-        ) from None
 
 
 def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:

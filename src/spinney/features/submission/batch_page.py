@@ -23,9 +23,9 @@ from spinney.model.rights.operators import FailureGroups, Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
+from spinney.model.values.moments import moment
 from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
-from spinney.web.pages.filters import moment
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import part, redirect, wants_part, with_query
 from spinney.web.request_context import Authenticated, RequestContext, now_us

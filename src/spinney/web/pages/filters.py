@@ -5,7 +5,6 @@ An invalid filter is reported at its field, and nothing is listed: a typing erro
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,8 +12,8 @@ from spinney.control import Control
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.states import State
-from spinney.model.values import durations
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.moments import moment
 
 TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
 NUMBERS = ("root", "parent")
@@ -162,25 +161,3 @@ def _moment(
         except UsageError as error:
             errors[name] = str(error)
     return None
-
-
-def moment(text: str, now_us: int, *, ahead: bool = False) -> int:
-    """A time as people write it: so long ago (``ahead``: from now), or of the calendar, in the server's zone unless it
-    has one.
-
-    Raises UsageError.
-    """
-    try:
-        away_us = round(durations.seconds(text) * 1e6)
-        return now_us + away_us if ahead else max(0, now_us - away_us)
-    except UsageError:
-        pass
-    try:
-        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        at_us = round((at if at.tzinfo else at.astimezone()).timestamp() * 1e6)
-    except (ValueError, OverflowError, OSError):
-        how = "how long from now" if ahead else "how long ago"
-        raise UsageError(
-            f"{text[:60]!r} is no time; write {how}, as in 90m, 2h or 3d, or when, as in 2030-01-31T08:00Z"
-        ) from None
-    return max(0, at_us)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.values.moments import moment
 from spinney.web.pages.coalescing import RequestCoalescer
-from spinney.web.pages.filters import moment
 from spinney.web.pages.rendering import page, part, redirect, wants_part
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 

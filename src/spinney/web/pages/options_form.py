@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.define.job.options import Options
 from spinney.model.errors import UsageError
-from spinney.web.pages.filters import moment
+from spinney.model.values.moments import moment
 
 OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,25 @@
+"""Times as people write them: ``2h`` ago or from now, or ``2030-01-31T08:00``."""
+
+from datetime import datetime
+
+from spinney.model.errors import UsageError
+from spinney.model.values import durations
+
+
+def moment(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
+    """Return the time that a text names, in microseconds since 1970 UTC: so long ago (``ahead``: from now), or of the
+    calendar, local unless it has a zone. ``where`` names the option in the message of the UsageError for another text.
+    """
+    try:
+        away_us = round(durations.seconds(text) * 1e6)
+        return now_us + away_us if ahead else max(0, now_us - away_us)
+    except UsageError:
+        pass
+    try:
+        return max(0, round(datetime.fromisoformat(text).timestamp() * 1e6))
+    except (ValueError, OverflowError, OSError):
+        how = "how long from now" if ahead else "how long ago"
+        raise UsageError(
+            f"{where}{where and ' '}{text[:60]!r} is no time; write {how}, as in 90m, 2h or 3d, or when, as in "
+            f"2030-01-31T08:00"
+        ) from None
