@@ -19,7 +19,7 @@ from spinney.commands import Command
 from spinney.commands.job_filter import JobFilterBody
 from spinney.features.bulk.commands import CanaryFields
 from spinney.features.external.commands import Lane
-from spinney.features.submission.commands import SUBMISSION, SubmitJob
+from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.server import openapi
@@ -101,7 +101,7 @@ def made() -> Mapping[str, Call[Any]]:
 
 
 def commands() -> list[type[Command]]:
-    return [*SUBMISSION, *(command for group in COMMANDS.values() for command in group)]
+    return [SubmitJob, SubmitJobs, *(command for group in COMMANDS.values() for command in group)]
 
 
 def _arguments(name: str, function: Any) -> dict[str, Any]:

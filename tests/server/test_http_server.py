@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from http_listener import Listening
 from spinney.model.errors import StoreUnusable
 from spinney.server.application import Parts, make
-from spinney.server.connections import ADDRESS_MAX_BYTES, HEAD_MAX_BYTES, HEADERS_MAX, with_limits
+from spinney.server.connections import ADDRESS_MAX_BYTES, HEAD_MAX_BYTES, HEADERS_MAX, Connection
 from spinney.server.http_server import listen_unix
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
@@ -59,7 +59,7 @@ class Served:
             app,
             settings,
             beside=[listen_unix(self.path)],
-            connection=with_limits(head_s=HEAD_S, rest_s=REST_S),
+            connection=type("Connection", (Connection,), {"head_s": HEAD_S, "rest_s": REST_S}),
         )
         self.port = self._listening.port
         self.end = self._listening.end

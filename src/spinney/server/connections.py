@@ -198,13 +198,6 @@ def _length(header: tuple[bytes, bytes]) -> int:
     return len(header[0]) + len(header[1]) + len(": \r\n")
 
 
-def with_limits(
-    *, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S
-) -> type[Connection]:
-    """Return the class of connections with other limits; uvicorn makes the connections itself."""
-    return type("Connection", (Connection,), {"head_s": head_s, "rest_s": rest_s, "read_s": read_s})
-
-
 def bounded(connection: type[Connection], settings: ServerSettings) -> type[Connection]:
     """Return the class of the connections of one server, whose number the settings limit."""
     table: ConnectionTable[Connection] = ConnectionTable(

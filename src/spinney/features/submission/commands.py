@@ -285,7 +285,6 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
         return Page(items=items, next=jobs[-1].id if len(jobs) == self.limit else None)
 
 
-SUBMISSION = (SubmitJob, SubmitJobs)
 COMMANDS = (ListBatches, ShowBatch, ListObjects)
 
 

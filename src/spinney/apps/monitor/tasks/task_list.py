@@ -26,8 +26,6 @@ RETIRED_S = 7 * 86_400.0
 """How long a task whose file is gone stays on the list."""
 _LANGUAGES = {".sh": "Bash", ".tcl": "Tcl", ".py": "Python"}
 _WRAPPER = Path(__file__).with_name("tcl_task.tcl")
-BUILT_IN = Path(__file__).parents[1] / "checks"
-"""The folder of the checks that come with Spinney."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
