@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from spinney.features.copies import cli as store_copy
 from spinney.model.jobs import NodeInfo
 from spinney.store.sql import open_store
+from spinney.terminal import progress_line
 
 from .shell import Shell
 
@@ -80,10 +80,10 @@ def test_how_far_it_is_is_shown_on_a_terminal_alone(
     there: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: there)
-    monkeypatch.setattr(store_copy, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(progress_line, "INTERVAL_S", 0.0)
 
-    progress = store_copy._Progress()
-    progress("jobs: copied", 1_000, 2_000)
+    progress = progress_line.ProgressLine()
+    progress.show("jobs: copied 1,000 of 2,000")
     progress.end()
 
     assert capsys.readouterr().err == ("\rjobs: copied 1,000 of 2,000\033[K\r\033[K" if there else "")

@@ -28,6 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from spinney.folders.folders import sync_directory
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
 REJECTED = "rejected"
@@ -231,8 +232,8 @@ class DropFolder:
             if error.errno not in _ELSEWHERE:
                 raise
             return self._copy(arrival, claimed, target)
-        _sync(target.parent)
-        _sync(self.path)
+        sync_directory(target.parent)
+        sync_directory(self.path)
         return True
 
     def _copy(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
@@ -258,7 +259,7 @@ class DropFolder:
             self._put_back(arrival)
             return False
         draft.rename(target)
-        _sync(target.parent)
+        sync_directory(target.parent)
         return True
 
     def _copy_file(self, fd: int, target: Path) -> None:
@@ -372,14 +373,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _sync(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _raise(error: OSError) -> None:

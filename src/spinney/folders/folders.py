@@ -119,7 +119,7 @@ def remove(root: Path, job_id: int) -> None:
         trash.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
         grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
         folder.rename(grave)
-        _sync_directory(folder.parent)
+        sync_directory(folder.parent)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -176,7 +176,7 @@ def write_token(root: Path, token: str) -> None:
         draft.write_text(token + "\n")
         _sync_file(draft)
         draft.rename(root / TOKEN)
-        _sync_directory(root)
+        sync_directory(root)
     except OSError as error:
         raise StoreUnusable(
             f"cannot use {root} as folder root: {error.strerror or error}; name a folder that can be written"
@@ -196,7 +196,7 @@ def fingerprint(root: Path, *, make: bool) -> str | None:
             with contextlib.suppress(FileExistsError):
                 os.link(draft, file)  # as a rename, but it replaces no other's
             draft.unlink()
-            _sync_directory(root)
+            sync_directory(root)
             mark = _read(file)
     except OSError as error:
         raise StoreUnusable(
@@ -251,7 +251,7 @@ def _make_below(root: Path, folder: Path) -> None:
             if not _is_directory(level):
                 raise
             continue
-        _sync_directory(parent)
+        sync_directory(parent)
 
 
 def _is_directory(place: Path) -> bool:
@@ -278,7 +278,8 @@ def _delete(entry: Path) -> None:
     shutil.rmtree(entry, ignore_errors=True)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

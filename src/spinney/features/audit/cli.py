@@ -256,6 +256,8 @@ def _json(text: str) -> Any:
 
 def _write_new(file: Path, lines: Iterator[bytes]) -> None:
     """Write a file that appears whole or not at all, and never in place of another."""
+    from spinney.files.copies import sync_folder
+
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as out:
@@ -268,8 +270,4 @@ def _write_new(file: Path, lines: Iterator[bytes]) -> None:
             raise Refused(f"{file} already exists and is not overwritten; name another file") from None
     finally:
         Path(name).unlink()
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(file.parent)

@@ -1,7 +1,5 @@
 """The command ``store copy``: copy a whole store to another database."""
 
-import sys
-import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +9,7 @@ from spinney.model.errors import UsageError
 from spinney.model.values.paths import without_password
 from spinney.terminal import display
 from spinney.terminal.arguments import JsonOption
+from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 SHOWN_DIGITS = 16
 """Digits of a digest."""
-PROGRESS_S = 0.5
-"""The interval at which progress is written."""
 
 group = typer.Typer(
     help="Copy a whole store to another database.",
@@ -61,9 +58,13 @@ def copy(
             raise UsageError(
                 f"{url!r} is not the URL of a store; write it as sqlite:///{url or 'spinney.db'}"
             )
-    progress = _Progress()
+    progress = ProgressLine()
     try:
-        tables = copy_store(source, target, on_progress=progress)
+        tables = copy_store(
+            source,
+            target,
+            on_progress=lambda action, rows, total: progress.show(f"{action} {rows:,} of {total:,}"),
+        )
     finally:
         progress.end()
     whole = sha256(
@@ -91,20 +92,3 @@ def copy(
 
 def _rows(tables: "Sequence[CopiedTable]") -> str:
     return f"{sum(table.rows for table in tables):,} rows"
-
-
-class _Progress:
-    """A line of progress on the terminal that is overwritten; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._next_s = time.monotonic() + PROGRESS_S
-
-    def __call__(self, action: str, rows: int, total: int) -> None:
-        if self._is_terminal and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + PROGRESS_S
-            typer.echo(f"\r{action} {rows:,} of {total:,}\033[K", nl=False, err=True)
-
-    def end(self) -> None:
-        if self._is_terminal:
-            typer.echo("\r\033[K", nl=False, err=True)

@@ -1,7 +1,5 @@
 """The command ``keep``: how long settled jobs are kept."""
 
-import sys
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +10,13 @@ from spinney.model.values import durations
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
+from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.control import Control
 
 FOREVER, DECLARED = "forever", "declared"
-_PROGRESS_S = 0.5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -128,30 +126,17 @@ def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
     from spinney.folders import folders
 
     root = resolve_settings(store).folders
-    progress = _Progress()
-    removed = sweep(control, lambda job_id: folders.remove(root, job_id), on_progress=progress)
+    progress = ProgressLine()
+    removed = sweep(
+        control,
+        lambda job_id: folders.remove(root, job_id),
+        on_progress=lambda removed, at: progress.show(f"{removed:,} removed, looked up to job {at:,}"),
+    )
     progress.end()
     if json:
         display.print_json_lines([{"removed": removed}])
     else:
         typer.echo(f"{removed:,} {'job' if removed == 1 else 'jobs'} removed")
-
-
-class _Progress:
-    """A line on the terminal that is written over; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._next_s = time.monotonic() + _PROGRESS_S
-
-    def __call__(self, removed: int, at: int) -> None:
-        if self._is_terminal and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + _PROGRESS_S
-            typer.echo(f"\r{removed:,} removed, looked up to job {at:,}   ", nl=False, err=True)
-
-    def end(self) -> None:
-        if self._is_terminal:
-            typer.echo("\r\033[K", nl=False, err=True)
 
 
 def _for(keep_s: float | None) -> str:

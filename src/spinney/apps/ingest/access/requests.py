@@ -82,7 +82,7 @@ def request(
 
 def look(store: "Store", settings: Settings, token: str) -> Ticket:
     """Return the ticket of a request. Raises Refused for a token that is invalid or whose job was deleted."""
-    job = _job(store, tickets.job_of(token))
+    job = tickets.find_job(store, tickets.job_of(token))
     if job is None or not tickets.fits(token, job):
         raise Refused("there is no request with this token (any more); request the package again")
     return _ticket(store, settings, job)
@@ -99,7 +99,7 @@ def _key(control: "Control", order: AccessOrder, collection: str) -> str:
 def _is_foreign(control: "Control", job_id: int) -> bool:
     """Whether the key of a request belongs to a job that is no request: somebody saw it, and used it when it was
     free."""
-    job = _job(control.store, job_id)
+    job = tickets.find_job(control.store, job_id)
     return job is not None and job.type != TYPE
 
 
@@ -130,7 +130,7 @@ def version_of(object_: Object, number: int | None) -> Version:
 def _reuse(control: "Control", settings: Settings, job_id: int) -> Job | None:
     """Return the job that an earlier, equal request made, retried if it failed; None: it is of no use, so that a new
     one has to be made."""
-    job = _job(control.store, job_id)
+    job = tickets.find_job(control.store, job_id)
     if job is None or job.state is State.DELETED:
         return None
     if job.state not in SETTLED:
@@ -161,11 +161,3 @@ def _ticket(store: "Store", settings: Settings, job: Job) -> Ticket:
     if job.state not in SETTLED and job.state is not State.HELD:
         soon = forecast.anticipated(store, job, settings.access.bytes_s, now)
     return tickets.ticket(job, settings, package, soon)
-
-
-def _job(store: "Store", job_id: int | None) -> Job | None:
-    """Return a job; None: it does not exist (any more)."""
-    try:
-        return None if job_id is None else store.job(job_id)
-    except NoSuchJob:
-        return None

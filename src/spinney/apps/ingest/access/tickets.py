@@ -10,7 +10,7 @@ import secrets
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AwareDatetime, Field
 
@@ -18,7 +18,11 @@ from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import FrozenModel
+from spinney.errors import NoSuchJob
 from spinney.jobs import LEASED, Job, State
+
+if TYPE_CHECKING:
+    from spinney.operations import Store
 
 TYPE = "ingest.access"
 SECRET_BYTES = 16
@@ -88,6 +92,14 @@ def job_of(text: str) -> int | None:
     """Return the number of the job in a token; None for text that has not the form of a token."""
     match = TOKEN.fullmatch(text)
     return None if match is None else int(match[1])
+
+
+def find_job(store: "Store", job_id: int | None) -> Job | None:
+    """Return a job; None: it does not exist (any more)."""
+    try:
+        return None if job_id is None else store.job(job_id)
+    except NoSuchJob:
+        return None
 
 
 def fits(text: str, job: Job) -> bool:

@@ -32,7 +32,7 @@ from spinney.apps.ingest.batches.stages import PAYLOAD
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.deposits.orders import BatchOrder, Bid, Jid
 from spinney.apps.ingest.objects.work import OWNER
-from spinney.errors import NoSuchJob, SpinneyError
+from spinney.errors import SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
 from spinney.jobs import Job as StoredJob
 
@@ -83,7 +83,7 @@ app.schedule(cleanings, cron="41 * * * *", name="ingest.cleaning", overlap="skip
 def expired_packages(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
     """Yield the folders of tokens whose package has expired, or whose job has ended without one or is gone."""
     for path in _folders(folder, lambda name: tickets.TOKEN.fullmatch(name) is not None):
-        job = _job(store, tickets.job_of(path.name))
+        job = tickets.find_job(store, tickets.job_of(path.name))
         is_known = job is not None and tickets.fits(path.name, job)
         is_open = is_known and job is not None and job.state not in SETTLED
         if not is_known or not (is_open or packages.valid(path, now)):
@@ -102,7 +102,7 @@ def abandoned_payloads(folder: Path, store: "Store", folders: Path, now: datetim
 def finished_mails(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
     """Yield the attachments of mails that were sent or deleted, and of those that failed long ago."""
     for path in _folders(folder, lambda name: outgoing_mails.NAME.fullmatch(name) is not None):
-        job = _job(store, _owner(path))
+        job = tickets.find_job(store, _owner(path))
         # A mail that does not exist may still be created: its report is being recorded.
         is_finished = (
             _age(path, now) > LEFTOVER
@@ -121,7 +121,7 @@ def finished_work_folders(area: Path, store: "Store", now: datetime) -> Iterator
             if _age(path, now) > LEFTOVER and not any(path.iterdir()):
                 yield path  # its job was killed before it wrote its number
             continue
-        job = _job(store, owner)
+        job = tickets.find_job(store, owner)
         if job is None or job.state in _FINISHED or _settled_long_ago(job, now):
             yield path
 
@@ -166,14 +166,6 @@ def own_store(job: Job) -> Iterator["Store"]:
                 "removed; start the nodes with SPINNEY_STORE or spinney.toml, then release this job"
             )
         yield store
-
-
-def _job(store: "Store", job_id: int | None) -> StoredJob | None:
-    """Return a job; None: it does not exist (any more)."""
-    try:
-        return None if job_id is None else store.job(job_id)
-    except NoSuchJob:
-        return None
 
 
 def _folders(folder: Path, has_name: Callable[[str], bool]) -> Iterator[Path]:
