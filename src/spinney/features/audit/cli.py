@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.model.errors import AuditBroken, Refused, UsageError
+from spinney.model.values.plurals import plural
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
@@ -158,7 +159,7 @@ def verify(
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
-    entries = "1 entry is" if count == 1 else f"{count:,} entries are"
+    entries = plural(count, "entry is", "entries are")
     typer.echo(f"{entries} whole{'' if head is None else ', and up to that head the ones that they were'}")
     typer.echo(f"head {now}")
 
@@ -188,7 +189,7 @@ def export(
     if json:
         display.print_json({"entries": until, "head": head})
         return
-    typer.echo(f"{until:,} {'entry' if until == 1 else 'entries'} written to {display.safe(str(file))}")
+    typer.echo(f"{plural(until, 'entry', 'entries')} written to {display.safe(str(file))}")
     typer.echo(f"head {head}")
 
 

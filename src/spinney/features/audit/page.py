@@ -14,7 +14,8 @@ from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
-from spinney.web.pages.formatting import lasting, moment, plural
+from spinney.model.values.plurals import plural
+from spinney.web.pages.formatting import lasting, moment
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.rendering import page, with_query
 from spinney.web.request_context import Authenticated, RequestContext
@@ -70,9 +71,7 @@ async def prove(request: Request, context: Authenticated, form: Form) -> Respons
         if chain.broken is not None:
             return Proof(broken=True, sentence=sentence(AuditBroken(chain.broken)))
         up_to = ", and up to that head the ones that they were" if head else ""
-        whole = (
-            f"{plural(chain.proven, 'entry', 'entries')} {'is' if chain.proven == 1 else 'are'} whole{up_to}"
-        )
+        whole = f"{plural(chain.proven, 'entry is', 'entries are')} whole{up_to}"
         return Proof(broken=False, sentence=whole)
 
     return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")

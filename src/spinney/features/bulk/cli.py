@@ -16,6 +16,7 @@ import typer
 
 from spinney.model.errors import Refused, UsageError
 from spinney.model.rights.operators import Verb
+from spinney.model.values.plurals import plural
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
@@ -199,7 +200,7 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
         )
         return
     named = command.ids if command.filter is None else None
-    of = f" of {_jobs(len(named))}" if named is not None and preview.jobs != len(named) else ""
+    of = f" of {plural(len(named), 'job')}" if named is not None and preview.jobs != len(named) else ""
     typer.echo(f"{_number(preview)}{of} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
     for line in _stage_lines(preview.stages):
         typer.echo(line)
@@ -228,11 +229,7 @@ def _doing(preview: "BulkPreview", command: "RunBulk") -> str:
 
 
 def _number(preview: "BulkPreview") -> str:
-    return f"more than {_jobs(preview.jobs)}" if preview.more else _jobs(preview.jobs)
-
-
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count:,} jobs"
+    return f"more than {plural(preview.jobs, 'job')}" if preview.more else plural(preview.jobs, "job")
 
 
 def _whereto(command: "RunBulk") -> str:
@@ -245,7 +242,7 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
     """``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``, a line for each type."""
     types = list(dict.fromkeys(count.type for count in stages))
     for type_ in types:
-        counts = ", ".join(f"stage {c.stage!r} of {_jobs(c.jobs)}" for c in stages if c.type == type_)
+        counts = ", ".join(f"stage {c.stage!r} of {plural(c.jobs, 'job')}" for c in stages if c.type == type_)
         yield f"  {type_} would run {counts}"
 
 
@@ -306,7 +303,7 @@ class _LiveProgress(_NoProgress):
     def look(self, canary: "CanaryProgress") -> None:
         so_far = "" if self.last is None else f"{_counts_text(self._command, self.last)} so far; "
         self._write(
-            f"{so_far}waiting for {_jobs(canary.begun - canary.rested)} to come to rest; "
+            f"{so_far}waiting for {plural(canary.begun - canary.rested, 'job')} to come to rest; "
             f"{canary.bad:,} of {canary.rested:,} failed …"
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from spinney.features.explain.cause import COUNTED, NAMED, Cause
 from spinney.model.values import durations
+from spinney.model.values.plurals import plural
 
 Facts = Mapping[str, Any]
 Words = tuple[str, str | None]
@@ -45,7 +46,9 @@ def _running(job_id: int, facts: Facts) -> Words:
 
 
 def _claimed(job_id: int, facts: Facts) -> Words:
-    ahead = f"{_jobs(facts['ahead'])} that it runs first" if "ahead" in facts else "what it runs first"
+    ahead = (
+        f"{plural(facts['ahead'], 'job')} that it runs first" if "ahead" in facts else "what it runs first"
+    )
     return f"node {facts['node']} has it in slot {facts['slot']}, behind {ahead}", None
 
 
@@ -340,7 +343,7 @@ def _sooner(job_id: int, facts: Facts) -> str | None:
 
 
 def _turn(job_id: int, facts: Facts) -> Words:
-    ahead = f" ({_jobs(facts['ahead'])} may come before it)" if "ahead" in facts else ""
+    ahead = f" ({plural(facts['ahead'], 'job')} may come before it)" if "ahead" in facts else ""
     return f"slots are free, and its turn comes soon{ahead}", None
 
 
@@ -394,10 +397,6 @@ def _release(holds: Sequence[int]) -> str:
 
 def _external(facts: Facts) -> str:
     return f"external stage {facts['stage']!r} of job type {facts['type']!r}"
-
-
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count:,} jobs"
 
 
 def _at_most(count: int) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from spinney.model.rights.operators import FailureGroups
+from spinney.model.values.plurals import plural
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
@@ -62,19 +63,15 @@ def failures(
 
 
 def _heading(groups: FailureGroups) -> list[str]:
-    lines = [f"{_counted(groups.jobs, 'failure')}, {_counted(groups.causes, 'cause')}"]
+    lines = [f"{plural(groups.jobs, 'failure')}, {plural(groups.causes, 'cause')}"]
     if groups.consequences:
-        others = "1 more job" if groups.consequences == 1 else f"{groups.consequences:,} more jobs"
+        others = plural(groups.consequences, "more job")
         lines.append(f"{others} failed because a subjob or a needed job failed")
     if groups.causes > len(groups.groups):
         n = len(groups.groups)
         shown = "only the most frequent is" if n == 1 else f"the {n:,} most frequent are"
         lines.append(f"{shown} shown; --limit shows more")
     return lines
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def unique_prefix_length(fingerprints: Sequence[str]) -> int:

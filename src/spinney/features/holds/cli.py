@@ -13,6 +13,7 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope, scope_text
 from spinney.model.values.moments import moment
+from spinney.model.values.plurals import plural
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
@@ -240,11 +241,10 @@ def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
 
 
 def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:
-    jobs = "1 job" if preview.jobs == 1 else f"{preview.jobs:,} jobs"
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
-        f"by {display.safe(cause)} {jobs} would {would}{later}",
+        f"by {display.safe(cause)} {plural(preview.jobs, 'job')} would {would}{later}",
         json=json,
     )
 
@@ -267,7 +267,7 @@ def _placed_text(performer: "Performs", hold: "Hold") -> str:
     if hold.scope is Scope.JOB:
         after = "it is held" if count else "it is held when it would start next"
         return f"hold {hold.id} on job {hold.name}: {after}"
-    jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
+    jobs = plural(count, "job is", "jobs are")
     return f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))}: {jobs} held"
 
 

@@ -14,7 +14,7 @@ from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.values.hints import listed
-from spinney.web.pages.formatting import plural
+from spinney.model.values.plurals import plural
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,

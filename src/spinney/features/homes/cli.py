@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.model.errors import UsageError
+from spinney.model.values.plurals import plural
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
@@ -106,6 +107,4 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
 def _jobs(count: int) -> str:
     from spinney.features.homes.commands import COUNTED
 
-    if count >= COUNTED:
-        return f"{COUNTED:,} or more jobs"
-    return "1 job" if count == 1 else f"{count:,} jobs"
+    return f"{COUNTED:,} or more jobs" if count >= COUNTED else plural(count, "job")

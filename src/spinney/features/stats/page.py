@@ -14,10 +14,11 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure, FailureGroups, QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
+from spinney.model.values.plurals import plural
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
-from spinney.web.pages.formatting import exception, plural
+from spinney.web.pages.formatting import exception
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext

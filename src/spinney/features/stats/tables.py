@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from spinney.model.rights.operators import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
 from spinney.model.states import State
 from spinney.model.values.limits import as_text
+from spinney.model.values.plurals import plural
 from spinney.terminal import display
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def states(counts: Mapping[str, int]) -> str:
     shown = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
     total = sum(n for _, n in shown)
     parts = ", ".join(f"{n:,} {state}" for state, n in shown)
-    return f"{total:,} {'job' if total == 1 else 'jobs'}{': ' if parts else ''}{parts}"
+    return f"{plural(total, 'job')}{': ' if parts else ''}{parts}"
 
 
 def rate(per_second: float | None) -> str:

@@ -119,11 +119,6 @@ def exception(name: str) -> str:
     return name.removeprefix("spinney.model.attempts.signals.")
 
 
-def plural(n: int, singular: str, many: str | None = None) -> str:
-    """``1 job``, ``1,204 jobs``."""
-    return f"{n:,} {singular if n == 1 else many or singular + 's'}"
-
-
 def json_text(value: Any, *, indent: bool = True) -> str:
     """A JSON value as text."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)

@@ -1,0 +1,6 @@
+"""Counts with their nouns."""
+
+
+def plural(count: int, singular: str, many: str | None = None) -> str:
+    """Return ``1 job``, ``1,204 jobs``. ``many``: the plural where it is not the singular with an s."""
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"
