@@ -12,7 +12,7 @@ import typer
 from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.values.plurals import plural
 from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption
+from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
@@ -26,21 +26,11 @@ SHOWN_ITEMS = 5
 
 AfterOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        max=SEQ_MAX,
-        help="Start after entry N instead of with the latest.",
-        show_default=False,
-    ),
+    option(metavar="N", min=0, max=SEQ_MAX, help_="Start after entry N instead of with the latest."),
 ]
 LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")]
-VerbOption = Annotated[
-    str | None, typer.Option(help="Only this action, for example retry.", show_default=False)
-]
-AuthorOption = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Only actions of this user.", show_default=False)
-]
+VerbOption = Annotated[str | None, option(help_="Only this action, for example retry.")]
+AuthorOption = Annotated[str | None, option("--by", metavar="NAME", help_="Only actions of this user.")]
 StepsOption = Annotated[
     bool, typer.Option("--steps", help="Show each step of a bulk action as an entry of its own.")
 ]
@@ -138,10 +128,9 @@ def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
 def verify(
     head: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[HEAD]",
-            show_default=False,
-            help="A head that was printed or exported earlier; also proves that no entry up to it was "
+        argument(
+            "[HEAD]",
+            "A head that was printed or exported earlier; also proves that no entry up to it was "
             "removed or rewritten.",
         ),
     ] = None,
@@ -165,9 +154,7 @@ def verify(
 
 
 def export(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "The file to write; it must not exist.")],
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:

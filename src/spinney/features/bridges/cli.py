@@ -7,7 +7,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.terminal import display
 from spinney.terminal.applications import installed_commands
-from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, command_group
+from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, argument, command_group, option
 from spinney.terminal.connection import open_commands
 
 
@@ -22,11 +22,7 @@ def add_to(app: typer.Typer) -> None:
 def bridges(
     forget: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Forget this bridge, which no longer runs; its jobs stay.",
-            show_default=False,
-        ),
+        option(metavar="NAME", help_="Forget this bridge, which no longer runs; its jobs stay."),
     ] = None,
     *,
     reason: ReasonOption = None,
@@ -62,11 +58,11 @@ def bridges(
 def check(
     system: Annotated[
         str,
-        typer.Argument(metavar="SYSTEM", help="The other system: disbatch, for example.", show_default=False),
+        argument("SYSTEM", "The other system: disbatch, for example."),
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OPTIONS", help="Options of that command.", show_default=False),
+        argument("OPTIONS", "Options of that command."),
     ] = None,
 ) -> None:
     """Compare the entries of another system with the jobs here, by 'spinney SYSTEM compare', or 'check' without that.

@@ -18,7 +18,7 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.rights.operators import Verb
 from spinney.model.values.plurals import plural
 from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.exit_codes import Exit
 from spinney.terminal.filters import FilterOptions
@@ -44,9 +44,7 @@ class VerbOptions:
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {CONFIRM_ABOVE:,}).")
     ] = False
-    reason: Annotated[
-        str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
-    ] = None
+    reason: Annotated[str | None, option("--reason", help_="Why; kept in the audit.")] = None
     json: JsonOption = False
     by: ByOption = None
     store: StoreOption = None

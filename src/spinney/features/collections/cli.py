@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from spinney.terminal import completion
-from spinney.terminal.arguments import ByOption, JobArgument, StoreOption
+from spinney.terminal.arguments import ByOption, JobArgument, ReasonOption, StoreOption
 from spinney.terminal.connection import open_commands
 
 
@@ -24,9 +24,7 @@ def relabel(
             autocompletion=completion.collections,
         ),
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
+    reason: ReasonOption = None,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:

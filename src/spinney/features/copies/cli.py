@@ -8,7 +8,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.values.paths import without_password
 from spinney.terminal import display
-from spinney.terminal.arguments import JsonOption
+from spinney.terminal.arguments import JsonOption, argument
 from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -35,13 +35,11 @@ def add_to(app: typer.Typer) -> None:
 def copy(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="FROM", help="The URL of the store to copy; no node may run on it.", show_default=False
-        ),
+        argument("FROM", "The URL of the store to copy; no node may run on it."),
     ],
     target: Annotated[
         str,
-        typer.Argument(metavar="TO", help="The URL of an empty database.", show_default=False),
+        argument("TO", "The URL of an empty database."),
     ],
     json: JsonOption = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 from spinney.model.rights.operators import FailureGroups
 from spinney.model.values.plurals import plural
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption
+from spinney.terminal.arguments import JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 
 SHOWN_DIGITS = 8
@@ -22,9 +22,7 @@ def add_to(app: typer.Typer) -> None:
 def failures(
     type_: Annotated[
         str | None,
-        typer.Option(
-            "--type", help="Only jobs of this type.", show_default=False, autocompletion=completion.types
-        ),
+        option("--type", help_="Only jobs of this type.", complete=completion.types),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many causes.")] = 100,
     json: JsonOption = False,

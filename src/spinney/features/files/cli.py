@@ -8,7 +8,7 @@ import typer
 from spinney.features.files.job_files import files_of
 from spinney.model.homes import DirectoryEntry
 from spinney.terminal import display
-from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption
+from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
 
 
@@ -20,9 +20,7 @@ def files(
     job: JobArgument,
     path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE]", help="Print this file; its path as in the list.", show_default=False
-        ),
+        argument("[FILE]", "Print this file; its path as in the list."),
     ] = None,
     raw: RawOption = False,
     json: JsonOption = False,

@@ -12,7 +12,7 @@ from spinney.model.attempts import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
-from spinney.terminal.arguments import JobArgument, RawOption, StoreOption
+from spinney.terminal.arguments import JobArgument, RawOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import Content, safe
 
@@ -33,7 +33,7 @@ def logs(
     stdout: Annotated[bool, typer.Option("--stdout", help="Print only stdout.")] = False,
     attempt: Annotated[
         int | None,
-        typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False),
+        option(help_="Only this attempt, by its number in 'spinney show'."),
     ] = None,
     raw: RawOption = False,
     store: StoreOption = None,

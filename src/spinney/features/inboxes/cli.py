@@ -209,7 +209,7 @@ def scan(
 
 def upload(
     name: NameArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to upload.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "The file to upload.")],
     as_: Annotated[
         str | None, option("--as", metavar="FILENAME", help_="Give it this name in the job's folder.")
     ] = None,

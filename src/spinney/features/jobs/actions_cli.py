@@ -11,7 +11,7 @@ from spinney.model.errors import UsageError
 from spinney.model.rights.operators import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
-from spinney.terminal.arguments import SomeJobsArgument
+from spinney.terminal.arguments import SomeJobsArgument, option
 from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 STOP_AT = "5%"
 FromOption = Annotated[
     str | None,
-    typer.Option(
-        "--from",
-        metavar="STAGE",
-        help="From this stage on.",
-        show_default=False,
-        autocompletion=completion.stages,
-    ),
+    option("--from", metavar="STAGE", help_="From this stage on.", complete=completion.stages),
 ]
 
 
@@ -37,9 +31,7 @@ class InQueueFilterOptions(FilterOptions):
 
     queue: Annotated[
         str | None,
-        typer.Option(
-            "--in-queue", help="Only in this queue.", show_default=False, autocompletion=completion.queues
-        ),
+        option("--in-queue", help_="Only in this queue.", complete=completion.queues),
     ] = None
 
 
@@ -50,12 +42,7 @@ class RetryOptions:
     stage_from: FromOption = None
     into: Annotated[
         str | None,
-        typer.Option(
-            "--queue",
-            help="Into this queue, for all they run from now on.",
-            show_default=False,
-            autocompletion=completion.queues,
-        ),
+        option("--queue", help_="Into this queue, for all they run from now on.", complete=completion.queues),
     ] = None
     and_after: Annotated[
         bool,
@@ -65,27 +52,23 @@ class RetryOptions:
     ] = False
     canary: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--canary",
             metavar="N",
             min=1,
-            show_default=False,
-            help="So many first; the others only while the failures stay below --stop-at.",
+            help_="So many first; the others only while the failures stay below --stop-at.",
         ),
     ] = None
     stop_at: Annotated[
         str | None,
-        typer.Option(
-            "--stop-at", metavar="SHARE", help=f"With --canary; else {STOP_AT}.", show_default=False
-        ),
+        option("--stop-at", metavar="SHARE", help_=f"With --canary; else {STOP_AT}."),
     ] = None
     canary_wait: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--canary-wait",
             metavar="SPAN",
-            show_default=False,
-            help="Give up when nothing is known after 30m, 2h …; else it waits as long as they run.",
+            help_="Give up when nothing is known after 30m, 2h …; else it waits as long as they run.",
         ),
     ] = None
 
@@ -165,9 +148,7 @@ def move(
     *,
     to: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="QUEUE", help="Where to.", show_default=False, autocompletion=completion.queues
-        ),
+        option("--to", metavar="QUEUE", help_="Where to.", complete=completion.queues),
     ],
     which: FilterOptions,
     options: VerbOptions,
@@ -180,9 +161,7 @@ def move(
 def priority(
     jobs: SomeJobsArgument = None,
     *,
-    to: Annotated[
-        int, typer.Option("--to", metavar="PRIORITY", help="0 (first) to 99 (last).", show_default=False)
-    ],
+    to: Annotated[int, option("--to", metavar="PRIORITY", help_="0 (first) to 99 (last).")],
     which: FilterOptions,
     options: VerbOptions,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption
+from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import safe
 
@@ -19,10 +19,7 @@ def postmortem(
     job: JobArgument,
     attempt: Annotated[
         int | None,
-        typer.Option(
-            help="The attempt, by its number in 'spinney show' (default: the latest that failed).",
-            show_default=False,
-        ),
+        option(help_="The attempt, by its number in 'spinney show' (default: the latest that failed)."),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,

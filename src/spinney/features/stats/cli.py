@@ -9,7 +9,7 @@ import typer
 
 from spinney.model.rights.operators import Stats
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, length
+from spinney.terminal.arguments import JsonOption, StoreOption, length, option
 from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
@@ -32,13 +32,11 @@ def add_to(app: typer.Typer) -> None:
 def stats(
     queue: Annotated[
         str | None,
-        typer.Option(help="Only this queue.", show_default=False, autocompletion=completion.queues),
+        option(help_="Only this queue.", complete=completion.queues),
     ] = None,
     type_: Annotated[
         str | None,
-        typer.Option(
-            "--type", help="Only this job type.", show_default=False, autocompletion=completion.types
-        ),
+        option("--type", help_="Only this job type.", complete=completion.types),
     ] = None,
     window: Annotated[
         float,
