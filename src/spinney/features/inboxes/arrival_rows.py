@@ -107,7 +107,7 @@ def held_job(
     tx: Tx, registry: Registry, inbox: Inbox, submission: Submission, reason: str, now_us: int
 ) -> int:
     """Make a job that is held for this reason, and return it."""
-    (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us)
+    (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(registry, submission)], now_us)
     hold_rows.hold_one(tx, registry, job_rows.find(tx, job_id), reason, actor_of(inbox.name), None, now_us)
     return job_id
 

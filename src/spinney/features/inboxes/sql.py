@@ -84,7 +84,7 @@ class SqlInboxes:
                 _require_nothing_open(tx, inbox.name)
             # An inbox that could create no job is refused now, not at its first file.
             spec = self._session.registry.type(inbox.type)
-            new_jobs.plan(tx, self._session.registry, submission_of(inbox, _EXAMPLE, spec), None)
+            new_jobs.plan(self._session.registry, submission_of(inbox, _EXAMPLE, spec))
             values = {
                 "name": inbox.name,
                 "spec": _spec(inbox, maker_rights.new_entry(tx, actor)),

@@ -84,7 +84,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
 
 
 @router.get("/search", summary="Search for a job")
-async def search(request: Request, context: Authenticated, q: str = "") -> Response:
+async def search(context: Authenticated, q: str = "") -> Response:
     """A number leads to the job, anything else to the jobs whose message holds it."""
     text = q.strip()
     plain = text.removeprefix("#")

@@ -93,7 +93,7 @@ class Step:
             return
         submission = submission_of(self.schedule, at_us, self.schedule.by)
         try:
-            plan = new_jobs.plan(self.tx, self.registry, submission, None)
+            plan = new_jobs.plan(self.registry, submission)
         except StoreUnusable:
             raise
         except SpinneyError as error:

@@ -135,7 +135,7 @@ class SqlSchedules:
                     f"{schedule.overlap}; wait until it has settled (spinney wait {last_job_id})"
                 )
             submission = submission_of(schedule, now_us, actor.by, {"manual": True})
-            (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us)
+            (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(registry, submission)], now_us)
             tx.run("update schedules set last_job_id = ? where name = ?", (job_id, name))
             note(tx, now_us, actor, "schedule run", {"schedule": name, "job": job_id}, 1)
         return job_id
@@ -158,7 +158,7 @@ class SqlSchedules:
         else:
             schedule = replace(schedule, next_us=recurrence.next_us(schedule, now_us))
         # A schedule that could create no job is refused now, not at its first time.
-        new_jobs.plan(tx, self._session.registry, submission_of(schedule, now_us, schedule.by), None)
+        new_jobs.plan(self._session.registry, submission_of(schedule, now_us, schedule.by))
         values = {
             "name": schedule.name,
             "spec": _spec(schedule, maker_rights.new_entry(tx, actor)),

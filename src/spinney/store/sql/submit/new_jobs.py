@@ -61,7 +61,7 @@ class Plan:
     """The share of earlier jobs of the same call, when it comes in several parts."""
 
 
-def plan(tx: Tx, registry: Registry, submission: Submission, parent: Parent | None) -> Plan:
+def plan(registry: Registry, submission: Submission, parent: Parent | None = None) -> Plan:
     """Resolve and check one submission. Raises what ``Store.submit`` raises."""
     spec = registry.type(submission.type)
     stage = spec.stages[0].name

@@ -74,7 +74,7 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner
     """Resolve and check the submissions. Raises what ``Store.submit`` raises."""
     if len({bool(s.keys) for s in submissions}) > 1:
         raise Refused("a stage makes jobs with keys and jobs without in separate calls; split this one")
-    resolved = [_plan(tx, registry, s, spawner) for s in submissions]
+    resolved = [_plan(registry, s, spawner) for s in submissions]
     new_jobs.check_needs(tx, resolved, spawner.parent, spawner.fence)
     for need in {need for plan in resolved if plan.submission.keys for need in plan.submission.needs}:
         if need > 0 and job_rows.is_hidden(tx, need):
@@ -85,15 +85,15 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner
     return resolved
 
 
-def _plan(tx: Tx, registry: Registry, submission: Submission, spawner: Spawner) -> Plan:
+def _plan(registry: Registry, submission: Submission, spawner: Spawner) -> Plan:
     if spawner.parent is not None:
-        return new_jobs.plan(tx, registry, submission, spawner.parent)
+        return new_jobs.plan(registry, submission, spawner.parent)
     signed = replace(
         submission,
         collection=submission.collection or spawner.collection,
         submitter=submission.submitter or spawner.submitter,
     )
-    return replace(new_jobs.plan(tx, registry, signed, None), beside=spawner.beside)
+    return replace(new_jobs.plan(registry, signed), beside=spawner.beside)
 
 
 # --- created when the stage passes ----------------------------------------------------------------------

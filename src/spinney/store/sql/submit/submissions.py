@@ -39,7 +39,7 @@ class SqlSubmissions:
         with self.session.write(awaited=True) as tx:
             if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
                 return before
-            plans = [new_jobs.plan(tx, self.session.registry, s, None) for s in submissions]
+            plans = [new_jobs.plan(self.session.registry, s) for s in submissions]
             new_jobs.check_needs(tx, plans, None)
             total = new_jobs.size(plans)
             if under is not None and total > UNDER_MAX:

@@ -38,7 +38,7 @@ def lay(
 ) -> Hold:
     """Create a hold on more than one job, with an audit entry. The same hold by the same person (a repeated command) is
     not created again; only its end changes."""
-    hold = _put(tx, registry, scope, name, reason, actor, until_us, automatic, now_us)
+    hold = _put(tx, scope, name, reason, actor, until_us, automatic, now_us)
     note(tx, now_us, actor, "hold", audit_entry(hold), 1)
     stamp_sweep(tx, now_us)
     registry.touch(tx)
@@ -52,7 +52,7 @@ def hold_one(
     running one after its stage. Raises Refused when the job has settled."""
     if row.state in SETTLED:
         raise Refused(f"job {row.id} is {row.state}; only an open job can be held")
-    hold = _put(tx, registry, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
+    hold = _put(tx, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
     _tell(tx, registry)
     if row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
         placement.leave_ready(tx, registry, row)
@@ -135,7 +135,6 @@ def stamp_sweep(tx: Tx, now_us: int) -> None:
 
 def _put(
     tx: Tx,
-    registry: Registry,
     scope: Scope,
     name: str,
     reason: str,
