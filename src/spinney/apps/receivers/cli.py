@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from spinney.apps.receivers import history, settings, timeline
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.apps.receivers.own_jobs import own_jobs
 from spinney.command_line import (
@@ -197,7 +197,7 @@ def _refuse(sentences: list[str]) -> None:
 
 def _known(receiver: str) -> str:
     """Return the receiver. Raises UsageError where it has no database."""
-    with ReceiverDatabase(settings.load().database(receiver), ()).reading():
+    with snapshot(settings.load().database(receiver)):
         return receiver
 
 

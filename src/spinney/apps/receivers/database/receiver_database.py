@@ -115,18 +115,6 @@ class ReceiverDatabase:
         return Detected(0, 0, pulses, hits, sum(result.broken for result in results), afresh)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection that sees one snapshot, beside a writer. Raises UsageError where nothing was written yet,
-        and sqlite3.Error."""
-        if not self._path.exists():
-            raise UsageError(
-                f"there is no receiver {self._path.stem}; 'spinney receivers list' shows those there are"
-            )
-        with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            db.execute("begin")
-            yield db
-
-    @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as db:
