@@ -181,9 +181,9 @@ def _history() -> Path:
 @contextmanager
 def _each_receiver(look: Callable[[sqlite3.Connection], T]) -> Iterator[list[tuple[str, T]]]:
     """Yield what ``look`` returns of each receiver's database; those that cannot be read are named at the end."""
-    seen = list(timeline.of_each(settings.load().data, look))
-    yield [(receiver, each) for receiver, each in seen if not isinstance(each, sqlite3.Error)]
-    faults = [(receiver, each) for receiver, each in seen if isinstance(each, sqlite3.Error)]
+    results = list(timeline.of_each(settings.load().data, look))
+    yield [(receiver, each) for receiver, each in results if not isinstance(each, sqlite3.Error)]
+    faults = [(receiver, each) for receiver, each in results if isinstance(each, sqlite3.Error)]
     _refuse([f"the database of {receiver} cannot be read: {fault}" for receiver, fault in faults])
 
 

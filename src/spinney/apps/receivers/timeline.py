@@ -66,10 +66,10 @@ def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tup
     for path in database_files(data):
         try:
             with snapshot(path) as db:
-                seen: T | sqlite3.Error = look(db)
+                result: T | sqlite3.Error = look(db)
         except sqlite3.Error as error:
-            seen = error
-        yield path.stem, seen
+            result = error
+        yield path.stem, result
 
 
 def totals(db: sqlite3.Connection) -> dict[str, float | None]:

@@ -84,8 +84,8 @@ def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str,
 def chosen(request: Request) -> Sequence[str]:
     """Return the columns that the user's browser remembers, else those by default."""
     names = request.cookies.get(COOKIE, "").split(".")
-    known = [name for name in COLUMNS if name in names]
-    return known or DEFAULT
+    remembered = [name for name in COLUMNS if name in names]
+    return remembered or DEFAULT
 
 
 @router.post("/jobs/columns", summary="Choose the columns of the list")

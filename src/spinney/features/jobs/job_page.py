@@ -288,8 +288,8 @@ def _calls(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
 def _names(entry: AuditEntry, job_id: int) -> bool:
     """Return whether a verb was for this job, or for jobs that were chosen by their place below it."""
     details = json_object(entry.what, "the entry")
-    which = details.get("which")
-    if isinstance(which, Mapping) and job_id in (which.get("root_id"), which.get("parent_id")):
+    job_filter = details.get("which")
+    if isinstance(job_filter, Mapping) and job_id in (job_filter.get("root_id"), job_filter.get("parent_id")):
         return True
     jobs = details.get("jobs", ())
     if details.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):

@@ -171,9 +171,9 @@ def _together(parts: Sequence[Figures]) -> Figures:
         return sum(counted) if counted else None
 
     def mean(values: Sequence[tuple[float | None, int]]) -> float | None:
-        known = [(value, weight) for value, weight in values if value is not None]
-        total = sum(weight for _, weight in known)
-        return sum(value * weight for value, weight in known) / total if total else None
+        pairs = [(value, weight) for value, weight in values if value is not None]
+        total = sum(weight for _, weight in pairs)
+        return sum(value * weight for value, weight in pairs) / total if total else None
 
     return Figures(
         ended=sum(part.ended for part in parts),

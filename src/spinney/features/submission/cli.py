@@ -79,8 +79,8 @@ class SubmitOptions(JobOptions):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the command that the options set. Raises UsageError."""
-        given = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
-        return {name: value for name, value in given.items() if value is not None}
+        values = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def add_to(app: typer.Typer) -> None:

@@ -91,12 +91,12 @@ class Capacities:
     declared: CapacityRules = CapacityRules()
     """Declared by applications."""
 
-    def in_force(self, name: str, given: int | None = None) -> int:
-        """Return the capacity of a lock. ``given``: the capacity that the stage that takes it names; an operator's
+    def in_force(self, name: str, stage_capacity: int | None = None) -> int:
+        """Return the capacity of a lock. ``stage_capacity``: what the stage that takes it names; an operator's capacity
         takes precedence."""
         capacity = self.set.about(name)
         if capacity is None:
-            capacity = self.declared.about(name) if given is None else given
+            capacity = self.declared.about(name) if stage_capacity is None else stage_capacity
         return DEFAULT if capacity is None else capacity
 
 

@@ -236,12 +236,12 @@ class LineServer:
 
 def _set_format(connection: Connection, arguments: list[str]) -> Reply:
     if arguments:
-        wanted = arguments[0].upper()
-        if wanted not in ("HR", "JSON"):
+        name = arguments[0].upper()
+        if name not in ("HR", "JSON"):
             text = f"Invalid format '{arguments[0]}'"
             fields = {"status": "error", "error_code": "invalid_format", "message": text}
             return replies.reply(113, layout.box(f"[113] {text}"), fields)
-        connection.format = wanted
+        connection.format = name
     text = f"Current format: {connection.format}"
     fields = {"status": "ok", "format": connection.format, "message": text}
     return replies.reply(104, layout.box(f"[104] {text}"), fields)

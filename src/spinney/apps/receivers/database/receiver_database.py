@@ -76,11 +76,11 @@ class ReceiverDatabase:
             (_described(Path(path)) for path in paths), key=lambda each: (each.source.session, *_order(each))
         )
         with self._writing() as db:
-            known = {sha256 for (sha256,) in db.execute("select sha256 from files")}
+            digests = {sha256 for (sha256,) in db.execute("select sha256 from files")}
             by_session: dict[int, list[_New]] = defaultdict(list)
             for each in new:
-                if each.sha256 not in known:
-                    known.add(each.sha256)  # also of another session: a content counts once
+                if each.sha256 not in digests:
+                    digests.add(each.sha256)  # also of another session: a content counts once
                     by_session[each.source.session].append(each)
             results = [
                 self._detect_session(db, session, files, (job, now_s), between)

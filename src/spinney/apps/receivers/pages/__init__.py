@@ -159,8 +159,8 @@ def _inboxes(control: Control) -> list[str]:
 
 def _receivers() -> list[dict[str, Any]]:
     return [
-        {"receiver": receiver} | ({"fault": str(seen)} if isinstance(seen, sqlite3.Error) else seen)
-        for receiver, seen in timeline.of_each(settings.load().data, timeline.totals)
+        {"receiver": receiver} | ({"fault": str(result)} if isinstance(result, sqlite3.Error) else result)
+        for receiver, result in timeline.of_each(settings.load().data, timeline.totals)
     ]
 
 
