@@ -10,7 +10,7 @@ from spinney.features.accounts.commands import ListSessions, ShowUser
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
 from spinney.model.rights.accounts import Session, User
 from spinney.web.bodies import SmallBody
-from spinney.web.pages.rendering import page, redirect
+from spinney.web.pages.page_responses import page, redirect
 from spinney.web.problems import of_error
 from spinney.web.request_context import Authenticated, AuthMethod, RequestContext
 

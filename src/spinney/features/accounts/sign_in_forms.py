@@ -13,7 +13,7 @@ from spinney.model.rights.accounts import new_secret
 from spinney.web.identity.authenticator import StoreAuthenticator
 from spinney.web.identity.cookies import Cookies
 from spinney.web.identity.sign_in import SignedIn, SignInFlow
-from spinney.web.pages.rendering import page
+from spinney.web.pages.page_responses import page
 from spinney.web.problems import of_error
 
 HOME = "/"

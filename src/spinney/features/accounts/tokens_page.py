@@ -22,7 +22,7 @@ from spinney.web.pages.forms import (
     form_variables,
     secret_page,
 )
-from spinney.web.pages.rendering import page
+from spinney.web.pages.page_responses import page
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

@@ -22,7 +22,6 @@ from spinney.features.accounts.commands import (
 from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
 from spinney.model.access import Role
 from spinney.model.rights.accounts import Session, Token, User
-from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -34,7 +33,8 @@ from spinney.web.pages.forms import (
     secret_page,
     sentence,
 )
-from spinney.web.pages.rendering import page, redirect, segment
+from spinney.web.pages.page_responses import page, redirect, segment
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

@@ -14,7 +14,7 @@ from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.rights.operators import Order, Verb
 from spinney.model.values.hints import listed
 from spinney.web.pages.filters import moment
-from spinney.web.pages.formatting import plural
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Principal, RequestContext, now_us
 
 FIELDS = (

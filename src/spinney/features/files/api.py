@@ -12,7 +12,7 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
-from spinney.define.params.masking import Redactor
+from spinney.define.params.redaction import Redactor
 from spinney.features.files import folder_writes
 from spinney.features.files.content import listed, opened
 from spinney.features.files.job_folder import output_path

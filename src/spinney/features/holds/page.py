@@ -14,7 +14,6 @@ from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.values.hints import listed
-from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -25,7 +24,8 @@ from spinney.web.pages.forms import (
     read_coalesced,
     run_and_redirect,
 )
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Authenticated, Principal, RequestContext
 
 router = APIRouter(include_in_schema=False)

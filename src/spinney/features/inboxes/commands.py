@@ -13,7 +13,7 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
 from spinney.model.access import Role

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from spinney.features.jobs.sql import SORT_KEYS
 from spinney.web.pages.filters import FilterQuery
 from spinney.web.pages.forms import Form
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)

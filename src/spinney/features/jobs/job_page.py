@@ -27,7 +27,7 @@ from spinney.model.types import TypeSpec
 from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
 from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces

@@ -20,9 +20,9 @@ from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.rights.operators import Verb
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
-from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import page_or_part, read_coalesced
-from spinney.web.pages.rendering import page, redirect
+from spinney.web.pages.page_responses import page, redirect
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)

@@ -20,9 +20,9 @@ from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.rights.operators import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
-from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
-from spinney.web.pages.rendering import with_query
+from spinney.web.pages.page_responses import with_query
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)

@@ -29,7 +29,7 @@ from spinney.web.pages.forms import (
     run_and_redirect,
     sentence,
 )
-from spinney.web.pages.rendering import redirect, segment
+from spinney.web.pages.page_responses import redirect, segment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

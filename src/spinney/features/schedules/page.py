@@ -18,8 +18,8 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.pages.param_fields import PREFIX, Kind
-from spinney.web.pages.rendering import page, redirect, segment
 from spinney.web.problems import kind
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 

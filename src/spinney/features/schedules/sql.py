@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
 from spinney.model.jobs import Submission

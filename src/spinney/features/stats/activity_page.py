@@ -10,8 +10,8 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.features.stats.history_sql import HOUR_S, MINUTE_S, QUARTER_S, Figures
 from spinney.web.pages import time_charts
-from spinney.web.pages.formatting import lasting, number
 from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.text_formats import lasting, number
 from spinney.web.pages.time_charts import TimeChart
 from spinney.web.request_context import Authenticated
 

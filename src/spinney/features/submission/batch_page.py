@@ -27,7 +27,7 @@ from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
 from spinney.web.pages.filters import moment
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import part, redirect, wants_part, with_query
+from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)

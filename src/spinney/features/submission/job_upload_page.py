@@ -13,7 +13,7 @@ from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.page import read_form, redirect_from
 from spinney.model.errors import Refused, UsageError
 from spinney.web.files import spool
-from spinney.web.pages.formatting import plural
+from spinney.web.pages.text_formats import plural
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from spinney.define.job import Job
 from spinney.define.jobtype import JobType
-from spinney.define.params.masking import REDACT_NOTHING, Redactor, has_secrets
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets
 from spinney.model.attempts.signals import Hold
 from spinney.model.errors import SpinneyError
 from spinney.model.values.unreadable import json_object

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.web.pages.coalescing import RequestCoalescer
 from spinney.web.pages.filters import moment
-from spinney.web.pages.rendering import page, part, redirect, wants_part
+from spinney.web.pages.page_responses import page, part, redirect, wants_part
+from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 T = TypeVar("T")

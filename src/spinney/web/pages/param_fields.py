@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from starlette.exceptions import HTTPException
 
-from spinney.define.params.masking import holds_secret
+from spinney.define.params.redaction import holds_secret
 from spinney.define.params.schema import faults, from_words
 from spinney.define.params.validation_errors import describe
 from spinney.web.api.json_routes import read as read_json

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from spinney.define.params.masking import Redactor, has_secrets
+from spinney.define.params.redaction import Redactor, has_secrets
 from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import next_stage

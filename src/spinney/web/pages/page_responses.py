@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from spinney.model.access import Role
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
-from spinney.web.pages import charts, formatting
+from spinney.web.pages import charts, text_formats
 from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
 
@@ -110,24 +110,24 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "STATES": tuple(State),
         "SETTLED": SETTLED,
         "bar": charts.bar,
-        "plural": formatting.plural,
+        "plural": text_formats.plural,
         "with_query": with_query,
         "limit_text": limits.as_text,
     }
     environment.filters |= {
-        "number": formatting.number,
-        "short": formatting.short,
-        "rate": formatting.rate,
-        "lasting": formatting.lasting,
-        "moment": formatting.moment,
-        "iso": formatting.iso,
-        "size": formatting.size,
-        "percent": formatting.percent,
-        "json_text": formatting.json_text,
-        "cut": formatting.cut,
-        "exception": formatting.exception,
+        "number": text_formats.number,
+        "short": text_formats.short,
+        "rate": text_formats.rate,
+        "lasting": text_formats.lasting,
+        "moment": text_formats.moment,
+        "iso": text_formats.iso,
+        "size": text_formats.size,
+        "percent": text_formats.percent,
+        "json_text": text_formats.json_text,
+        "cut": text_formats.cut,
+        "exception": text_formats.exception,
         "segment": segment,
-        "ago": formatting.ago,
+        "ago": text_formats.ago,
     }
     return environment
 
