@@ -147,7 +147,7 @@ class FilterOptions:
 
     @property
     def has_any(self) -> bool:
-        """Whether anything was asked for."""
+        """Return whether any of the filter's options was named on the command line."""
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
     def filter_fields(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def require_amount(amount: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRules:
-    """The capacities from one source."""
+    """The capacities from one source (operators or applications): of single locks, and of families by a prefix."""
 
     exact: Mapping[str, int] = field(default_factory=dict)
     families: tuple[tuple[str, int], ...] = ()
@@ -84,7 +84,7 @@ class CapacityRules:
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """The capacities from all sources."""
+    """The capacities of locks from all sources. What an operator sets counts before what an application declares."""
 
     set: CapacityRules = CapacityRules()
     """Set by operators."""
