@@ -20,7 +20,7 @@ ACCOUNT = "/account"
 
 @router.get(ACCOUNT)
 async def show(request: Request, context: Authenticated) -> Response:
-    """Show the page."""
+    """Show the caller's own account: rights, password and sessions."""
     return await _page(request, context)
 
 
@@ -44,7 +44,7 @@ async def change_password(request: Request, context: Authenticated) -> Response:
 
 @router.post(f"{ACCOUNT}/alone", dependencies=[SmallBody])
 async def end_other_sessions(request: Request, context: Authenticated) -> Response:
-    """Sign every other browser out."""
+    """End all other sessions of the caller; this browser goes on in a new one."""
     _require_session(context)
     new_session = await sign_in_forms.sign_in_flow(request).end_other_sessions(
         request, context.principal.name

@@ -36,7 +36,7 @@ def sign_in_flow(request: Request) -> SignInFlow:
 
 
 async def fields(request: Request) -> Mapping[str, str]:
-    """Return the form's fields."""
+    """Return the text fields of the request's form; parts that are files are left out."""
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 

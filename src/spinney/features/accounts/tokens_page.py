@@ -38,7 +38,7 @@ async def tokens(request: Request, context: Authenticated) -> Response:
 
 @router.get(OWN, summary="Your tokens")
 async def own(request: Request, context: Authenticated) -> Response:
-    """Show the caller's tokens."""
+    """Show the tokens of the caller, who may create and revoke them here."""
     return await _own(request, context)
 
 

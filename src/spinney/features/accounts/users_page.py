@@ -53,7 +53,7 @@ class UserDetails:
 
 @router.get(USERS, summary="Users")
 async def users(request: Request, context: Authenticated) -> Response:
-    """Show all users, by name."""
+    """Show all users with their rights, ordered by name."""
     return await _list(request, context)
 
 

@@ -104,7 +104,7 @@ class EachOptions(FilterOptions, VerbOptions):
 
 @dataclass(frozen=True)
 class VerbWording:
-    """How a verb is told."""
+    """The words for a verb in questions and results of the command line."""
 
     do: str
     """In a question: ``retry 12 jobs?``."""
@@ -183,7 +183,7 @@ def run_verb(
 
 
 def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
-    """What it would do."""
+    """Return the command that previews what ``command`` would do, with the options that both have."""
     from spinney.features.bulk.commands import PlanBulk
 
     options: dict[str, Any] = {name: getattr(command, name) for name in command.model_fields_set}

@@ -41,7 +41,7 @@ OnCanaryCheck = Callable[[Report, CanaryRun], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk(Service):
-    """Bulk verbs in somebody's name."""
+    """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights."""
 
     sleep: Callable[[float], None] = time.sleep
 
@@ -118,7 +118,8 @@ class Bulk(Service):
         return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
-        """Of those counted."""
+        """Yield pages of ids of the jobs of a plan that are looked at to count stages: the first ``COUNTED`` of a
+        filter."""
         if plan.job_filter is None:
             yield self._order_scope(plan.order).sift(plan.ids)[0]
             return

@@ -193,7 +193,8 @@ class SqlBulk:
 
 
 def _given_fields(of: Order | Filter, *but: str) -> dict[str, Any]:
-    """The particulars that somebody gave."""
+    """Return the fields of an order or filter that somebody has set, without those named in ``but``, for the audit
+    log."""
     return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
 
 

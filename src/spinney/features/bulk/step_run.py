@@ -56,13 +56,13 @@ class StepRun:
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
-        """To these, fit or not."""
+        """Apply the order to these jobs, whether their states allow it or not, and yield the steps."""
         for start in range(0, len(job_ids), PAGE):
             yield from self._sifted(job_ids[start : start + PAGE], None)
         yield from self._once_more(None)
 
     def to_all(self, job_filter: Filter, last: int) -> Iterator[BulkStep]:
-        """To all that fit."""
+        """Apply the order to all jobs that match the filter, none above ``last``, and yield the steps."""
         for page in pages(self._store, self._order.verb, job_filter, last):
             yield from self._sifted(page, job_filter)
         yield from self._once_more(self._mendable)

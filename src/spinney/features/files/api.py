@@ -48,7 +48,7 @@ FilePath = Annotated[str, Path(description="Its path in the job's folder.", exam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a job."""
+    """The files of a job's folder by path, at most as many as can be listed."""
 
     items: Sequence[File]
     more: bool

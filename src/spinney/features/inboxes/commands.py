@@ -31,7 +31,7 @@ InboxName = Annotated[Name, Field(description="The inbox's name.", examples=["up
 class ListInboxes(Command, route="GET /inboxes", role=Role.OPERATOR, everywhere=True, to="look at inboxes"):
     """List inboxes.
 
-    By name."""
+    All inboxes with their state and the node that takes from each, by name."""
 
     def run(self, service: Service) -> All[Inbox]:
         return All(items=[_shown(service, inbox) for inbox in service.store.inboxes.all()])

@@ -147,7 +147,7 @@ async def job_output_more(
 async def job_files(
     request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
 ) -> Response:
-    """One folder of it."""
+    """Show one directory of the job's folder; ``path`` is relative to that."""
     root = request.app.state.folders
     folder = path.strip("/")
     trouble, entries = None, []
@@ -173,7 +173,7 @@ async def job_files(
 
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
-    """The first of them."""
+    """Show the first subjobs of the job; the page of its tree has all of them."""
     children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
     return page_or_part(
         request, context, "job_below", job_id=job, children=children[:BELOW], more=len(children) > BELOW

@@ -35,7 +35,7 @@ _DIGITS = len(str(JOB_ID_MAX))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """A page of a list."""
+    """One page of the list of jobs, and where the next one begins."""
 
     jobs: Sequence[Job]
     next: int | None

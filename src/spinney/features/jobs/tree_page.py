@@ -42,7 +42,7 @@ class Relatives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Some jobs of a group."""
+    """One page of the jobs of a group in a tree."""
 
     job_id: int
     jobs: Sequence[Job]

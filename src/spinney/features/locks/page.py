@@ -33,7 +33,7 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A lock with its owners."""
+    """A lock with the jobs that have it, and how many wait for it."""
 
     name: str
     owners: Sequence[LockInfo]
@@ -45,7 +45,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockPage:
-    """A page of the list."""
+    """One page of the list of locks, with the capacities that are set or declared."""
 
     locks: Sequence[Lock]
     capacities: Sequence[CapacityInfo]

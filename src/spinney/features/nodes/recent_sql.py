@@ -30,7 +30,7 @@ class NodeAttempt(NamedTuple):
 
 
 class SqlNodeAttempts:
-    """Attempts of nodes."""
+    """The attempts that a node runs now or has ended lately, for the page of a node."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

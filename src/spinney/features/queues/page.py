@@ -41,7 +41,7 @@ _TOPICS = ("queues", "overview")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """A queue with its charts."""
+    """A queue in the list, with its figures and charts of its depth and throughput."""
 
     info: QueueInfo
     stats: QueueStats | None

@@ -37,7 +37,7 @@ Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRow:
-    """A schedule in the list."""
+    """A schedule in the list, with the last job that it created."""
 
     schedule: Schedule
     last: Job | None
@@ -46,7 +46,7 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleView:
-    """A schedule with its times."""
+    """A schedule with the next times at which it submits, and its latest runs."""
 
     line: ScheduleRow
     coming: Sequence[int]

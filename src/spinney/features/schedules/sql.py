@@ -185,7 +185,7 @@ class SqlSchedules:
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Schedule]:
-        """Return the schedules by name."""
+        """Return the schedules by name, without those that this version cannot read."""
         with self._session.look() as tx:
             rows = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
         return [schedule for row in rows if (schedule := _readable(row)) is not None]

@@ -48,7 +48,7 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What the page shows."""
+    """The charts and tables of the page of activity, and the names that its filter offers."""
 
     charts: Sequence[tuple[str, str, TimeChart]]
     """Id, title and chart."""

@@ -59,7 +59,7 @@ class BatchView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A page of its objects."""
+    """One page of the grid of a batch: its objects, one cell for each."""
 
     cells: Sequence[Job]
     counts: Mapping[str, int]
@@ -93,7 +93,7 @@ async def batch_grid(
     after: After = 0,
     below: bool = False,
 ) -> Response:
-    """The grid alone."""
+    """Return the grid alone, for the page that shows it; other requests are redirected to that page."""
     if not wants_part(request):
         chosen = [str(item) for item in state or ()]
         return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))

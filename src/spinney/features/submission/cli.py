@@ -65,7 +65,7 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitOptions(JobOptions):
-    """The options of a submission."""
+    """The options of ``submit``, beside the type and its parameters."""
 
     key: Annotated[str | None, option(help_="Refused while an unsettled job has this key.")] = None
     at: Annotated[

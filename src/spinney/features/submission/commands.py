@@ -120,7 +120,7 @@ class SubmitJob(
         return CreatedJob(id=result.ids[0], held=result.held > 0)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit it, as ``Submitter.submit`` does."""
+        """Submit the job, as ``Submitter.submit`` does, and raise what that raises."""
         return service.part(Submitter).submit(
             self.type, [self.params], self.options(), once=self.once(service.by), internal=internal
         )
@@ -159,7 +159,7 @@ class SubmitJobs(
         return CreatedJobs(ids=result.ids, held=result.held)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit them, as ``Submitter.submit_lines`` does."""
+        """Submit the jobs of the lines, as ``Submitter.submit_lines`` does, and raise what that raises."""
         return service.part(Submitter).submit_lines(
             self.lines,
             type_=self.type,

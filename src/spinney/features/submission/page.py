@@ -48,7 +48,7 @@ _UNSAID = ("csrf", _ONCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitChoices:
-    """What the form offers."""
+    """What the form for a submission offers: the type's parameters, and the queues."""
 
     spec: TypeSpec
     queues: Sequence[str]
@@ -56,7 +56,7 @@ class SubmitChoices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedForm:
-    """A form as it came."""
+    """The fields of a form as they came, with the key by which a form that is sent twice submits once."""
 
     values: Mapping[str, str]
     once: SubmissionKey
