@@ -24,7 +24,7 @@ _PLAIN = "Successful Response"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of a route."""
+    """A parameter of a route, as the page about the API shows it."""
 
     name: str
     where: str

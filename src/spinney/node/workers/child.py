@@ -62,7 +62,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How a worker ended."""
+    """How a worker process ended, and what it ran then."""
 
     code: int | None
     """Its exit code; None when a signal ended it."""
@@ -111,7 +111,7 @@ Group = tuple[str, str, Sequence[Sequence[Any]]]
 
 
 class Child:
-    """One worker process."""
+    """One worker process as its supervisor sees it: what it runs, what it sends, and how it ends."""
 
     def __init__(
         self,

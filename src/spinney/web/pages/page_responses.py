@@ -29,7 +29,7 @@ _FLASH_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavItem:
-    """A link of the navigation."""
+    """A link of the navigation, with what a user needs to see it."""
 
     path: str
     label: str

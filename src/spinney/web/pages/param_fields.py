@@ -25,7 +25,7 @@ _REFS_MAX = 8
 
 
 class Kind(StrEnum):
-    """How a parameter is written."""
+    """How a parameter is written in a form, and so which control the form has for it."""
 
     TEXT = "text"
     WORD = "word"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamField:
-    """One parameter."""
+    """One parameter of a job type as a field of a form, made from the type's schema."""
 
     name: str
     kind: Kind

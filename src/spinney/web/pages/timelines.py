@@ -36,7 +36,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Rows over a period."""
+    """Rows of bars over a period, in microseconds since 1970 UTC."""
 
     from_us: int
     until_us: int

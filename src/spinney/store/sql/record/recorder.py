@@ -42,7 +42,7 @@ _SPECIAL = (
 
 
 class Recorder:
-    """One flush, for one transaction."""
+    """The records of one flush, and what follows from them, made for one transaction."""
 
     def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, draw: float, now_us: int) -> None:
         self.tx, self.registry, self.cascade = tx, registry, cascade

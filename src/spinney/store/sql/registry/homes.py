@@ -78,7 +78,7 @@ def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
 
 
 class JoiningNode(NamedTuple):
-    """A node that joins."""
+    """A node that joins, with its host, the boot of that, and its folder root (None: folders are shared)."""
 
     name: str
     host: str
