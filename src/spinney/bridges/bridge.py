@@ -39,7 +39,7 @@ _OPEN = tuple(state for state in State if state not in SETTLED)
 
 @dataclass
 class Bridge:
-    """One bridge, in one thread."""
+    """A bridge to one foreign system: it brings entries as jobs and results back, in one thread."""
 
     foreign: Foreign
     control: "Control"

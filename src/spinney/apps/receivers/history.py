@@ -35,7 +35,7 @@ _INSERT = "insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 
 
 class OldJob(NamedTuple):
-    """A row of the table."""
+    """A job of an old Motus server, as a row of its table ``jobs``."""
 
     id: int
     pid: int | None

@@ -25,7 +25,7 @@ ORPHANS_EVERY_S = 5.0
 
 @dataclass
 class Registration:
-    """Keeps one node's document."""
+    """Keeps the document of one node in the database, and marks tasks that nobody works on as orphaned."""
 
     db: Database
     node: str

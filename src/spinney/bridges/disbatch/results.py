@@ -13,7 +13,7 @@ _ENDED: Mapping[State, Status] = {State.CANCELLED: Status.CANCELLED, State.ORPHA
 
 
 class Result(NamedTuple):
-    """The end of a task."""
+    """The end of a task, as it is written to Disbatch's database."""
 
     status: int
     stdout: str

@@ -16,7 +16,7 @@ from spinney.files.paths import NotAdmitted, relative, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The parameters of a put."""
+    """The files and the particulars of a version that a put is to make."""
 
     files: Iterable[Incoming]
     message: str

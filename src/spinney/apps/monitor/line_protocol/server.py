@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Connection:
-    """One client."""
+    """One client that is connected, and the format of the replies that it has chosen."""
 
     kind: str
     """``TCP/IP`` or ``unix-socket``."""
@@ -81,7 +81,7 @@ class LineServer:
                 self._limits.path.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the server."""
+        """End the server: ``run`` closes its addresses, and aborts the connections."""
         self._stopped.set()
 
     # --- connections ----------------------------------------------------------------------

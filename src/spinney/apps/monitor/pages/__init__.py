@@ -157,7 +157,7 @@ async def check(context: Authenticated, form: Form) -> Response:
 
 @pages.post("/stop")
 async def stop(context: Authenticated, form: Form) -> Response:
-    """Stop a sequence, or all."""
+    """Stop the sequence whose number the form gives, or all when it gives none."""
     _require_unlimited(context)
     number = form.whole("sequence", "number of a sequence")
     return await run_and_redirect(

@@ -29,7 +29,7 @@ BUSY_S = 60.0
 
 
 class Detected(NamedTuple):
-    """What a call has done."""
+    """What a call of ``detect`` or ``rerun`` has done, in numbers."""
 
     files: int
     """New files."""

@@ -20,7 +20,7 @@ _COLUMNS = 4
 
 
 class Burst(NamedTuple):
-    """A burst of a tag."""
+    """A burst of a tag: four pulses on one port, with the tag's gaps between them."""
 
     tag: str
     port: int

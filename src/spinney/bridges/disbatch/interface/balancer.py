@@ -40,7 +40,7 @@ def show_balance(service: Serving) -> Response:
 
 @router.post("/balance")
 def set_balance(parameters: Params, service: Serving, user: User) -> Response:
-    """Replace the settings of balancing."""
+    """Replace the settings by which limits of queues are balanced. Raises BadRequest for invalid ones."""
     changes = _checked(parameters.fields, set(service.queues.distinct("name")))
     service.db[BALANCE].update_one({}, {"$set": changes}, upsert=True)
     service.changed(BALANCE, service.db[BALANCE].find_one(), user)

@@ -21,7 +21,7 @@ _BALANCE_S = 60
 
 @router.get("/nodes")
 def list_nodes(service: Serving) -> Response:
-    """Return all nodes."""
+    """Return all nodes with their settings and last beats."""
     return service.wire.reply(nodes(service))
 
 

@@ -39,7 +39,7 @@ def show_queue(queue: str, service: Serving) -> Response:
 
 @router.post("/queues")
 def create_queue(parameters: Params, service: Serving, user: User) -> Response:
-    """Create a queue."""
+    """Create a queue, and return its id. Raises BadRequest for a name that exists."""
     fields = parameters.fields
     if not (fields.get("name") and fields.get("plugin")):
         raise BadRequest("name and plugin required")
@@ -56,7 +56,7 @@ def create_queue(parameters: Params, service: Serving, user: User) -> Response:
 
 @router.post("/queues/{queue:path}")
 def update_queue(queue: str, parameters: Params, service: Serving, user: User) -> Response:
-    """Change a queue."""
+    """Change fields of a queue that is named by its id or name."""
     if not parameters.fields:
         raise BadRequest("no params")
     return service.wire.reply(update(queue, parameters.fields, service, user))

@@ -1,4 +1,4 @@
-"""The routes of tasks."""
+"""The routes of tasks: show, search, create, cancel, reset and clone them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,14 +40,14 @@ def list_tasks(parameters: Params, service: Serving) -> Response:
 
 @router.get("/tasks/{task}")
 def show_task(task: str, parameters: Params, service: Serving) -> Response:
-    """Return one task."""
+    """Return the task of an id, with its output if ``.full`` asks for that."""
     shown = _shown(service, service.task(_id(task)), parameters)
     return service.wire.reply(shown, pretty=parameters.flag(".pretty", True))
 
 
 @router.post("/tasks")
 def create_tasks(parameters: Params, service: Serving) -> Response:
-    """Create tasks."""
+    """Create tasks in a queue, from a list or from the documents of a collection, and return their ids."""
     return service.wire.reply(inserted_many(create(service, parameters)))
 
 
@@ -90,7 +90,7 @@ def create_from_collection(queue: str, collection: str, parameters: Params, serv
 
 @router.delete("/tasks/{task}")
 def cancel_task(task: str, service: Serving, user: User) -> Response:
-    """Cancel a task."""
+    """Cancel a task: at once, or by a wish that the node which has it obeys."""
     return service.wire.reply(perform(service, "cancel", _id(task), user))
 
 

@@ -67,7 +67,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong."""
+    """One thing that a check found wrong in the queue's tree, with what would mend it."""
 
     kind: Kind
     path: str

@@ -28,7 +28,7 @@ from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 
 class DiskPlace:
-    """A folder as a `place.Place`."""
+    """A `place.Place` in a folder of a file system; nothing outside of it is read, whatever links it holds."""
 
     __slots__ = ("_on_step", "_root", "_staging")
 

@@ -28,7 +28,7 @@ _R = TypeVar("_R")
 
 
 class S3Put:
-    """A put as a `place.Put`."""
+    """A `place.Put` in S3, where conditional writes let one writer win."""
 
     def __init__(self, place: Place, bucket: Bucket, claim: Claim, on_step: Step) -> None:
         self._place, self._bucket, self._claim, self._on_step = place, bucket, claim, on_step
