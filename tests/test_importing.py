@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -54,6 +55,18 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
     )
     assert "spinney.apps.ingest.objects.downloading" in found
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
+
+
+def test_what_applications_add_to_a_server_loads_no_database_and_no_arrays() -> None:
+    """A server that nobody asks for them would have 25 MB more, and one without NumPy no pages of receivers."""
+    modules = {
+        entry.module.removeprefix("spinney.")
+        for group in ("spinney.routes", "spinney.pages")
+        for entry in entry_points(group=group)
+        if entry.module.startswith("spinney.")
+    }
+    assert "apps.receivers.pages" in modules
+    assert not {"sqlalchemy", "alembic", "numpy"} & loads("server.application", *sorted(modules))
 
 
 def test_a_worker_without_coroutines_loads_no_event_loop() -> None:

@@ -12,7 +12,7 @@ from spinney.model.rights.operators import Verb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedJob:
-    """A job that was accepted."""
+    """The id of a job that was accepted, and whether a hold covers it."""
 
     id: int
     held: bool
@@ -21,7 +21,7 @@ class CreatedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedJobs:
-    """Jobs that were accepted."""
+    """The ids of jobs that were accepted from one request, all or none of them."""
 
     ids: Sequence[int]
     """In the order of the lines."""
@@ -81,7 +81,7 @@ class CanaryProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult:
-    """What a bulk operation did."""
+    """What a bulk operation did: numbers of jobs by what became of each, and why some were refused."""
 
     verb: Verb
     touched: int
@@ -119,7 +119,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a job."""
+    """The files of a job's folder, by path."""
 
     items: Sequence[File]
     more: bool
@@ -139,7 +139,8 @@ class UploadedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """The caller."""
+    """The caller of a request, how it was authenticated (``token``, ``session``, ``peer`` or ``proxy``), and its
+    rights."""
 
     name: str
     how: str
@@ -188,7 +189,7 @@ class SpawnedJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptOutput:
-    """How much output was kept."""
+    """How much output of an attempt is kept, once what was sent has been appended."""
 
     kept_bytes: int
     """The bytes kept. It is less than was sent when the limit for one attempt is reached."""
@@ -196,6 +197,6 @@ class KeptOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockResult:
-    """Whether the lock was taken."""
+    """Whether an attempt of an external worker has the lock that it asked for; nobody waits for it."""
 
     taken: bool

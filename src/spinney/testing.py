@@ -46,7 +46,7 @@ class StageResult:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return the job's data now."""
+        """Return the job's data as it is now: also what stages that ran later in this harness have written."""
         return self.harness.data
 
     @property
@@ -100,7 +100,8 @@ class StageHarness(MemoryPort):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return the job's data now."""
+        """Return the job's data as it is now, with what all stages that ran in this harness have written to
+        ``job.data``."""
         return self._data[_JOB_ID]
 
     @property

@@ -15,14 +15,17 @@ HOOK = '''
 import json, os, signal, sys
 
 EVERY = int(os.environ["INTERRUPT_EVERY"])
-calls, first = 0, True
+calls, due = 0, 1
 
 def look(frame, event, arg):
-    global calls, first
+    global calls, due
     calls += 1
-    if not first and calls % EVERY or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Only where the interpreter calls handlers of signals: not between the end of a "with" and its lock's release.
+    if calls < due or event not in ("call", "c_return"):
         return
-    first = False
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return
+    due = calls + EVERY
     said = os.memfd_create("stderr")
     child = os.fork()
     if child == 0:

@@ -178,13 +178,13 @@ def test_what_a_party_has_is_told_with_the_wish_to_cancel_it(site: Site) -> None
     job_id = site.submit_one("talk")
     joined = join(site)
     (lease,) = claim(site, joined)
-    (given,) = site.store.external_workers.given(joined.id)
+    (given,) = site.store.external_workers.leases(joined.id)
     assert (given.job_id, given.fence, given.type, given.stage) == (job_id, lease.fence, *EAR)
     assert (given.running_us, given.cancel_requested_us) == (site.now, None)
 
     at_us = site.clock.forward(3)
     site.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=at_us)
-    assert [g.cancel_requested_us for g in site.store.external_workers.given(joined.id)] == [at_us]
+    assert [g.cancel_requested_us for g in site.store.external_workers.leases(joined.id)] == [at_us]
 
 
 def test_a_wish_over_a_tree_is_told_too(site: Site) -> None:
@@ -196,7 +196,7 @@ def test_a_wish_over_a_tree_is_told_too(site: Site) -> None:
     (lease,) = claim(site, joined)
     assert lease.job_id == child
     site.store.cancel(top.job_id, tree=True, by="ann", reason=None, now_us=site.now)
-    assert [g.cancel_requested_us for g in site.store.external_workers.given(joined.id)] == [site.now]
+    assert [g.cancel_requested_us for g in site.store.external_workers.leases(joined.id)] == [site.now]
 
 
 def test_a_silent_party_loses_what_it_had_as_an_interruption(site: Site) -> None:
@@ -219,7 +219,7 @@ def test_a_party_that_was_heard_of_since_somebody_looked_loses_nothing(site: Sit
     site.store.beat(joined.id, now_us=site.now)
 
     assert list(take_back_silent(site.store, seen, now_us=site.now)) == []
-    assert len(site.store.external_workers.given(joined.id)) == 1
+    assert len(site.store.external_workers.leases(joined.id)) == 1
 
 
 def test_what_a_silent_party_had_of_a_type_that_must_not_run_twice_is_orphaned(site: Site) -> None:

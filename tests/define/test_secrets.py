@@ -10,7 +10,7 @@ from spinney import Secret, Spinney
 from spinney.define.job.options import Options
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
-from spinney.define.params.masking import MASK, mask
+from spinney.define.params.redaction import MASK, mask
 from spinney.define.params.schema import checker
 from spinney.define.params.validation_errors import describe
 from spinney.model.attempts.signals import Fail

@@ -19,7 +19,7 @@ from spinney.jobs import Filter
 from spinney.operations import Role
 from spinney.pages import GROUP, Authenticated, Form, NavItem, Pages, run_and_redirect
 from spinney.server import extensions
-from spinney.web.pages import rendering
+from spinney.web.pages import page_responses
 
 from .conftest import world_at
 
@@ -171,7 +171,7 @@ def test_pages_that_cannot_be_shown_are_left_out(
 
 
 def test_given_the_guide_then_it_lists_all_that_templates_of_applications_may_use() -> None:
-    environment = rendering.templates_of(())
+    environment = page_responses.templates_of(())
     guide = (Path(__file__).parents[2] / "docs" / "applications" / "running.md").read_text()
     rows = re.findall(r"^\| ((?:macros|filters|functions|constants)[^|]*) \| (.*) \|$", guide, re.MULTILINE)
     listed: dict[str, set[str]] = {"macros": {"icons.html"}}

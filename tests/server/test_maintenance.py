@@ -91,7 +91,7 @@ def test_a_party_that_is_heard_of_keeps_it(site: Site, watcher: Watcher) -> None
         watcher.look(50)
         site.store.beat(external_worker.id, now_us=site.now)
     watcher.look(50)
-    assert len(site.store.external_workers.given(external_worker.id)) == 1
+    assert len(site.store.external_workers.leases(external_worker.id)) == 1
 
 
 def test_a_time_limit_counts_for_a_party_that_is_heard_of(site: Site, watcher: Watcher) -> None:

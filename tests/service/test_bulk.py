@@ -773,6 +773,6 @@ def test_a_hold_on_single_jobs_that_cannot_be_meant_is_refused(
 ) -> None:
     job = site.submit_one()
 
-    for words in ({"ids": [job]}, {"which": Filter()}):
+    for words in ({"ids": [job]}, {"job_filter": Filter()}):
         with pytest.raises(UsageError, match=says):
             bulk.plan(Order(verb=Verb.HOLD, **how), **words)

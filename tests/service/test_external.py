@@ -10,7 +10,7 @@ import pytest
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
-from spinney.define.params.masking import MASK
+from spinney.define.params.redaction import MASK
 from spinney.features.external.service import External
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError

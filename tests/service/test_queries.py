@@ -13,7 +13,7 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
-from spinney.define.params.masking import MASK
+from spinney.define.params.redaction import MASK
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.explain.cause import Cause
 from spinney.features.explain.service import Explainer

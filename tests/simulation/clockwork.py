@@ -1,9 +1,9 @@
 """What node and store reach for in the outside world, while a simulated one takes its place.
 
-Clocks: every module of them that says ``time.…`` gets the simulated clock of whichever process runs, and so do
-parameters whose default is a clock. Threads: store threads, heartbeat, pump. Processes: what looks for marked ones, and
-for guards. Sockets: wake-ups. The room on the disk. Everything else, page files, lock files, folders, is real, in a
-directory in memory.
+Clocks: every module of them that says ``time.…``, or has a name of its own for a clock of ``time``, gets the simulated
+clock of whichever process runs, and so do parameters whose default is a clock. Threads: store threads, heartbeat, pump.
+Processes: what looks for marked ones, and for guards. Sockets: wake-ups. The room on the disk. Everything else, page
+files, lock files, folders, is real, in a directory in memory.
 """
 
 import asyncio
@@ -75,6 +75,9 @@ class SimTime(ModuleType):
         raise AssertionError("nothing may sleep in a simulated process")
 
 
+_CLOCKS = ("monotonic", "perf_counter", "time", "time_ns", "clock_gettime_ns")
+
+
 @contextmanager
 def in_place(world: Any, rng: random.Random) -> Iterator[None]:
     """While it lasts, this world is all there is."""
@@ -93,8 +96,11 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             stack.enter_context(mock.patch.object(target, name, value))
 
         for module, defaults in _clocked():
-            if getattr(module, "time", None) is time:
-                put(module, "time", simulated)
+            for name, value in list(vars(module).items()):
+                if value is time:
+                    put(module, name, simulated)
+                elif any(value is getattr(time, clock) for clock in _CLOCKS):
+                    put(module, name, getattr(simulated, value.__name__))
             for function, name in defaults:
                 value = function.__kwdefaults__[name]
                 stack.enter_context(
@@ -105,7 +111,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             stack.callback(setattr, function, "__defaults__", before)
             function.__defaults__ = tuple(instead[_INJECTED[d]] if _is_injected(d) else d for d in before)
         put(sys.modules["spinney.node.supervisor"], "StoreThread", SimStoreThread)
-        put(sys.modules["spinney.node.dispatch.dispatching"], "Pump", SimPump)
+        put(sys.modules["spinney.node.dispatch.dispatch_parts"], "Pump", SimPump)
         membership = sys.modules["spinney.node.lifecycle.membership"]
         put(membership, "Heartbeat", SimHeartbeat)
         put(membership, "startup_lock", _startup_lock)
@@ -129,6 +135,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             put(module, "wake_local_nodes", lambda run_dir, but=None: world.wake_nodes(Path(run_dir), but))
             put(module, "run_dir_id", str)
         put(sys.modules["spinney.node.lifecycle.takeover"], "os", _NoSignals(world))
+        put(sys.modules["spinney.node.workers.stack_taker"], "descendants", lambda pid: [])
         put(sys.modules["spinney.folders.folders"], "write_problem", lambda root: None)
         put(sys.modules["spinney.model.jobs"], "LEASE_MAX_S", LEASE_MAX_S)
         # The same declarations are read thousands of times.

@@ -88,6 +88,16 @@ def test_an_engine_that_is_broken_is_found_broken(variant: str, capsys: pytest.C
     assert live(found, focus=focus).violation is None
 
 
+def test_lives_have_attempts_that_exceed_their_time_limit() -> None:
+    """With starts by the machine's clock none did, or on a machine that had just been started each."""
+    lines: list[str] = []
+
+    lives = [live(seed, told=lines.append) for seed in range(1, 21)]
+
+    overdue = [line for line in lines if "exceeds its time limit" in line]
+    assert 0 < len(overdue) < sum(life.attempts for life in lives) / 10
+
+
 def test_a_seed_that_fails_says_how_to_see_it_again() -> None:
     engine, _, first = VARIANTS["recovery by elapsed time"]
     with engine() as make_store:

@@ -36,6 +36,22 @@ class AskedAndRefused(Exception):
     """The supervisor answered a request of the attempt with an error."""
 
 
+class SimStackMemory:
+    """In the place of ``StackMemory``: what a worker has written about where it stands."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._answer = ("", False)
+
+    def write(self, text: str, *, complete: bool) -> None:
+        self._answer = (text, complete)
+
+    def read(self) -> tuple[str, bool]:
+        return self._answer
+
+
 class SimChild:
     """In the place of ``spinney.node.workers.child.Child``: the supervisor's side, and the worker."""
 
@@ -54,6 +70,7 @@ class SimChild:
         self._ended = asyncio.Event()
         self._lists = 0
         self._backlog = Backlog()
+        self.stack_memory = SimStackMemory()
 
     @property
     def node(self) -> Any:
@@ -110,6 +127,12 @@ class SimChild:
             self._to_worker("cancel", fence)
         elif self.alive:
             self.page.cells[CELL_CANCEL] = fence
+
+    def request_stacks(self, fence: int) -> None:
+        self._to_worker("stacks", fence)
+
+    def request_raw_stacks(self) -> None:
+        self.stack_memory.write("threads", complete=False)
 
     def end(self) -> None:
         self.recall()
@@ -229,6 +252,9 @@ class Worker:
                 self._send_back()
             case "cancel":
                 self._wished.add(what)
+            case "stacks":
+                if not self._deaf:
+                    self._child.stack_memory.write(f"where {what} stands", complete=True)
             case "end":
                 self._ending = True
                 self._next()

@@ -14,7 +14,7 @@ app = Spinney()
 
 @app.job
 def greet(name: str = "world") -> str:
-    """Print a greeting."""
+    """Print a greeting to the attempt's output, and return it."""
     print(f"Hello, {name}!")
     return f"Hello, {name}!"
 
@@ -44,7 +44,7 @@ words = app.pipeline("words", children="settled", description="Count the letters
 
 @words.stage
 def expand(job: Job, text: str = "a spinney is a small wood") -> int:
-    """A job for each word."""
+    """Create a subjob for each word of the text, and return how many."""
     parts = text.split()
     job.spawn_many(letters, [{"word": word} for word in parts])
     return len(parts)
@@ -52,7 +52,7 @@ def expand(job: Job, text: str = "a spinney is a small wood") -> int:
 
 @words.stage(again=True)
 def report(job: Job) -> dict[str, int]:
-    """How they ended."""
+    """Return how many subjobs ended in each state."""
     return dict(Counter(child.state for child in job.children()))
 
 

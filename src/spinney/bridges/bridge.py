@@ -39,7 +39,7 @@ _OPEN = tuple(state for state in State if state not in SETTLED)
 
 @dataclass
 class Bridge:
-    """One bridge, in one thread."""
+    """A bridge to one foreign system: it brings entries as jobs and results back, in one thread."""
 
     foreign: Foreign
     control: "Control"
@@ -346,11 +346,11 @@ class Bridge:
         return list(self.foreign.differences(by_entry))
 
     def _by_id(self, ids: Mapping[int, Any]) -> dict[int, Job]:
-        wanted = tuple(sorted(ids))
+        sorted_ids = tuple(sorted(ids))
         return {
             job.id: job
-            for start in range(0, len(wanted), _PAGE)
-            for job in self.control.store.jobs(Filter(ids=wanted[start : start + _PAGE]), limit=_PAGE)
+            for start in range(0, len(sorted_ids), _PAGE)
+            for job in self.control.store.jobs(Filter(ids=sorted_ids[start : start + _PAGE]), limit=_PAGE)
             if job.state is not State.DELETED
         }
 

@@ -125,5 +125,5 @@ def command(module: str | None = None) -> Any:
 
 @cache
 def full_app() -> typer.Typer:
-    """``spinney`` with all its commands."""
+    """Return ``spinney`` with all its commands, for completion and documentation; it imports every command's module."""
     return build_app(COMMAND_MODULES.values())

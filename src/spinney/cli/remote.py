@@ -106,14 +106,15 @@ class RemoteFiles:
         return self._client.whole(lambda at: self._client.download(self._job_id, path, start=at), start)
 
     def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """Yield what an attempt wrote."""
+        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from byte ``start`` to what is there now. A broken
+        connection is taken up where it broke."""
         fence = attempt.fence
         return self._client.whole(
             lambda at: self._client.output(self._job_id, fence, stream, start=at), start
         )
 
     def everything(self) -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files, by path."""
+        """Yield all files of the job with their paths, ordered by path."""
         for file in self._client.files(self._job_id).items:
             yield (
                 file.path,

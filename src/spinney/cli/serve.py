@@ -67,8 +67,8 @@ def serve(
     host: HostOption = None, port: PortOption = None, socket: SocketOption = None, store: StoreOption = None
 ) -> None:
     """Run a server with the API and the web pages until SIGTERM."""
-    here = resolve_settings(store)
-    with _listening(here, _settings(host, port, socket), store) as (app, sockets, settings, addresses):
+    config = resolve_settings(store)
+    with _listening(config, _settings(host, port, socket), store) as (app, sockets, settings, addresses):
         _serve(app, sockets, settings, addresses, ())
 
 
@@ -93,19 +93,19 @@ def up(
     store: StoreOption = None,
 ) -> None:
     """Create the store if there is none, and run a node and a server on it until SIGTERM."""
-    here = resolve_settings(store)
+    config = resolve_settings(store)
     make_store(store)
-    application = app or here.app
+    application = app or config.app
     if application is None:
         application = SAMPLE
         typer.echo(
             f"no application is named, so the node runs the sample ({SAMPLE}); name yours: "
             "spinney up module:app"
         )
-    words = ["node", application, "--store", here.store, "--folders", str(here.folders)]
+    words = ["node", application, "--store", config.store, "--folders", str(config.folders)]
     words += ["--name", name] if name else []
     words += ["--slots", str(slots)] if slots is not None else []
-    with _listening(here, _settings(host, port, socket), store) as (served, sockets, settings, addresses):
+    with _listening(config, _settings(host, port, socket), store) as (served, sockets, settings, addresses):
         _serve(served, sockets, settings, addresses, words)
 
 
@@ -117,9 +117,9 @@ def _settings(host: str | None, port: int | None, socket: str | None) -> "Server
             f"a server needs more packages ({error}); install them: pip install spinney[server]"
         ) from None
 
-    given = {"host": host, "port": port, "socket": socket}
+    options = {"host": host, "port": port, "socket": socket}
     values = dict(table(TABLE, current_folder())) | {
-        key: value for key, value in given.items() if value is not None
+        key: value for key, value in options.items() if value is not None
     }
     return read(values, current_folder())
 
@@ -128,7 +128,7 @@ Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]
 
 
 @contextmanager
-def _listening(here: Settings, settings: "ServerSettings", store: str | None) -> Iterator[Listening]:
+def _listening(config: Settings, settings: "ServerSettings", store: str | None) -> Iterator[Listening]:
     """The application and what it listens on; told to whoever started it."""
     gc.disable()  # what is loaded stays as long as the server, and need not be looked through
     try:
@@ -145,7 +145,7 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
         opened.facts()  # raises here, in one sentence, what every request would meet
     settings, link = _first_admin(settings, store)
     sockets, addresses = [], []
-    path = _socket_path(here, settings)
+    path = _socket_path(config, settings)
     try:
         tcp = listen_tcp(settings.host, settings.port)
         sockets.append(tcp)
@@ -159,9 +159,9 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
             addresses.append(f"create the first admin: {base}/welcome?link={link}")
         parts = Parts(
             settings=settings,
-            open_store=lambda: open_store(here.store, cache_kib=CACHE_KIB),
-            folders=here.folders,
-            run_dir=None if here.run_dir is None else str(here.run_dir),
+            open_store=lambda: open_store(config.store, cache_kib=CACHE_KIB),
+            folders=config.folders,
+            run_dir=None if config.run_dir is None else str(config.run_dir),
             identity=StoreAuthenticator,
         )
         yield make(parts), sockets, settings, addresses
@@ -263,10 +263,10 @@ def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait()
 
 
-def _socket_path(here: Settings, settings: "ServerSettings") -> Path | None:
+def _socket_path(config: Settings, settings: "ServerSettings") -> Path | None:
     if settings.socket is not None:
         return Path(settings.socket).absolute() if settings.socket else None
-    return None if here.run_dir is None else here.run_dir / "server.sock"
+    return None if config.run_dir is None else config.run_dir / "server.sock"
 
 
 def _shown(host: str) -> str:

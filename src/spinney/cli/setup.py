@@ -55,7 +55,7 @@ def init(
 
     Nodes of the previous version work on meanwhile; changes that would disturb them wait for --finish.
     """
-    here = resolve_settings(store)
+    config = resolve_settings(store)
     if finish:
         _finish(store, json=json)
         return
@@ -67,8 +67,8 @@ def init(
     if facts.get("folders") == "local":
         place = "local: each node creates its own, as its spinney.toml or --folders says"
     else:
-        place = str(here.folders)
-    facts |= {"store": without_password(here.store), "folders": place}
+        place = str(config.folders)
+    facts |= {"store": without_password(config.store), "folders": place}
     if json:
         display.print_json(facts)
         return
@@ -83,16 +83,16 @@ def make_store(
     """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
     from spinney.folders import folders
 
-    here = resolve_settings(store)
+    config = resolve_settings(store)
     with open_local_store(store) as s:
-        _require_own_folders(s, here)
+        _require_own_folders(s, config)
         if not folders_only:
             s.create(local_folders=local_folders)
         if grant:
             s.grant(grant)
         facts = {**s.facts(), **_unfinished(s)}
     if facts.get("folders") != "local":
-        folders.write_token(here.folders, facts["folder_token"])
+        folders.write_token(config.folders, facts["folder_token"])
     return facts
 
 
@@ -115,28 +115,28 @@ def _finish(store: str | None, *, json: bool) -> None:
         typer.echo("there is nothing to finish")
 
 
-def _require_own_folders(store: "Store", here: Settings) -> None:
+def _require_own_folders(store: "Store", config: Settings) -> None:
     """Refuse a folder root that bears another store's token, before anything is made."""
     from spinney.folders import folders
 
-    file = database_file(here.store)
-    if not (here.folders / folders.TOKEN).exists():
+    file = database_file(config.store)
+    if not (config.folders / folders.TOKEN).exists():
         return
     if file is not None and not file.exists():
-        raise _not_its_own(here)
+        raise _not_its_own(config)
     try:
         own = store.facts()["folder_token"]
     except StoreUnusable:
         return  # Not to be read as it is: whether it can be brought up to date is told by doing so.
     try:
-        folders.check_token(here.folders, own)
+        folders.check_token(config.folders, own)
     except StoreUnusable as error:
-        raise _not_its_own(here) from error
+        raise _not_its_own(config) from error
 
 
-def _not_its_own(here: Settings) -> StoreUnusable:
+def _not_its_own(config: Settings) -> StoreUnusable:
     return StoreUnusable(
-        f"the folder root {here.folders} belongs to another store than {without_password(here.store)}, so nothing "
+        f"the folder root {config.folders} belongs to another store than {without_password(config.store)}, so nothing "
         "was created; "
         f"set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
     )
@@ -200,7 +200,7 @@ class NodeOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the fields of ``NodeSettings`` that are given; the others have their defaults there."""
-        given = {
+        values = {
             "name": self.name,
             "slots": self.slots,
             "lease_period_s": self.lease,
@@ -210,7 +210,7 @@ class NodeOptions:
             "active": tuple(self.active) if self.active else None,
             "ignored": tuple(self.ignore) if self.ignore else None,
         }
-        return {field: value for field, value in given.items() if value is not None}
+        return {field: value for field, value in values.items() if value is not None}
 
 
 @with_option_groups

@@ -61,7 +61,7 @@ def install_bash_script() -> None:
 
 
 def script(shell: str) -> str:
-    """What ``--show-completion`` prints."""
+    """Return the completion script of a shell, as ``--show-completion`` prints it."""
     from typer._completion_shared import get_completion_script
 
     install_bash_script()

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """One request."""
+    """One request to the API as a value, which both clients send, with the function that decodes its answer."""
 
     method: str
     path: str
@@ -96,7 +96,7 @@ def decode_json(type_: Any) -> Callable[[bytes], Any]:
 
 
 def no_content(_: bytes) -> None:
-    """Decode an answer without content."""
+    """Decode the body of an answer whose status is 204, which is empty."""
 
 
 @lru_cache(maxsize=256)

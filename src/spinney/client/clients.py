@@ -136,7 +136,7 @@ class Client(Verbs):
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the server; the client sends nothing afterwards."""
         self._http.close()
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
@@ -249,7 +249,7 @@ class AsyncClient(Verbs):
     """A client whose methods are awaited. ``async with`` closes its connections."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
-        """As ``Client``."""
+        """Connect as ``Client`` does, with the same parameters; the connection is made by the first call."""
         self._place = _Place(url, token)
         socket, verify = self._place.socket, self._place.verify
         transport = None if socket is None else httpx.AsyncHTTPTransport(uds=socket, verify=verify)
@@ -269,7 +269,7 @@ class AsyncClient(Verbs):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the server; the client sends nothing afterwards."""
         await self._http.aclose()
 
     async def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:

@@ -14,7 +14,7 @@ _END = "end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A topic's new state."""
+    """The state of a topic after a change, as the server's event stream tells it."""
 
     topic: str
     data: Any

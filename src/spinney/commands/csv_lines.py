@@ -43,7 +43,7 @@ def columns(item: type) -> list[str]:
 
 
 def header(item: type) -> bytes:
-    """Return the first line."""
+    """Return the first line of a CSV file: the names of the columns for items of this class."""
     return _written([columns(item)])
 
 

@@ -34,7 +34,7 @@ _DONE_BADLY = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED, State.DE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One state in two numbers."""
+    """A job's state as the two numbers that Disbatch and Motus use for it."""
 
     disbatch: int
     """-6 to 2, or the handler's own positive code."""

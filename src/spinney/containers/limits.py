@@ -15,7 +15,7 @@ ROOM_LEFT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one container."""
+    """The limits for unpacking one container; what would exceed one of them is refused."""
 
     total_bytes: int
     """The maximum size of all files together."""
@@ -54,7 +54,7 @@ class Meter:
             )
 
     def unpacked(self, size_bytes: int) -> None:
-        """Count bytes of a file."""
+        """Count the bytes of a file that was unpacked. Raises NotAdmitted when they exceed a limit."""
         self._unpacked_bytes += size_bytes
         self._check(self._unpacked_bytes, self._inflated_bytes)
 

@@ -33,7 +33,7 @@ _DIGITS = 8
 
 
 class ViewLink(NamedTuple):
-    """A link of the tree."""
+    """A link to a job's folder in the tree of views."""
 
     path: str
     """Relative to the directory of the views."""
@@ -57,7 +57,7 @@ class ViewTree:
     """The links below one folder root."""
 
     def __init__(self, root: Path) -> None:
-        """``root``: the folder root."""
+        """``root``: the folder root, below which the views have their directory."""
         self._root, self._views = root, root / VIEWS
 
     def exists(self) -> bool:

@@ -52,7 +52,7 @@ class AccessScope:
         )
 
     def narrowed(self, other: "AccessScope") -> "AccessScope":
-        """Return the intersection of both."""
+        """Return the scope that both allow: a job is within it when it is within each of the two."""
         return AccessScope(
             collections=_both(self.collections, other.collections), queues=_both(self.queues, other.queues)
         )

@@ -17,7 +17,7 @@ class StageCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run would do."""
+    """The jobs that a bulk run would try, and how many they are, for a person or program to confirm."""
 
     order: Order
     job_filter: Filter | None

@@ -125,7 +125,8 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedWork:
-    """The answer to a claim."""
+    """The answer to a claim of an external worker: attempts that are its own from now on, with what it needs to run
+    them."""
 
     work: tuple[WorkItem, ...]
     seen: int

@@ -43,7 +43,7 @@ class Fetch(NamedTuple):
 
 
 class DirectoryEntry(NamedTuple):
-    """A name in a directory."""
+    """A name in a directory of a job's folder, with its kind and its size in bytes."""
 
     name: str
     kind: str

@@ -130,7 +130,7 @@ class SlotRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """A node's request for work."""
+    """A node's request for work: jobs for these slots, from the lanes that it can run."""
 
     node_id: int
     slots: Sequence[SlotRequest]

@@ -36,7 +36,7 @@ KEEP_MAX_S = 1000 * 366 * 86_400
 
 
 class Isolation(StrEnum):
-    """Where a stage runs."""
+    """Where a stage runs, and so what an attempt that crashes takes down with it."""
 
     PROCESS = "process"
     """In a warm worker process, one attempt at a time. The default."""
@@ -329,7 +329,7 @@ class QueueSpec:
 
     @property
     def shared(self) -> str:
-        """Return the sharing in force."""
+        """Return how slots are shared in this queue: ``sharing``, or what its order has by default when none is set."""
         return self.sharing or ("shares" if self.order == "default" else "none")
 
     def admits(self, node: str) -> bool:

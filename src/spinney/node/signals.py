@@ -26,7 +26,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class NodeSignals:
-    """All signals of one node."""
+    """The signals by which the services of one node tell each other that something may have changed."""
 
     committed: Signal = field(default_factory=Signal)
     """Another process has committed something; detected by polling."""

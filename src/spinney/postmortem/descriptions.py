@@ -119,12 +119,12 @@ class Describer:
         if self._is_secret(name) or type(value) in _PLAIN:
             self.room = room
             return self._named(name, value, 0, ()), room - self.room
-        known = self._described_variables.get(id(value))
-        if known is None or known[2] > room:
+        described = self._described_variables.get(id(value))
+        if described is None or described[2] > room:
             self.room = room
             description = self._described(value, 0, ())
-            known = self._described_variables[id(value)] = (value, description, room - self.room)
-        return known[1], known[2]
+            described = self._described_variables[id(value)] = (value, description, room - self.room)
+        return described[1], described[2]
 
     def text(self, text: str) -> str:
         """Return the beginning of a text without its secrets. ``text`` must be a plain str."""

@@ -39,7 +39,8 @@ class FrameView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExceptionView:
-    """One exception of a failure."""
+    """One exception of a failure as it is shown: the one by which the stage failed, its cause, or a member of its
+    group."""
 
     type: str
     message: str

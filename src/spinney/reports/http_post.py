@@ -26,7 +26,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The answer of the receiver."""
+    """The beginning of the receiver's answer; an answer of any status counts as one."""
 
     status: int
     text: str

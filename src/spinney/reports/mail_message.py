@@ -23,7 +23,7 @@ _UTF8_POLICY = _POLICY.clone(utf8=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """An attached file."""
+    """A file that is attached to a mail, with its whole content in memory."""
 
     name: str
     media_type: str

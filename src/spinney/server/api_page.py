@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from spinney.server import openapi
 from spinney.web.api.json_routes import PREFIX
-from spinney.web.pages.rendering import page
+from spinney.web.pages.page_responses import page
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -24,7 +24,7 @@ _PLAIN = "Successful Response"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of a route."""
+    """A parameter of a route, as the page about the API shows it."""
 
     name: str
     where: str

@@ -16,7 +16,7 @@ def add_to(app: FastAPI) -> None:
 
 
 class HeadRequests:
-    """ASGI middleware."""
+    """ASGI middleware that answers a HEAD request with the head of what GET would answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -14,7 +14,7 @@ READY_S = 2.0
 
 
 class Health(BaseModel):
-    """The server's status."""
+    """The answer about the server's health, for load balancers and monitoring."""
 
     status: str
 

@@ -5,8 +5,9 @@ A page is a route that calls ``control`` once (``context.run``), passes the resu
 page, so that focus, scroll position and unfolded details stay. A form is a POST that runs a command and redirects to a
 page that shows its result. So each page works without the script, too; then it does not update by itself.
 
-``rendering``: templates and the frame · ``formatting``: numbers and times for people · ``charts``: small charts ·
-``error_pages``: errors as pages · ``static_files``: scripts and styles · each of the others: one page or a few."""
+``page_responses``: templates and the frame · ``text_formats``: numbers and times for people · ``charts``: small
+charts · ``error_pages``: errors as pages · ``static_files``: scripts and styles · each of the others: one page or a
+few."""
 
 from collections.abc import Sequence
 
@@ -54,8 +55,8 @@ from spinney.features.submission import page as submit
 from spinney.features.webhooks import page as webhooks
 from spinney.pages import Pages
 from spinney.server import api_page
-from spinney.web.pages import error_pages, rendering, static_files
-from spinney.web.pages.coalescing import RequestCoalescer
+from spinney.web.pages import error_pages, page_responses, static_files
+from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.timed_cache import TimedCache
 
 FILTER_NAMES_S = 10.0
@@ -65,7 +66,7 @@ FILTER_NAMES_S = 10.0
 def add_to(app: FastAPI, of_packages: Sequence[Pages] = ()) -> None:
     """Add all pages, and those of installed packages. This is to be called after ``problems.add_to``, whose error
     handlers it extends."""
-    rendering.add_to(app, tuple(of_packages))
+    page_responses.add_to(app, tuple(of_packages))
     app.state.filter_names = TimedCache(FILTER_NAMES_S)
     app.state.coalesced = RequestCoalescer()
     app.state.runs = BulkRuns()

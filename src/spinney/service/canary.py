@@ -24,7 +24,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """The settings of a canary."""
+    """The settings of a canary: the first jobs of a bulk operation, whose failures decide whether the others follow."""
 
     first: int
     """How many jobs go first."""

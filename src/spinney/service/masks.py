@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spinney.define.params.masking import REDACT_NOTHING, Redactor, has_secrets, mask
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets, mask
 from spinney.model.jobs import Attempt, Job
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus

@@ -32,7 +32,7 @@ _WRONG = "the name or the password is wrong; try again, or ask an admin for a li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientInfo:
-    """Where a login comes from."""
+    """Where a login comes from, by which guesses of passwords are limited and sessions are told apart."""
 
     address: str | None = None
     """IP address; None: from this host, over a Unix socket."""
@@ -44,7 +44,7 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """How long sessions are valid."""
+    """How long sessions are valid, in seconds: after their last use, and in all."""
 
     idle_s: float = IDLE_S
     lifetime_s: float = LASTS_S

@@ -42,9 +42,9 @@ class Visibility:
         """Return whether a job that matches is visible."""
         return self._store.bulk.count(Filter(within=self._within, **named), most=1) > 0
 
-    def count(self, which: Filter, *, most: int) -> int:
+    def count(self, job_filter: Filter, *, most: int) -> int:
         """Return how many visible jobs match, counted up to ``most``."""
-        return self._store.bulk.count(replace(which, within=self._within), most=most)
+        return self._store.bulk.count(replace(job_filter, within=self._within), most=most)
 
     # --- jobs -----------------------------------------------------------------------------
 

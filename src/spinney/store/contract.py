@@ -52,7 +52,7 @@ from spinney.store.parts import Parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitResult:
-    """The answer to a submission."""
+    """The jobs that a submission created, or that the same request created before."""
 
     ids: Sequence[int]
     """The ids of the jobs, in the order of the submissions and, within each, of its parameters."""
@@ -347,7 +347,7 @@ class Kernel(Protocol):
     # --- reading --------------------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        """Return one job. Raises NoSuchJob."""
+        """Return one job, also one that was deleted and left a tombstone. Raises NoSuchJob."""
 
     def jobs(
         self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
@@ -390,7 +390,7 @@ class Kernel(Protocol):
 
 
 class Administration(Protocol):
-    """Administration of the store itself."""
+    """Administration of the store itself: its schema, the access of database roles, its connections."""
 
     def create(self, *, local_folders: bool = False) -> None:
         """Create the store, or upgrade its schema. Idempotent.
@@ -414,7 +414,7 @@ class Administration(Protocol):
         UsageError where there is no such script."""
 
     def close(self) -> None:
-        """Close all connections. Idempotent."""
+        """Close all connections; the store cannot be used afterwards. Idempotent."""
 
     def facts(self) -> Mapping[str, str]:
         """Return name, version and settings of the database, and the token of its folder root, for ``init`` and
@@ -422,7 +422,7 @@ class Administration(Protocol):
 
 
 class JobOperations(Protocol):
-    """Operators' operations on single jobs."""
+    """Operators' operations on single jobs, each one transaction; ``Bulk`` does the same to many jobs in steps."""
 
     def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
         """Cancel a job, or it and all jobs below. Running attempts get a cancel request and end soon.
@@ -451,7 +451,7 @@ class JobOperations(Protocol):
 
 
 class Store(Kernel, Administration, JobOperations, Parts, Protocol):
-    """A whole store."""
+    """A whole store: the kernel, administration, operations on jobs, and the parts that features bring."""
 
 
 class Listener(Protocol):
@@ -465,4 +465,4 @@ class Listener(Protocol):
         connection is lost: close the listener, and listen again."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection on which notifications arrive."""

@@ -24,7 +24,7 @@ def take_overdue(store: Store, *, now_us: int) -> int:
     request; return how many."""
     recorded = 0
     for external_worker in store.external_workers.all():
-        leases = store.external_workers.given(external_worker.id)
+        leases = store.external_workers.leases(external_worker.id)
         records = overdue_of(store, external_worker, leases, now_us=now_us)
         if records:
             recorded += len(records) - len(store.flush_and_claim(records, None, now_us=now_us).refused)

@@ -41,7 +41,7 @@ class Application:
 
     @property
     def package(self) -> str:
-        """``library 1.0``."""
+        """Return the name and version of the package that brings the command, as ``library 1.0``."""
         distribution = self.entry.dist
         return (
             "a package without a name"
@@ -87,7 +87,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommands:
-    """What the installed packages bring."""
+    """The commands that the installed packages bring, and why others are ignored."""
 
     applications: dict[str, Application]
     """By command, in their order."""

@@ -39,7 +39,7 @@ def limits(incomplete: str) -> list[str]:
 
 
 def of_any_node(incomplete: str) -> list[str]:
-    """What ``queue --nodes`` takes."""
+    """Offer what ``queue --nodes`` takes besides a number: ``any`` and ``declared``."""
     return _fitting(("any", "declared"), incomplete)
 
 
@@ -84,7 +84,7 @@ webhooks = _of("webhook")
 failures = _of("failure")
 
 
-def _known(ctx: typer.Context, incomplete: str, kind: str, **given: str | None) -> list[str]:
+def _known(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | None) -> list[str]:
     from spinney.config import settings
     from spinney.store.completion_names import names
     from spinney.terminal import endpoint
@@ -92,8 +92,8 @@ def _known(ctx: typer.Context, incomplete: str, kind: str, **given: str | None) 
     try:
         if endpoint.server(_given(ctx, "store")) is not None:
             return []  # a shell does not wait for a server
-        here = settings(_given(ctx, "store"), environment=os.environ, directory=Path.cwd())
-        return _fitting(names(here.store, kind, incomplete, **given), incomplete)
+        config = settings(_given(ctx, "store"), environment=os.environ, directory=Path.cwd())
+        return _fitting(names(config.store, kind, incomplete, **criteria), incomplete)
     except (SpinneyError, OSError):
         return []
 

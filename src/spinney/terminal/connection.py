@@ -134,7 +134,7 @@ def open_client(
 
 
 def now_us() -> int:
-    """Microseconds since 1970 UTC."""
+    """Return this host's time in microseconds since 1970 UTC."""
     return time.time_ns() // 1000
 
 

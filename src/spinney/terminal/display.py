@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows under their headings."""
+    """Print rows under their headings as a table; when the reader closes the pipe, the output ends without an error."""
     made = build_table(columns, rows)
     with closed_pipe_ends_output():
         console().print(made)
@@ -173,7 +173,7 @@ def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table
 
 
 def cell(value: Any) -> str:
-    """A value on one line."""
+    """Return a value as the text of a table's cell: on one line, escaped, empty for None."""
     return "" if value is None else safe(str(value))
 
 
@@ -204,7 +204,8 @@ class Content:
         self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
 
     def write(self, piece: bytes, *, last: bool = False) -> None:
-        """``last``: nothing follows it."""
+        """Write a piece to stdout. ``last``: nothing follows it, so that a character cut off at its end is shown as it
+        is."""
         if self._escapes:
             piece = safe_lines(self._decode(piece, last).replace("\r\n", "\n")).encode()
         sys.stdout.buffer.write(piece)
@@ -221,14 +222,14 @@ def format_time(at_us: int | None) -> str:
 
 
 def format_elapsed(from_us: int | None, to_us: int | None) -> str:
-    """How long something took."""
+    """Return the time between two moments in microseconds, for people; empty when one of them has not come."""
     if not from_us or not to_us:
         return ""
     return format_duration((to_us - from_us) / 1e6)
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time."""
+    """Return a length of time for people: ``3.2 s``, ``4 min 05 s``, ``1 h 02 min``."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, left = divmod(round(seconds), 60)

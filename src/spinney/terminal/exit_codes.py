@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """An exit code."""
+    """An exit code of ``spinney``, by which scripts tell why a command ended."""
 
     DONE = 0
     REFUSED = 1
@@ -13,7 +13,7 @@ class Exit(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """When a command ends with it."""
+        """Return when a command ends with this code, as the documentation says it."""
         return _MEANINGS[self]
 
 

@@ -145,8 +145,8 @@ class FilterOptions:
     ] = None
 
     @property
-    def given(self) -> bool:
-        """Whether anything was asked for."""
+    def has_any(self) -> bool:
+        """Return whether any of the filter's options was named on the command line."""
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
     def filter_fields(self) -> dict[str, Any]:
@@ -175,11 +175,11 @@ def _states(names: list[str] | None) -> list[State] | None:
         return None
     from spinney.model.values.hints import did_you_mean
 
-    known = [str(state) for state in State]
+    state_names = [str(state) for state in State]
     for name in names:
-        if name not in known:
+        if name not in state_names:
             raise UsageError(
-                f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}"
+                f"there is no state {name!r}{did_you_mean(name, state_names)}; use one of: {', '.join(state_names)}"
             )
     return list(dict.fromkeys(map(State, names)))
 

@@ -1,7 +1,7 @@
 """Options that several commands share, declared once as the fields of a dataclass.
 
     @with_option_groups
-    def retry(jobs: JobsArgument, which: FilterOptions, reason: ReasonOption = None) -> None: ...
+    def retry(jobs: JobsArgument, filter_options: FilterOptions, reason: ReasonOption = None) -> None: ...
 
 Typer sees every field of ``FilterOptions`` as an option of ``retry``; the command gets one ``FilterOptions``. A
 subclass that declares a field anew declares the option anew, or takes it out with ``None`` as its annotation.
@@ -16,9 +16,9 @@ from typing import Any, get_type_hints
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with each parameter that is a dataclass spread into its fields."""
-    given = inspect.signature(command, eval_str=True)
+    signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
-        p.name: p.annotation for p in given.parameters.values() if is_dataclass(p.annotation)
+        p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)
     }
     options = {name: _options(group) for name, group in groups.items()}
 
@@ -29,13 +29,13 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         command(**words)
 
     parameters: list[inspect.Parameter] = []
-    for parameter in given.parameters.values():
+    for parameter in signature.parameters.values():
         expanded = options.get(parameter.name, [parameter])
         parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in expanded]
     twice = [p.name for p in parameters if [q.name for q in parameters].count(p.name) > 1]
     if twice:
         raise TypeError(f"{command.__name__} has more than one option {twice[0]!r}")
-    with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options
 

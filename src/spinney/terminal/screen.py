@@ -85,7 +85,7 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and lines."""
+        """Return the terminal's size now: columns, then lines."""
         return self._console.size.width, self._console.size.height
 
     def draw(self, picture: "RenderableType") -> None:

@@ -32,7 +32,7 @@ _STREAMS = ("text/event-stream",)
 
 
 class Span(Protocol):
-    """A request in a trace."""
+    """The span of a request in a trace, to be ended with the outcome."""
 
     def end(self, route: str, status: int, principal: str | None) -> None: ...
 
@@ -42,7 +42,7 @@ Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span |
 
 
 class Requests:
-    """The figures of one application."""
+    """The Prometheus metrics of the requests to one application."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         labels = ("method", "route", "status")

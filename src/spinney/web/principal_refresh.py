@@ -18,7 +18,7 @@ LOST = (Unidentified, SpinneyError)
 
 
 class Named(Protocol):
-    """Anything with a name."""
+    """What authentication returns, as far as this module needs it."""
 
     @property
     def name(self) -> str: ...
@@ -28,7 +28,7 @@ PrincipalT = TypeVar("PrincipalT", bound=Named)
 
 
 class PrincipalRefresh(Generic[PrincipalT]):
-    """The caller of one request."""
+    """The caller of one request, who is authenticated again when the last check is older than ``every_s``."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class Problem(BaseModel):
 
 
 class Unidentified(Exception):
-    """The request is not authenticated."""
+    """The request has no credentials, or none that are valid; the answer is 401."""
 
     def __init__(self, sentence: str = "sign in, or give a token: Authorization: Bearer spn_…") -> None:
         super().__init__(sentence)

@@ -72,7 +72,7 @@ class Quota:
 
 
 class Quotas:
-    """The limits of one server."""
+    """The quotas of long requests to one server, one for each kind."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings

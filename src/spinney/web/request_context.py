@@ -40,7 +40,7 @@ that ``StorePool`` has for calls."""
 
 
 class AuthMethod(StrEnum):
-    """How a caller was authenticated."""
+    """How a caller was authenticated: by a token, a session's cookie, the peer of a Unix socket, or a trusted proxy."""
 
     TOKEN = "token"  # noqa: S105 - no secret
     SESSION = "session"
@@ -67,7 +67,7 @@ class Principal:
 
 
 class Authenticator(Protocol):
-    """Authenticates the callers of requests."""
+    """Authenticates the callers of requests; servers may have another than the store's."""
 
     async def authenticate(self, request: Request) -> Principal | None:
         """Return the caller; None for a request without credentials. Raises Forbidden for a caller who is known and
@@ -167,7 +167,7 @@ class RequestContext:
 
 
 def now_us() -> int:
-    """Microseconds since 1970 UTC."""
+    """Return this host's time in microseconds since 1970 UTC."""
     return time.time_ns() // 1000
 
 

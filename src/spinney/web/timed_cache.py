@@ -1,7 +1,7 @@
 """A cache of results that may be a second or a few old, and that requests at the same time compute once.
 
 Not for what live pages show: they read again because something has changed, and a result from before the change would
-stay on the page. ``spinney.web.pages.coalescing`` is for those."""
+stay on the page. ``spinney.web.pages.request_coalescer`` is for those."""
 
 import asyncio
 import time

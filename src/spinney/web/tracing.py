@@ -33,7 +33,8 @@ class Tracing:
         await asyncio.to_thread(self._provider.shutdown)
 
     def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
-        """The span of one request."""
+        """Return the span of one request; it continues the trace that ``headers`` name, if they do (W3C Trace
+        Context)."""
         return self._span(method, {n.decode("latin-1"): v.decode("latin-1") for n, v in headers})
 
     @contextmanager

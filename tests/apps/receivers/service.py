@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 
 DEADLINE_S = 90.0
@@ -109,8 +110,7 @@ class Service:
 
     def content(self, serial: str) -> Content:
         """What was detected of a receiver."""
-        database = ReceiverDatabase(self.place / "receivers" / "databases" / f"SG-{serial}.sqlite", TAGS)
-        with database.reading() as db:
+        with snapshot(self.place / "receivers" / "databases" / f"SG-{serial}.sqlite") as db:
             return [
                 db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")
             ]
@@ -159,7 +159,7 @@ def expected(files: dict[str, list[Path]], place: Path) -> dict[str, Content]:
     for serial, paths in files.items():
         path = place / f"{serial}.sqlite"
         ReceiverDatabase(path, TAGS).detect(paths, now_s=0.0)
-        with ReceiverDatabase(path, TAGS).reading() as db:
+        with snapshot(path) as db:
             contents[serial] = [
                 db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")
             ]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.apps.receivers.database import Detected, ReceiverDatabase
+from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.detection.pulses import LINE_BYTES, ReadCounts, read_pulses
 from spinney.apps.receivers.detection.source_files import source_file
@@ -21,7 +22,7 @@ LINES = SMALL.lines()
 
 def content(path: Path) -> list[list[tuple[object, ...]]]:
     """All that was detected."""
-    with ReceiverDatabase(path, TAGS).reading() as db:
+    with snapshot(path) as db:
         return [
             db.execute(f"select * from {table} order by 1, 2, 3").fetchall()
             for table in ("runs", "hits", "gps")
@@ -115,7 +116,7 @@ def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path)
     database = ReceiverDatabase(tmp_path / "x.sqlite", TAGS)
     detected = database.detect([twin, file], now_s=0.0)
     assert (detected.files, detected.repeated) == (1, 1)
-    with database.reading() as db:
+    with snapshot(tmp_path / "x.sqlite") as db:
         assert db.execute("select name, session from files").fetchall() == [(file.name, 3)]
 
 

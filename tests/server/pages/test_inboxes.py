@@ -12,7 +12,7 @@ from spinney.control import Control
 from spinney.features.inboxes.commands import PutInbox
 from spinney.model.jobs import Filter
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
-from spinney.web.pages.rendering import FLASH_COOKIE
+from spinney.web.pages.page_responses import FLASH_COOKIE
 
 HTML = {"Accept": "text/html"}
 

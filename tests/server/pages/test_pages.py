@@ -372,7 +372,7 @@ def test_given_what_pages_refer_to_when_fetched_then_it_is_there_for_ever_and_pa
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/0000000000000000/spinney.css", "/static/x/../../rendering.py", "/static/%2e%2e/words.py"],
+    ["/static/0000000000000000/spinney.css", "/static/x/../../page_responses.py", "/static/%2e%2e/words.py"],
 )
 def test_given_another_path_when_fetched_then_there_is_nothing(world: World, path: str) -> None:
     assert world.client(None).get(path).status_code in (400, 404)

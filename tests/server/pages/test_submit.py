@@ -11,7 +11,7 @@ from spinney.control import Control
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.web.pages.rendering import FLASH_COOKIE
+from spinney.web.pages.page_responses import FLASH_COOKIE
 
 HTML = {"Accept": "text/html"}
 PART = HTML | {"HX-Request": "true", "X-CSRF-Token": "of-the-page"}

@@ -42,7 +42,7 @@ class SequenceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningCheck:
-    """A check at work."""
+    """A check that runs now: one service, and the task that is at work."""
 
     job_id: int
     sequence: int

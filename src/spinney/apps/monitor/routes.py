@@ -9,8 +9,7 @@ import orjson
 from fastapi import Query
 from starlette.responses import Response
 
-from spinney.apps.monitor import requests, settings
-from spinney.apps.monitor.inventory import entities, results, services
+from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.tasks import task_list
@@ -28,7 +27,7 @@ router = routes("monitor")
 @router.get("/entities", summary="List the entities")
 async def list_entities(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002 - the parameter's name
     """Return who answers for services, and how many they have."""
-    listed = await _read(context, lambda control: entities.query(database()))
+    listed = await _read(context, lambda control: inventory.entities.query(database()))
     return _answer([{k: v for k, v in _fields(e).items() if k != "page_key"} for e in listed], format)
 
 
@@ -42,8 +41,8 @@ async def list_services(
     """Return services by number; in JSON each with its newest results, in CSV a line for each result."""
 
     def read(control: Control) -> list[dict[str, Any]]:
-        listed = services.after(database(), after, limit)
-        current = results.current(database(), [service.gid for service in listed])
+        listed = inventory.services.after(database(), after, limit)
+        current = inventory.results.current(database(), [service.gid for service in listed])
         return [
             {**_fields(service), "results": [_fields(result) for result in current.get(service.gid, [])]}
             for service in listed
@@ -66,7 +65,9 @@ async def list_changes(
     """Return the changes of status, the newest first."""
     listed = await _read(
         context,
-        lambda control: results.changes(database(), after_us=after_us, only_changes=True, limit=limit),
+        lambda control: inventory.results.changes(
+            database(), after_us=after_us, only_changes=True, limit=limit
+        ),
     )
     return _answer([_fields(change) for change in listed], format)
 
@@ -77,7 +78,7 @@ async def metrics(context: Authenticated) -> Response:
 
     def read(control: Control) -> tuple[Mapping[str, int], int, int]:
         open_sequences = requests.sequences(control)
-        counts = services.counts(database(), tasks=task_list.counted(settings.load()))
+        counts = inventory.services.counts(database(), tasks=task_list.counted(settings.load()))
         return counts, len(open_sequences), sum(s.running for s in open_sequences)
 
     counts, sequences, running = await _read(context, read)

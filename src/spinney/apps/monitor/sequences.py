@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from spinney import Job
-from spinney.apps.monitor import settings
+from spinney.apps.monitor import inventory, settings
 from spinney.apps.monitor.application import CHECKS, checks, sequences
-from spinney.apps.monitor.inventory import services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import task_list
@@ -43,16 +42,18 @@ class Selection(BaseModel):
         """Return the services, in the order in which they are checked."""
         tables = database()
         if self.gids:
-            return services.by_numbers(tables, self.gids)
+            return inventory.services.by_numbers(tables, self.gids)
         if self.eid is not None:
-            return services.of_entity(tables, self.eid)
+            return inventory.services.of_entity(tables, self.eid)
         if self.description is not None:
-            return services.like_description(tables, self.description)
+            return inventory.services.like_description(tables, self.description)
         if self.unchecked_s is not None:
-            return services.unchecked_since(tables, int((time.time() - self.unchecked_s) * 1_000_000))
+            return inventory.services.unchecked_since(
+                tables, int((time.time() - self.unchecked_s) * 1_000_000)
+            )
         if self.state is not None:
-            return services.failing(tables, task_list.counted(settings.load()))
-        return services.all_present(tables)
+            return inventory.services.failing(tables, task_list.counted(settings.load()))
+        return inventory.services.all_present(tables)
 
 
 @sequences.stage(max_attempts=5)

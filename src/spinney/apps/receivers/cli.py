@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from spinney.apps.receivers import history, settings, timeline
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.apps.receivers.own_jobs import own_jobs
 from spinney.command_line import (
@@ -181,9 +181,9 @@ def _history() -> Path:
 @contextmanager
 def _each_receiver(look: Callable[[sqlite3.Connection], T]) -> Iterator[list[tuple[str, T]]]:
     """Yield what ``look`` returns of each receiver's database; those that cannot be read are named at the end."""
-    seen = list(timeline.of_each(settings.load().data, look))
-    yield [(receiver, each) for receiver, each in seen if not isinstance(each, sqlite3.Error)]
-    faults = [(receiver, each) for receiver, each in seen if isinstance(each, sqlite3.Error)]
+    results = list(timeline.of_each(settings.load().data, look))
+    yield [(receiver, each) for receiver, each in results if not isinstance(each, sqlite3.Error)]
+    faults = [(receiver, each) for receiver, each in results if isinstance(each, sqlite3.Error)]
     _refuse([f"the database of {receiver} cannot be read: {fault}" for receiver, fault in faults])
 
 
@@ -197,7 +197,7 @@ def _refuse(sentences: list[str]) -> None:
 
 def _known(receiver: str) -> str:
     """Return the receiver. Raises UsageError where it has no database."""
-    with ReceiverDatabase(settings.load().database(receiver), ()).reading():
+    with snapshot(settings.load().database(receiver)):
         return receiver
 
 

@@ -1,7 +1,9 @@
 """The stages of one receiver's jobs: detect, export, plot."""
 
 import csv
+import sqlite3
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import orjson
@@ -10,7 +12,8 @@ from spinney import Fail, Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns
-from spinney.apps.receivers.database import Detected, ReceiverDatabase
+from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 
 _HITS = (
@@ -30,6 +33,10 @@ def database(receiver: str) -> ReceiverDatabase:
     """Return the database of a receiver, with the table of tags as it is now. Raises UsageError."""
     config = settings.load()
     return ReceiverDatabase(config.database(receiver), read_tags(config.tags))
+
+
+def _snapshot(receiver: str) -> AbstractContextManager[sqlite3.Connection]:
+    return snapshot(settings.load().database(receiver))
 
 
 @detections.stage(locks=[LOCK], max_attempts=3)
@@ -59,15 +66,16 @@ def listed_files(folder: Path, receiver: str) -> list[Path]:
 @reruns.stage(locks=[LOCK], max_attempts=3)
 def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, object]:
     """Detect the boot sessions from ``first`` to ``last`` of a receiver afresh."""
-    opened = database(receiver)
-    with opened.reading() as db:
+    with _snapshot(receiver) as db:
         rows = db.execute(
             "select session from sessions where session between ? and ? order by 1", (first, last)
         )
         sessions = [session for (session,) in rows]
     if not sessions:
         raise Fail(f"{receiver} has no boot session from {first} to {last}", retryable=False)
-    return _reported(job, opened.rerun(sessions, now_s=time.time(), job=job.id, between=job.check_cancelled))
+    return _reported(
+        job, database(receiver).rerun(sessions, now_s=time.time(), job=job.id, between=job.check_cancelled)
+    )
 
 
 def _reported(job: Job, detected: Detected) -> dict[str, object]:
@@ -82,7 +90,7 @@ def export(job: Job, receiver: Receiver) -> int:
     """Write all hits of the receiver as CSV."""
     name, number = f"{receiver}-hits.csv", 0
     with (
-        database(receiver).reading() as db,
+        _snapshot(receiver) as db,
         (job.folder / name).open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.writer(file)
@@ -96,7 +104,7 @@ def export(job: Job, receiver: Receiver) -> int:
 
 def plot(job: Job, receiver: Receiver) -> int:
     """Draw the hits of the receiver over time."""
-    with database(receiver).reading() as db:
+    with _snapshot(receiver) as db:
         counts = db.execute(_HOURLY).fetchall()
     name = f"{receiver}.svg"
     (job.folder / name).write_text(pictures.svg(receiver, counts), encoding="utf-8")

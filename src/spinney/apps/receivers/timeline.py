@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 
 T = TypeVar("T")
 COUNTED = ("files", "sessions", "runs", "hits")
@@ -65,11 +65,11 @@ def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tup
     """Yield each receiver with what ``look`` returns of its database, or why that cannot be read."""
     for path in database_files(data):
         try:
-            with ReceiverDatabase(path, ()).reading() as db:
-                seen: T | sqlite3.Error = look(db)
+            with snapshot(path) as db:
+                result: T | sqlite3.Error = look(db)
         except sqlite3.Error as error:
-            seen = error
-        yield path.stem, seen
+            result = error
+        yield path.stem, result
 
 
 def totals(db: sqlite3.Connection) -> dict[str, float | None]:

@@ -115,14 +115,14 @@ class DisbatchNode:
         """Return whether the queue's plugin can be run here; say once why not."""
         plugin = str(queue.get("plugin"))
         target = self._now.plugins.get(plugin)
-        known = set(self.types())
-        wanted = PROGRAM_TYPE if isinstance(target, Program) else target
-        if wanted in known:
+        job_types = set(self.types())
+        job_type = PROGRAM_TYPE if isinstance(target, Program) else target
+        if job_type in job_types:
             self._unusable.discard(plugin)
             return True
         if plugin not in self._unusable:
             self._unusable.add(plugin)
-            why = "no plugin of the settings" if target is None else f"its job type {wanted!r} is not there"
+            why = "no plugin of the settings" if target is None else f"its job type {job_type!r} is not there"
             log.warning("%s: queue %s is ignored: %s: %s", self.name, queue.get("name"), plugin, why)
         return False
 

@@ -25,7 +25,7 @@ ORPHANS_EVERY_S = 5.0
 
 @dataclass
 class Registration:
-    """Keeps one node's document."""
+    """Keeps the document of one node in the database, and marks tasks that nobody works on as orphaned."""
 
     db: Database
     node: str
@@ -44,8 +44,8 @@ class Registration:
         nodes, self._store = self.db["nodes"], self.mark()
         document = nodes.find_one({"node": self.node}) or {}
         registered = document.get("spinney")
-        store, seen = _stamp(registered)
-        if seen is None:
+        store, seen_at = _stamp(registered)
+        if seen_at is None:
             if self.has_links():
                 raise ForeignAway(
                     f"the database {self.db.name} does not know the node {self.node!r}, and there are jobs for tasks "
@@ -53,7 +53,7 @@ class Registration:
                     "one; if this is it, end the bridge, run 'spinney bridges --forget NAME' and start again"
                 )
         elif store != self._store:
-            if seen > self._server_time() - timedelta(seconds=orphaned_after):
+            if seen_at > self._server_time() - timedelta(seconds=orphaned_after):
                 raise ForeignAway(
                     f"another store of Spinney works as the node {self.node!r}; give this one another --name"
                 )
@@ -105,9 +105,9 @@ class Registration:
         hosts = self.db["tasks"].distinct("node", taken)
         documents = self.db["nodes"].find({"node": {"$in": hosts}})
         beats = dict.fromkeys(hosts) | {each["node"]: each.get("timestamp") for each in documents}
-        seen = {} if pause_s >= min(3 * ORPHANS_EVERY_S, orphaned_after) else self._beats
+        previous = {} if pause_s >= min(3 * ORPHANS_EVERY_S, orphaned_after) else self._beats
         self._beats = {
-            host: seen[host] if host in seen and seen[host][0] == beat else (beat, now_s)
+            host: previous[host] if host in previous and previous[host][0] == beat else (beat, now_s)
             for host, beat in beats.items()
         }
         self._looked_s = now_s
@@ -131,5 +131,5 @@ class Registration:
 def _stamp(value: Any) -> tuple[Any, datetime | None]:
     """Return the store and the time of the field ``spinney``, as far as they are there."""
     fields = value if isinstance(value, dict) else {}
-    seen = fields.get("seen")
-    return fields.get("store"), seen if isinstance(seen, datetime) else None
+    seen_at = fields.get("seen")
+    return fields.get("store"), seen_at if isinstance(seen_at, datetime) else None

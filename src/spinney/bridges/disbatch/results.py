@@ -13,7 +13,7 @@ _ENDED: Mapping[State, Status] = {State.CANCELLED: Status.CANCELLED, State.ORPHA
 
 
 class Result(NamedTuple):
-    """The end of a task."""
+    """The end of a task, as it is written to Disbatch's database."""
 
     status: int
     stdout: str
@@ -43,13 +43,13 @@ def result(report: Report) -> Result:
         return Result(
             Status.FAILED, stdout or UNABLE, f"{stderr}the plugin returned the status {status!r}\n", {}
         )
-    given = {name: answer[name] for name in ("stdout", "stderr") if isinstance(answer.get(name), str)}
+    output = {name: answer[name] for name in ("stdout", "stderr") if isinstance(answer.get(name), str)}
     more: dict[str, Any] = {}
     if isinstance(answer.get("cmdExit"), int):
         more["cmdExit"] = max(-3, min(255, answer["cmdExit"]))
     if isinstance(answer.get("cmdErr"), str):
         more["cmdErr"] = answer["cmdErr"][:1000]
-    return Result(status, given.get("stdout", stdout), given.get("stderr", stderr), more)
+    return Result(status, output.get("stdout", stdout), output.get("stderr", stderr), more)
 
 
 def _written(report: Report, stream: str) -> str:

@@ -219,10 +219,10 @@ class Jobs(Items[Job]):
         )
 
     def _move_pointers(self, transaction: Transaction, job: Job, state: JobState, priority: int) -> None:
-        wanted = (layout.job_pointer(state, priority, job.id), layout.batch_pointer(job.bid, state, job.id))
+        pointers = (layout.job_pointer(state, priority, job.id), layout.batch_pointer(job.bid, state, job.id))
         if priority != job.priority:
             transaction.set(f"{job.path}/priority", str(priority).encode())
-        replace(self._client, transaction, job.pointers, wanted)
+        replace(self._client, transaction, job.pointers, pointers)
 
 
 def _head(status: bytes | None, priority: bytes | None) -> Head | None:

@@ -91,11 +91,11 @@ def replace(client: KazooClient, transaction: Transaction, old: Iterable[str], n
     is missing to which a new node would belong.
     """
     old, new = set(old), set(new)
-    wanted = new | {above for path in new for above in _lists_above(path)}
-    there = existing(client, old | wanted)
+    new_paths = new | {above for path in new for above in _lists_above(path)}
+    there = existing(client, old | new_paths)
     for path in sorted((old - new) & there):
         transaction.delete(path)
-    for path in sorted(wanted - there):
+    for path in sorted(new_paths - there):
         if transaction.has("create", path):
             continue
         if layout.parent(path) == layout.BATCHES:

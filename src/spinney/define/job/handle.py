@@ -108,7 +108,8 @@ class Job:
 
     @property
     def id(self) -> int:
-        """Return the job's id."""
+        """Return the id that the store gave the job: positive, unique in the store, and the same in all its
+        attempts."""
         return self._assignment.job_id
 
     @property

@@ -41,7 +41,7 @@ _WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what a
 
 
 class CommonTypeOptions(TypedDict, total=False):
-    """Options of any job type."""
+    """Options of any job type, whether it is a pipeline, a single function, a program or external."""
 
     priority: int
     """The priority of its jobs, 0 (first) to 99 (last); a subjob takes its parent's."""
@@ -82,7 +82,7 @@ class CommonTypeOptions(TypedDict, total=False):
 
 
 class TypeOptions(CommonTypeOptions, total=False):
-    """Options of a pipeline."""
+    """Options of a pipeline (``app.job_type``), whose stages have options of their own."""
 
     queue: str
     """The queue for stages that name none, when the submission and the parent name none either."""

@@ -26,7 +26,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
-from spinney.define.params.masking import has_secrets
+from spinney.define.params.redaction import has_secrets
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,

@@ -16,7 +16,7 @@ JOB_NAME = "job"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredParameter:
-    """One parameter of a stage."""
+    """One parameter of a stage, as its function's signature or ``params`` declares it."""
 
     annotation: Any
     required: bool
@@ -24,7 +24,7 @@ class DeclaredParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """The parameters of one stage."""
+    """The parameters of one stage, and how its function receives them."""
 
     fields: Mapping[str, DeclaredParameter]
     job_name: str | None = None

@@ -18,7 +18,7 @@ from spinney.model.values.hints import did_you_mean, listed
 
 
 class CommonStageOptions(TypedDict, total=False):
-    """Options of any stage."""
+    """Options of any stage, whether a function, a program or an external worker runs it."""
 
     queue: str
     """The queue of a job for this stage, unless its submission names one."""
@@ -65,7 +65,8 @@ class ProgramOptions(CommonStageOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stage with its function."""
+    """A stage as the application declares it: its specification, which the store knows, and its function, which it does
+    not."""
 
     spec: StageSpec
     signature: Signature

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from spinney.define.params.environment import check_variables
-from spinney.define.params.masking import has_secrets, require_unmasked
+from spinney.define.params.redaction import has_secrets, require_unmasked
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spinney.define.params.masking import MIN_SECRET_LENGTH
+from spinney.define.params.redaction import MIN_SECRET_LENGTH
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from spinney.define.params.masking import MIN_SECRET_LENGTH, holds_secret
+from spinney.define.params.redaction import MIN_SECRET_LENGTH, holds_secret
 from spinney.model.errors import BadName, BadParameters
 from spinney.model.values import lock_names
 from spinney.model.values.hints import did_you_mean

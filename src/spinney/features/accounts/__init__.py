@@ -1,1 +1,1 @@
-"""Users, tokens, sign-in and sessions."""
+"""Accounts of users: their rights, passwords and tokens, how they sign in, and their sessions."""

@@ -10,7 +10,7 @@ from spinney.features.accounts.commands import ListSessions, ShowUser
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
 from spinney.model.rights.accounts import Session, User
 from spinney.web.bodies import SmallBody
-from spinney.web.pages.rendering import page, redirect
+from spinney.web.pages.page_responses import page, redirect
 from spinney.web.problems import of_error
 from spinney.web.request_context import Authenticated, AuthMethod, RequestContext
 
@@ -20,7 +20,7 @@ ACCOUNT = "/account"
 
 @router.get(ACCOUNT)
 async def show(request: Request, context: Authenticated) -> Response:
-    """Show the page."""
+    """Show the caller's own account: rights, password and sessions."""
     return await _page(request, context)
 
 
@@ -44,7 +44,7 @@ async def change_password(request: Request, context: Authenticated) -> Response:
 
 @router.post(f"{ACCOUNT}/alone", dependencies=[SmallBody])
 async def end_other_sessions(request: Request, context: Authenticated) -> Response:
-    """Sign every other browser out."""
+    """End all other sessions of the caller; this browser goes on in a new one."""
     _require_session(context)
     new_session = await sign_in_forms.sign_in_flow(request).end_other_sessions(
         request, context.principal.name

@@ -59,7 +59,7 @@ class PasswordLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedSessions:
-    """Sessions that were ended."""
+    """How many sessions of a user were ended."""
 
     ended: int
 
@@ -70,7 +70,7 @@ class EndedSessions:
 class ListUsers(Command, route="GET /users", role=Role.ADMIN, to=_USERS):
     """List users.
 
-    By name."""
+    All users with their rights, by name, also the disabled ones."""
 
     def run(self, service: Service) -> All[User]:
         return All(items=service.store.accounts.users())

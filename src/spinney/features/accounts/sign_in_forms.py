@@ -13,7 +13,7 @@ from spinney.model.rights.accounts import new_secret
 from spinney.web.identity.authenticator import StoreAuthenticator
 from spinney.web.identity.cookies import Cookies
 from spinney.web.identity.sign_in import SignedIn, SignInFlow
-from spinney.web.pages.rendering import page
+from spinney.web.pages.page_responses import page
 from spinney.web.problems import of_error
 
 HOME = "/"
@@ -36,7 +36,7 @@ def sign_in_flow(request: Request) -> SignInFlow:
 
 
 async def fields(request: Request) -> Mapping[str, str]:
-    """Return the form's fields."""
+    """Return the text fields of the request's form; parts that are files are left out."""
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 

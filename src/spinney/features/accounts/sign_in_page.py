@@ -50,7 +50,7 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/sign-out", dependencies=[SmallBody])
 async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
-    """End the session."""
+    """End the session, and have the browser forget its cookie and what it has cached."""
     cookies = await sign_in_forms.identity(request).cookies()
     secret = cookies.session(request.cookies)
     if secret is not None:
@@ -63,7 +63,7 @@ async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
 
 @router.get(BY_PROVIDER)
 async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - as above
-    """Redirect to the identity provider."""
+    """Redirect the browser to the identity provider, which sends it back to the callback with a code."""
     url = request.app.state.settings.url
     base = (url or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
     try:

@@ -36,12 +36,12 @@ class SqlAccounts:
     # --- users ----------------------------------------------------------------------------
 
     def users(self) -> Sequence[User]:
-        """Return all users by name."""
+        """Return all users by name, also the disabled ones."""
         with self._session.look() as tx:
             return _USERS.all(tx, "order by name")
 
     def user(self, name: str) -> User:
-        """Return one user. Raises NoSuch."""
+        """Return the user of this name, disabled or not. Raises NoSuch."""
         with self._session.look() as tx:
             return require(tx, name)
 
@@ -131,7 +131,7 @@ class SqlAccounts:
             )
 
     def token(self, token_id: str) -> Token:
-        """Return one token. Raises NoSuch."""
+        """Return the token of this id, valid or not; its secret is not stored. Raises NoSuch."""
         with self._session.look() as tx:
             return _require_token(tx, token_id)
 

@@ -22,7 +22,7 @@ from spinney.web.pages.forms import (
     form_variables,
     secret_page,
 )
-from spinney.web.pages.rendering import page
+from spinney.web.pages.page_responses import page
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -38,7 +38,7 @@ async def tokens(request: Request, context: Authenticated) -> Response:
 
 @router.get(OWN, summary="Your tokens")
 async def own(request: Request, context: Authenticated) -> Response:
-    """Show the caller's tokens."""
+    """Show the tokens of the caller, who may create and revoke them here."""
     return await _own(request, context)
 
 

@@ -34,7 +34,7 @@ from spinney.web.pages.forms import (
     secret_page,
     sentence,
 )
-from spinney.web.pages.rendering import page, redirect, segment
+from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -53,7 +53,7 @@ class UserDetails:
 
 @router.get(USERS, summary="Users")
 async def users(request: Request, context: Authenticated) -> Response:
-    """Show all users, by name."""
+    """Show all users with their rights, ordered by name."""
     return await _list(request, context)
 
 

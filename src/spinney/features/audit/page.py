@@ -15,9 +15,9 @@ from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
 from spinney.model.values.plurals import plural
-from spinney.web.pages.formatting import lasting, moment
 from spinney.web.pages.forms import Form, sentence
-from spinney.web.pages.rendering import page, with_query
+from spinney.web.pages.page_responses import page, with_query
+from spinney.web.pages.text_formats import lasting, moment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Commands on bridges."""
+"""Commands on bridges, which bring jobs from other systems and results back: list them, forget one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BridgeName = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeList:
-    """All bridges."""
+    """The bridges of a store, running or not, by name."""
 
     items: Sequence[BridgeStatus]
 

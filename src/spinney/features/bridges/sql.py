@@ -18,7 +18,7 @@ _STATUS = (
 
 
 class SqlBridges:
-    """Bridges to other systems."""
+    """The bridges to other systems: which process runs each, how far behind it is, and its last trouble."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -75,7 +75,7 @@ class SqlBridges:
             note(tx, now_us, actor, "bridge", {"forget": name}, 1)
 
     def statuses(self) -> Sequence[BridgeStatus]:
-        """Return all bridges, by name."""
+        """Return the status of all bridges by name, also of those that no process runs."""
         fields = tuple(BridgeStatus.__dataclass_fields__)
         with self._session.look() as tx:
             return [

@@ -56,20 +56,20 @@ class AndAfterRun:
         )
         self._actor, self._clock, self._at_once = actor, clock, at_once
 
-    def steps(self, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:
+    def steps(self, job_filter: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:
         """The jobs that fit (or these), and what finished after the first failure in the tree of each."""
-        reason = _reason(self._order.verb, which, ids)
+        reason = _reason(self._order.verb, job_filter, ids)
         ids, refused = self._order_scope.sift(ids)
         if refused:
             yield BulkStep(touched=(), refused=refused)
         left = self._left_held(reason)
         done: set[int] = set()
-        for root_id in chain(left, roots(self._store, self._order.verb, which, ids, last)):
+        for root_id in chain(left, roots(self._store, self._order.verb, job_filter, ids, last)):
             if root_id in done:
                 continue
             done.add(root_id)
             if not self._order_scope.whole_tree(root_id):
-                yield BulkStep(touched=(), refused=self._beyond(root_id, which, ids))
+                yield BulkStep(touched=(), refused=self._beyond(root_id, job_filter, ids))
                 continue
             hold_id = left.get(root_id)
             if (completed := finished_after(self._store, root_id)) is not None:
@@ -77,19 +77,19 @@ class AndAfterRun:
                     hold_id = self._lay(root_id, reason)
                 again = replace(self._order, verb=Verb.RERUN, stage=None)
                 yield from self._step_run(again).to_all(completed, last)
-            yield from self._asked_for(root_id, which, ids, last, resumed=root_id in left)
+            yield from self._asked_for(root_id, job_filter, ids, last, resumed=root_id in left)
             if hold_id is not None and not self._trial:
                 self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
                 while self._store.holds.sweep(now_us=self._clock()):
                     pass
-        if which is None:
+        if job_filter is None:
             existing = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
-    def _beyond(self, root_id: int, which: Filter | None, ids: Sequence[int]) -> dict[int, str]:
+    def _beyond(self, root_id: int, job_filter: Filter | None, ids: Sequence[int]) -> dict[int, str]:
         """Those asked for in a tree that is not reached as a whole; of very many the first."""
-        job_filter = replace(Filter(ids=tuple(ids)) if which is None else which, root_id=root_id)
-        return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(job_filter, limit=PAGE)}
+        tree_filter = replace(Filter(ids=tuple(ids)) if job_filter is None else job_filter, root_id=root_id)
+        return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(tree_filter, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int]:
         """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
@@ -103,11 +103,11 @@ class AndAfterRun:
         return self._store.holds.lay(Scope.TREE, str(root_id), reason, self._actor, now_us=self._clock()).id
 
     def _asked_for(
-        self, root_id: int, which: Filter | None, ids: Sequence[int], last: int, *, resumed: bool
+        self, root_id: int, job_filter: Filter | None, ids: Sequence[int], last: int, *, resumed: bool
     ) -> Iterator[BulkStep]:
         step_run = self._step_run(self._order)
-        if which is not None:
-            yield from step_run.to_all(replace(which, root_id=root_id), last)
+        if job_filter is not None:
+            yield from step_run.to_all(replace(job_filter, root_id=root_id), last)
         elif resumed:
             states = tuple(sorted(ALLOWED_STATES[self._order.verb]))
             yield from step_run.to_all(Filter(root_id=root_id, ids=tuple(ids), states=states), last)
@@ -128,14 +128,16 @@ def finished_after(store: "Store", root_id: int) -> Filter | None:
     return completed if store.bulk.count(completed, most=1) else None
 
 
-def roots(store: "Store", verb: Verb, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[int]:
+def roots(
+    store: "Store", verb: Verb, job_filter: Filter | None, ids: Sequence[int], last: int
+) -> Iterator[int]:
     """The tops of the trees of these jobs, each once."""
-    seen: set[int] = set()
-    id_pages = pages(store, verb, which, last) if which is not None else _cut(ids)
+    root_ids: set[int] = set()
+    id_pages = pages(store, verb, job_filter, last) if job_filter is not None else _cut(ids)
     for page in id_pages:
         for job in store.jobs(Filter(ids=tuple(page)), limit=len(page)):
-            if job.root_id not in seen:
-                seen.add(job.root_id)
+            if job.root_id not in root_ids:
+                root_ids.add(job.root_id)
                 yield job.root_id
 
 
@@ -144,14 +146,14 @@ def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
         yield ids[start : start + PAGE]
 
 
-def _reason(verb: Verb, which: Filter | None, ids: Sequence[int]) -> str:
+def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
     """Why the tree is held: the same for the same call, made again."""
-    if which is None:
+    if job_filter is None:
         of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
     else:
         conditions = {
             name: value
-            for name, value in asdict(which).items()
+            for name, value in asdict(job_filter).items()
             if name in _LASTING_FIELDS and value is not None
         }
         of = ", ".join(

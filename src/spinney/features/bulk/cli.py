@@ -103,7 +103,7 @@ class EachOptions(FilterOptions, VerbOptions):
 
 @dataclass(frozen=True)
 class VerbWording:
-    """How a verb is told."""
+    """The words for a verb in questions and results of the command line."""
 
     do: str
     """In a question: ``retry 12 jobs?``."""
@@ -131,7 +131,7 @@ PrintStep = Callable[["Performs", "RunBulk", "BulkProgress"], None]
 def run_verb(
     verb: Verb,
     jobs: Sequence[int] | None,
-    which: FilterOptions,
+    filter_options: FilterOptions,
     options: VerbOptions,
     *,
     canary: "CanaryFields | None" = None,
@@ -140,7 +140,7 @@ def run_verb(
 ) -> None:
     """The whole of a command: what it says and the code it ends with. ``particulars``: fields of ``RunBulk``. Exit code
     1 when anything was refused or a canary ended it."""
-    if not jobs and not which.given:
+    if not jobs and not filter_options.has_any:
         raise UsageError(
             f"name the jobs to {_WORDINGS[verb].do} by their numbers, or say which with a filter "
             "such as --state, "
@@ -156,11 +156,11 @@ def run_verb(
 
     with open_commands(options.store, options.by) as performer:
         values = {name: value for name, value in particulars.items() if value is not None}
-        if which.given:
-            values["filter"] = JobFilterBody(**which.filter_fields())
+        if filter_options.has_any:
+            values["filter"] = JobFilterBody(**filter_options.filter_fields())
         if jobs:
             values["ids"] = list(dict.fromkeys(jobs))
-        one_by_one = not which.given and len(values["ids"]) <= NAMED and not options.json
+        one_by_one = not filter_options.has_any and len(values["ids"]) <= NAMED and not options.json
         command = RunBulk(verb=verb, reason=options.reason, canary=canary, one_by_one=one_by_one, **values)
         if options.dry_run:
             _tell_plan(performer.do(_plan(command)), command, json=options.json)
@@ -182,7 +182,7 @@ def run_verb(
 
 
 def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
-    """What it would do."""
+    """Return the command that previews what ``command`` would do, with the options that both have."""
     from spinney.features.bulk.commands import PlanBulk
 
     options: dict[str, Any] = {name: getattr(command, name) for name in command.model_fields_set}

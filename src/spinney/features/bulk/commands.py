@@ -85,8 +85,8 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
                 f"more than {IDS_MAX:,} jobs are named in ids; name fewer, or say which in filter"
             )
         order = bulk_order(self.verb, **self.model_dump(include=_ORDER))
-        which = None if self.filter is None else self.filter.filter(service)
-        return service.part(Bulk).plan(order, which, self.ids or (), exact=exact)
+        job_filter = None if self.filter is None else self.filter.filter(service)
+        return service.part(Bulk).plan(order, job_filter, self.ids or (), exact=exact)
 
 
 _ORDER = {"reason", "stage", "and_after", "tree", "queue", "priority", "until"}

@@ -26,7 +26,7 @@ class Stopped(SpinneyError):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class BulkRun:
-    """One of them."""
+    """A bulk operation that a page has started: it goes on in a task while pages show how far it is."""
 
     id: str
     by: str
@@ -88,7 +88,7 @@ class BulkRuns:
         return run
 
     def of(self, id_: str, by: str) -> BulkRun | None:
-        """One of his own."""
+        """Return a run by its id, if this user has started it; None otherwise, or when it is no longer kept."""
         run = self._runs.get(id_)
         return run if run is not None and run.by == by else None
 

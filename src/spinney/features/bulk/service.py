@@ -41,14 +41,14 @@ OnCanaryCheck = Callable[[Report, CanaryRun], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk(Service):
-    """Bulk verbs in somebody's name."""
+    """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights."""
 
     sleep: Callable[[float], None] = time.sleep
 
     # --- planning -------------------------------------------------------------------------
 
     def plan(
-        self, order: Order, which: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
+        self, order: Order, job_filter: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
     ) -> Plan:
         """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
         to those of them that fit.
@@ -63,18 +63,18 @@ class Bulk(Service):
         order_scope.require()
         require_order(self, order)
         last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
-        if which is None:
+        if job_filter is None:
             fits = order_scope.bounded(
                 Filter(ids=tuple(ids), states=tuple(sorted(ALLOWED_STATES[order.verb])))
             )
         else:
-            fits = which = order_scope.bounded(
-                self._with_defaults(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+            fits = job_filter = order_scope.bounded(
+                self._with_defaults(order.verb, replace(job_filter, ids=tuple(ids)) if ids else job_filter)
             )
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
-        if which is not None and not jobs:
-            require_known(self.store, which, labels=True, within=self.rights.within)
-        plan = Plan(order=order, job_filter=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
+        if job_filter is not None and not jobs:
+            require_known(self.store, job_filter, labels=True, within=self.rights.within)
+        plan = Plan(order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         if exact:
             jobs = self._tried(plan)
         else:
@@ -118,7 +118,8 @@ class Bulk(Service):
         return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
-        """Of those counted."""
+        """Yield pages of ids of the jobs of a plan that are looked at to count stages: the first ``COUNTED`` of a
+        filter."""
         if plan.job_filter is None:
             yield self._order_scope(plan.order).sift(plan.ids)[0]
             return
@@ -163,19 +164,19 @@ class Bulk(Service):
         )
 
     @staticmethod
-    def _with_defaults(verb: Verb, which: Filter) -> Filter:
+    def _with_defaults(verb: Verb, job_filter: Filter) -> Filter:
         """The filter with what the verb adds to it."""
-        if which.states is None and verb is Verb.RELEASE:
-            which = replace(which, states=_KEPT, has_own_hold=True)
-        if which.states is None:
-            which = replace(which, states=DEFAULT_STATES[verb])
-        require_possible(verb, which.states or ())
+        if job_filter.states is None and verb is Verb.RELEASE:
+            job_filter = replace(job_filter, states=_KEPT, has_own_hold=True)
+        if job_filter.states is None:
+            job_filter = replace(job_filter, states=DEFAULT_STATES[verb])
+        require_possible(verb, job_filter.states or ())
         if verb in (Verb.RETRY, Verb.RERUN):
-            which = replace(which, superseded=False)
-        if verb is Verb.DELETE and which.root_id is None and which.parent_id is None:
+            job_filter = replace(job_filter, superseded=False)
+        if verb is Verb.DELETE and job_filter.root_id is None and job_filter.parent_id is None:
             # What an open batch bore belongs to its report: it is deleted with the tree, or where that is named.
-            which = replace(which, tree_at_rest=True)
-        return which
+            job_filter = replace(job_filter, tree_at_rest=True)
+        return job_filter
 
     # --- doing ----------------------------------------------------------------------------
 
@@ -283,7 +284,7 @@ def require_order(service: Service, order: Order) -> None:
     if order.queue is not None:
         require_queue(service.store, order.queue, within=service.rights.within)
     if order.stage is not None:
-        known = {stage.name for spec in service.store.types().values() for stage in spec.stages}
-        if order.stage not in known:
-            hint = did_you_mean(order.stage, known) or f"; use one of: {listed(known)}"
+        stage_names = {stage.name for spec in service.store.types().values() for stage in spec.stages}
+        if order.stage not in stage_names:
+            hint = did_you_mean(order.stage, stage_names) or f"; use one of: {listed(stage_names)}"
             raise UsageError(f"no job type has a stage {order.stage!r}{hint}")

@@ -51,7 +51,7 @@ class SqlBulk:
 
     def find(
         self,
-        which: Filter,
+        job_filter: Filter,
         *,
         after: int = 0,
         until: int | None = None,
@@ -61,19 +61,27 @@ class SqlBulk:
         """Return the ids of matching jobs, ascending, after ``after`` and up to ``until``; with ``newest`` descending,
         from below ``after`` (0: from the last) and down to ``until``."""
         with self._session.look() as tx:
-            return filter_queries.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
+            return filter_queries.ids(
+                tx.all, job_filter, after=after, until=until, limit=limit, newest=newest
+            )
 
-    def count(self, which: Filter, *, most: int) -> int:
+    def count(self, job_filter: Filter, *, most: int) -> int:
         """Count the matching jobs, but no further than ``most``."""
         with self._session.look() as tx:
-            return filter_queries.count(tx.all, which, most=most)
+            return filter_queries.count(tx.all, job_filter, most=most)
 
     def apply(
-        self, order: Order, job_ids: Sequence[int], actor: Actor, *, which: Filter | None = None, now_us: int
+        self,
+        order: Order,
+        job_ids: Sequence[int],
+        actor: Actor,
+        *,
+        job_filter: Filter | None = None,
+        now_us: int,
     ) -> BulkStep:
         """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others do not.
 
-        ``which`` is the filter that found them. Jobs that do not match it any more are skipped, as are jobs (retry,
+        ``job_filter``: the filter that found them. Jobs that do not match it any more are skipped, as are jobs (retry,
         rerun) that are superseded since a stage above them ran again, and jobs (cancel, hold) to which it was done
         already. With it, the cancel of a job with open children is not refused: the job is cancelled when they have
         settled. ``instead`` of the result names, for jobs of a retry that failed because of their children, the
@@ -85,7 +93,7 @@ class SqlBulk:
                 self._session.registry,
                 order,
                 actor,
-                which,
+                job_filter,
                 now_us,
                 self._clock,
                 trial=self._session.trying,
@@ -93,8 +101,8 @@ class SqlBulk:
             step = working.run(job_ids)
             if step.touched or working.moved:
                 details = _given_fields(order, "verb", "reason") | {"jobs": step.touched}
-                if which is not None:
-                    details["which"] = _given_fields(which, "ids")
+                if job_filter is not None:
+                    details["which"] = _given_fields(job_filter, "ids")
                 note(tx, now_us, actor, order.verb, details, len(step.touched))
         return step
 
@@ -185,7 +193,8 @@ class SqlBulk:
 
 
 def _given_fields(of: Order | Filter, *but: str) -> dict[str, Any]:
-    """The particulars that somebody gave."""
+    """Return the fields of an order or filter that somebody has set, without those named in ``but``, for the audit
+    log."""
     return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
 
 
@@ -198,7 +207,7 @@ class _Working:
         registry: Registry,
         order: Order,
         actor: Actor,
-        which: Filter | None,
+        job_filter: Filter | None,
         now_us: int,
         clock: Callable[[], float],
         *,
@@ -207,7 +216,7 @@ class _Working:
         """``trial``: it is taken back in the end, so that nothing is left to a later step."""
         self.trial = trial
         self.tx, self.registry, self.order, self.actor = tx, registry, order, actor
-        self.which, self.now_us, self.clock = which, now_us, clock
+        self.job_filter, self.now_us, self.clock = job_filter, now_us, clock
         self.moved = False
         """Something was changed on a job that ``touched`` does not hold."""
         self._room = BELOW
@@ -220,7 +229,11 @@ class _Working:
 
     def run(self, job_ids: Sequence[int]) -> BulkStep:
         begun = self.clock()
-        fits = set(job_ids) if self.which is None else filter_queries.still(self.tx.all, self.which, job_ids)
+        fits = (
+            set(job_ids)
+            if self.job_filter is None
+            else filter_queries.still(self.tx.all, self.job_filter, job_ids)
+        )
         done = 0
         for job_id in job_ids:
             if done and (self._room <= 0 or self.clock() - begun > ENOUGH_S):
@@ -259,7 +272,7 @@ class _Working:
 
     def _needless(self, job_id: int) -> bool:
         """Of what a filter found: what the verb would change nothing for, or harm."""
-        if self.which is None:
+        if self.job_filter is None:
             return False
         if self.order.verb in (Verb.RETRY, Verb.RERUN):
             return self._counts_no_more(job_id)
@@ -309,7 +322,7 @@ class _Working:
 
     def _cancel(self, operation: Operation, job_id: int) -> None:
         top = operation.cancel(
-            job_id, tree=self.order.tree, reason=self.order.reason, patient=self.which is not None
+            job_id, tree=self.order.tree, reason=self.order.reason, patient=self.job_filter is not None
         )
         if self.order.tree and operation.cancel_below(top, "", self._room) is None:
             operation.cancel_top(top.id)

@@ -24,11 +24,11 @@ PAGE = 1_000
 _MENDABLE = Filter(states=tuple(sorted(ALLOWED_STATES[Verb.RETRY])))
 
 
-def pages(store: "Store", verb: Verb, which: Filter, last: int) -> Iterator[list[int]]:
+def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator[list[int]]:
     """The jobs that fit, as they do when their page is looked up, none above ``last``."""
     newest = verb is Verb.RETRY
     after, until = (last + 1, None) if newest else (0, last)
-    while page := store.bulk.find(which, after=after, until=until, limit=PAGE, newest=newest):
+    while page := store.bulk.find(job_filter, after=after, until=until, limit=PAGE, newest=newest):
         yield page
         after = page[-1]
 
@@ -56,55 +56,59 @@ class StepRun:
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
-        """To these, fit or not."""
+        """Apply the order to these jobs, whether their states allow it or not, and yield the steps."""
         for start in range(0, len(job_ids), PAGE):
             yield from self._sifted(job_ids[start : start + PAGE], None)
         yield from self._once_more(None)
 
-    def to_all(self, which: Filter, last: int) -> Iterator[BulkStep]:
-        """To all that fit."""
-        for page in pages(self._store, self._order.verb, which, last):
-            yield from self._sifted(page, which)
+    def to_all(self, job_filter: Filter, last: int) -> Iterator[BulkStep]:
+        """Apply the order to all jobs that match the filter, none above ``last``, and yield the steps."""
+        for page in pages(self._store, self._order.verb, job_filter, last):
+            yield from self._sifted(page, job_filter)
         yield from self._once_more(self._mendable)
 
-    def _sifted(self, job_ids: Sequence[int], which: Filter | None) -> Iterator[BulkStep]:
+    def _sifted(self, job_ids: Sequence[int], job_filter: Filter | None) -> Iterator[BulkStep]:
         """To those of them that may be reached; the others are refused."""
         if self._order_scope is not None:
-            job_ids, refused = self._order_scope.sift(job_ids, named=which is None)
+            job_ids, refused = self._order_scope.sift(job_ids, named=job_filter is None)
             if refused:
                 yield BulkStep(touched=(), refused=refused)
-        yield from self._apply(job_ids, which, self._at_once)
+        yield from self._apply(job_ids, job_filter, self._at_once)
 
-    def _apply(self, job_ids: Sequence[int], which: Filter | None, at_once: int = STEP) -> Iterator[BulkStep]:
+    def _apply(
+        self, job_ids: Sequence[int], job_filter: Filter | None, at_once: int = STEP
+    ) -> Iterator[BulkStep]:
         todo = list(job_ids)
         while todo:
-            if which is None:
+            if job_filter is None:
                 todo = [job_id for job_id in todo if job_id not in self._opened]
             if not todo:
                 return
             n = min(self._size(), at_once)
             step = self._store.bulk.apply(
-                self._order, todo[:n], self._actor, which=which, now_us=self._clock()
+                self._order, todo[:n], self._actor, job_filter=job_filter, now_us=self._clock()
             )
-            self._remember(step, which)
+            self._remember(step, job_filter)
             todo = [*step.unfinished, *todo[n:]]
             yield step
             for job_id in step.instead:
-                yield from self._in_place_of(job_id, which)
+                yield from self._in_place_of(job_id, job_filter)
 
-    def _in_place_of(self, job_id: int, which: Filter | None) -> Iterator[BulkStep]:
+    def _in_place_of(self, job_id: int, job_filter: Filter | None) -> Iterator[BulkStep]:
         """Retry the children because of which it failed; theirs, if those failed because of theirs."""
         after = 0
         while children := self._store.bulk.failed_children(job_id, after=after, limit=STEP):
-            yield from self._apply(children, None if which is None else self._mendable)
+            yield from self._apply(children, None if job_filter is None else self._mendable)
             after = children[-1]
 
-    def _once_more(self, which: Filter | None) -> Iterator[BulkStep]:
+    def _once_more(self, job_filter: Filter | None) -> Iterator[BulkStep]:
         if self._order.verb is Verb.RETRY and self._opened and self._refused:
-            yield from self._apply(list(self._refused), which, self._at_once)
+            yield from self._apply(list(self._refused), job_filter, self._at_once)
 
-    def _remember(self, step: BulkStep, which: Filter | None) -> None:
-        if which is None or not self._opened:  # of what a filter finds, that there was something is enough
+    def _remember(self, step: BulkStep, job_filter: Filter | None) -> None:
+        if (
+            job_filter is None or not self._opened
+        ):  # of what a filter finds, that there was something is enough
             self._opened.update(step.touched, step.reopened)
         for job_id in (*step.touched, *step.reopened):
             self._refused.pop(job_id, None)

@@ -171,7 +171,7 @@ def _require_one_schema(source: Database, theirs: SchemaState, target: Database)
 
 
 class _Copying:
-    """The copy of one table."""
+    """The copy of one table, page by page, with a digest of its rows."""
 
     def __init__(self, table: Table, source: Database, target: Database, on_progress: OnProgress) -> None:
         self._table, self._source, self._target, self._on_progress = table, source, target, on_progress

@@ -131,11 +131,11 @@ def _copy_folder(source: Path, target: Path) -> None:
         return
 
     def left_out(directory: str, names: list[str]) -> set[str]:
-        here = Path(directory)
+        folder = Path(directory)
         return {
             name
             for name in names
-            if (here == source and name == OWN) or not _is_copied((here / name).lstat().st_mode)
+            if (folder == source and name == OWN) or not _is_copied((folder / name).lstat().st_mode)
         }
 
     shutil.copytree(source, target, symlinks=True, ignore=left_out)

@@ -132,7 +132,7 @@ class _Violations:
             self._more += 1
 
     def end(self, examination: "Examination") -> None:
-        """Print how many there were."""
+        """Print how many violations there were, and how many of them can be repaired."""
         if self._json:
             return
         self._end_rule()

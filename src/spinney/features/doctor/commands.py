@@ -26,7 +26,7 @@ _DEEP = Field(default=False, description="Also the rules that take long.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What the doctor has examined."""
+    """How many violations the doctor has found, with the first ``VIOLATIONS_LISTED`` of them."""
 
     violations: int
     repairable: int
@@ -37,7 +37,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """What the doctor has repaired."""
+    """How many violations the doctor has repaired, and how many it could not."""
 
     repaired: int
     refused: int

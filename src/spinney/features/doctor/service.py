@@ -22,7 +22,7 @@ nothing; but no more often than this."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairResult:
-    """The outcome of one repair."""
+    """The outcome of the repair of one violation, or of the steps that it took."""
 
     violation: Violation
     repaired: bool
@@ -55,7 +55,7 @@ class Doctor(Service):
     """
 
     def checks(self, others: Sequence[Checker] = ()) -> list[Check]:
-        """Return all rules."""
+        """Return all rules, those of the database first, in the order in which they are examined."""
         return [check for checker in self._all(others) for check in checker.checks()]
 
     def examine(

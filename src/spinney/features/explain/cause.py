@@ -1,7 +1,7 @@
 """What the store answers when it is asked why a job is not running: a cause and facts, not words.
 
-``wording`` turns it into a sentence and a command, once callers with limits have lost the facts about jobs that they
-may not see (``service``).
+``cause_words`` turns it into a sentence and a command, once callers with limits have lost the facts about jobs that
+they may not see (``service``).
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from spinney.features.explain.cause import Cause
-from spinney.features.explain.wording import words
+from spinney.features.explain.cause_words import words
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Explanation
 from spinney.model.states import SETTLED, State

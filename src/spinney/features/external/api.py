@@ -29,7 +29,7 @@ _Worker = Annotated[
 
 
 class OutputRequest(RequestModel):
-    """What an attempt prints."""
+    """A piece of the output of an attempt that an external worker runs."""
 
     stream: Literal["stdout", "stderr"] = "stdout"
     text: str = Field(

@@ -122,7 +122,7 @@ class External(Service):
         time: what an earlier one gave of which it has not heard goes back with this one."""
         external_worker = self._beating(key)
         claim_rights.require_serves(self, external_worker)
-        leases = self.store.external_workers.given(external_worker.id)
+        leases = self.store.external_workers.leases(external_worker.id)
         unheard = [given_lease for given_lease in leases if given_lease.fence > seen]
         back = [
             Record(given_lease.job_id, given_lease.fence, Outcome.RETURNED, 0, 0) for given_lease in unheard
@@ -156,7 +156,7 @@ class External(Service):
         """A sign of life, with the attempts on which the external worker works. What it had, has heard of (``seen``)
         and does not name goes back."""
         external_worker, named = self._beating(key), set(fences)
-        leases = self.store.external_workers.given(external_worker.id)
+        leases = self.store.external_workers.leases(external_worker.id)
         records = overdue_of(self.store, external_worker, leases, now_us=self.clock())
         over = {record.fence for record in records}
         records += self._left_out([g for g in leases if g.fence <= seen and g.fence not in named | over])
@@ -286,7 +286,7 @@ class External(Service):
         return external_worker
 
     def _lease(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
-        leases = self.store.external_workers.given(external_worker.id)
+        leases = self.store.external_workers.leases(external_worker.id)
         return next((lease for lease in leases if (lease.job_id, lease.fence) == (job_id, fence)), None)
 
     def _was_settled_so(

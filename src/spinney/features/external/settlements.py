@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import to_text
 from spinney.model.errors import BadParameters
 from spinney.model.external import RESULT_BYTES, Settlement

@@ -150,8 +150,8 @@ class SqlExternalWorkers:
                 )
             return external_worker
 
-    def given(self, node_id: int) -> Sequence[ExternalLease]:
-        """Return its leases, ordered by their fences."""
+    def leases(self, node_id: int) -> Sequence[ExternalLease]:
+        """Return the leases that an external worker has, ordered by their fences."""
         with self._session.look() as tx:
             rows = tx.all(
                 f"select l.job_id, l.fence, l.slot, l.lane, coalesce(l.running_us, l.claimed_us), {_WISHED} "

@@ -1,1 +1,1 @@
-"""Failures grouped by their cause."""
+"""Failed jobs, grouped by the cause of their failures, so that one fault is looked at once."""

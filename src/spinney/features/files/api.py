@@ -12,7 +12,7 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
-from spinney.define.params.masking import Redactor
+from spinney.define.params.redaction import Redactor
 from spinney.features.files import folder_writes
 from spinney.features.files.content import listed, opened
 from spinney.features.files.job_folder import output_path
@@ -48,7 +48,7 @@ FilePath = Annotated[str, Path(description="Its path in the job's folder.", exam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a job."""
+    """The files of a job's folder by path, at most as many as can be listed."""
 
     items: Sequence[File]
     more: bool

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.control import Control
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.features.files.job_folder import JobFiles, elsewhere, job_files
 from spinney.folders import folder_reader, folders
 from spinney.model.errors import NoSuch, Refused

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from spinney.define.params.masking import Redactor
+from spinney.define.params.redaction import Redactor
 from spinney.model.errors import NoSuch
 from spinney.web.files.content import PIECE_BYTES, Content
 

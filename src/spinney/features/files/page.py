@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from spinney.control import Control
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.features.files.job_folder import OWN, JobFiles, job_files, output_path
 from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
-from spinney.web.pages.formatting import terminal_text
 from spinney.web.pages.stages import current, numbered
+from spinney.web.pages.text_formats import terminal_text
 
 STREAMS = ("stdout", "stderr")
 TAIL_BYTES = 64 * 2**10

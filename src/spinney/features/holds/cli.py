@@ -80,7 +80,8 @@ class ScopeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseScopeOptions(ScopeOptions):
-    """The same for ``release``."""
+    """The options of ``release`` that say which hold is lifted: those of ``hold``, and ``--all`` for the hold on all
+    jobs."""
 
     all_: Annotated[bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")] = (
         False

@@ -101,8 +101,10 @@ class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
             service.go_on()
         if service.rights.everywhere:
             return HeldJobs(jobs=service.store.holds.held(hold.id))
-        which = held_filter(service, hold)
-        return HeldJobs(jobs=0 if which is None else sum(service.part(Queries).counts(which).values()))
+        job_filter = held_filter(service, hold)
+        return HeldJobs(
+            jobs=0 if job_filter is None else sum(service.part(Queries).counts(job_filter).values())
+        )
 
 
 class _NewHold(Command, route="POST /holds"):

@@ -25,7 +25,7 @@ from spinney.web.pages.forms import (
     read_coalesced,
     run_and_redirect,
 )
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
 from spinney.web.request_context import Authenticated, Principal, RequestContext
 
 router = APIRouter(include_in_schema=False)

@@ -40,7 +40,7 @@ _RENAMED = RowChange(
 
 
 class _At(NamedTuple):
-    """The position of a sweep."""
+    """How far a sweep has come: for which hold, and behind which key of ``ready``."""
 
     target: tuple[str, int]
     """("hold", its number), or ("lift", up to which it is swept when it is through)."""
@@ -49,7 +49,7 @@ class _At(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """What one step will do."""
+    """What one step of a sweep will do: the jobs that a hold covers now, and those that none covers any more."""
 
     target: tuple[str, int]
     version: int

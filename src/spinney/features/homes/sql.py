@@ -31,7 +31,7 @@ class SqlHomes:
     def all(self) -> Sequence[Home]:
         """Return every folder root that a node has joined with; nothing where folders are shared."""
         with self._session.look():
-            return list(self._session.registry.homes.known.values())
+            return list(self._session.registry.homes.by_id.values())
 
     def of(self, job_id: int) -> Home | None:
         """Return the home of a job, or where it runs now; None where it has none yet, or folders are shared. Raises
@@ -44,7 +44,7 @@ class SqlHomes:
         """Return those of these jobs whose folder is in another root than the one with this mark."""
         with self._session.look() as tx:
             homes = self._session.registry.homes
-            this_home = next((home.id for home in homes.known.values() if home.mark == mark), 0)
+            this_home = next((home.id for home in homes.by_id.values() if home.mark == mark), 0)
             node_ids = (
                 (job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids
             )
@@ -86,7 +86,7 @@ class SqlHomes:
         it was released already, or folders are shared)."""
         with self._session.write() as tx:
             self._require_local()
-            home = self._session.registry.homes.known.get(home_id)
+            home = self._session.registry.homes.by_id.get(home_id)
             if home is None or home.given_up:
                 raise Refused("that folder root was released already; 'spinney audit' shows by whom")
             active = [

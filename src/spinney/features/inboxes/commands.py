@@ -13,7 +13,7 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
 from spinney.model.access import Role
@@ -31,7 +31,7 @@ InboxName = Annotated[Name, Field(description="The inbox's name.", examples=["up
 class ListInboxes(Command, route="GET /inboxes", role=Role.OPERATOR, everywhere=True, to="look at inboxes"):
     """List inboxes.
 
-    By name."""
+    All inboxes with their state and the node that takes from each, by name."""
 
     def run(self, service: Service) -> All[Inbox]:
         return All(items=[_shown(service, inbox) for inbox in service.store.inboxes.all()])

@@ -23,7 +23,7 @@ from spinney.model.settings.inboxes import Arrival, Inbox, Upload
 from spinney.model.values.lists import Page
 from spinney.web.files import spool
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
-from spinney.web.pages.rendering import page, segment, with_query
+from spinney.web.pages.page_responses import page, segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
@@ -57,7 +57,7 @@ _EXAMPLE = Drop(name="a", kind=Kind.FILE, size=0, identity="", owner="a", droppe
 
 
 class SqlInboxes:
-    """Inboxes and their arrivals."""
+    """Inboxes, and the arrivals in each: what was dropped there, and what became of it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -142,7 +142,7 @@ class SqlInboxes:
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Inbox]:
-        """Return the inboxes by name."""
+        """Return all inboxes by name, also the paused ones."""
         with self._session.look() as tx:
             return _all(tx)
 

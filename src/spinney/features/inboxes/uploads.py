@@ -46,9 +46,9 @@ class InboxUploads(Service):
         if inbox.paused:
             raise Refused(paused_words(inbox.name))
         if upload.announced is not None:
-            known = self.store.inboxes.job_with(inbox.name, upload.announced)
-            if known.reason is not None:
-                raise Refused(self._duplicate_text(known))
+            duplicate = self.store.inboxes.job_with(inbox.name, upload.announced)
+            if duplicate.reason is not None:
+                raise Refused(self._duplicate_text(duplicate))
         return UploadFolder(root).begin(upload, is_here=is_here)
 
     def require_may(self, inbox: str) -> Inbox:
@@ -169,9 +169,9 @@ class InboxUploads(Service):
             upload, job_id=None, reason=self._duplicate_text(Duplicate(upload.reason, upload.job_id))
         )
 
-    def _duplicate_text(self, known: Duplicate) -> str:
-        if self._may_see(known.job_id):
-            return f"{known.reason}"
+    def _duplicate_text(self, duplicate: Duplicate) -> str:
+        if self._may_see(duplicate.job_id):
+            return f"{duplicate.reason}"
         return f"its bytes came before, and became a job that {self.by} may not see; {ASK}"
 
     def _may_see(self, job_id: int | None) -> bool:

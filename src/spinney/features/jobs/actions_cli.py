@@ -73,13 +73,13 @@ class RetryOptions:
     ] = None
 
     def run(
-        self, verb: Verb, jobs: SomeJobsArgument, which: InQueueFilterOptions, options: VerbOptions
+        self, verb: Verb, jobs: SomeJobsArgument, filter_options: InQueueFilterOptions, options: VerbOptions
     ) -> None:
         """Do it, and end the command."""
         run_verb(
             verb,
             jobs,
-            which,
+            filter_options,
             options,
             stage=self.stage_from,
             queue=self.into,
@@ -110,24 +110,24 @@ def add_to(app: typer.Typer) -> None:
 def retry(
     jobs: SomeJobsArgument = None,
     *,
-    which: InQueueFilterOptions,
+    filter_options: InQueueFilterOptions,
     retry_options: RetryOptions,
     options: VerbOptions,
 ) -> None:
     """Open what failed again, behind the last stage that passed. By filter: what failed, unless it names states."""
-    retry_options.run(Verb.RETRY, jobs, which, options)
+    retry_options.run(Verb.RETRY, jobs, filter_options, options)
 
 
 @with_option_groups
 def rerun(
     jobs: SomeJobsArgument = None,
     *,
-    which: InQueueFilterOptions,
+    filter_options: InQueueFilterOptions,
     retry_options: RetryOptions,
     options: VerbOptions,
 ) -> None:
     """Run settled jobs again from their first stage. By filter: what completed, unless it names states."""
-    retry_options.run(Verb.RERUN, jobs, which, options)
+    retry_options.run(Verb.RERUN, jobs, filter_options, options)
 
 
 @with_option_groups
@@ -135,11 +135,11 @@ def cancel(
     jobs: SomeJobsArgument = None,
     *,
     tree: Annotated[bool, typer.Option("--tree", help="With all below.")] = False,
-    which: FilterOptions,
+    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Cancel jobs. What runs is asked to end, and made to."""
-    run_verb(Verb.CANCEL, jobs, which, options, tree=tree)
+    run_verb(Verb.CANCEL, jobs, filter_options, options, tree=tree)
 
 
 @with_option_groups
@@ -150,11 +150,11 @@ def move(
         str,
         option("--to", metavar="QUEUE", help_="Where to.", complete=completion.queues),
     ],
-    which: FilterOptions,
+    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Move open jobs into another queue, for all they run from now on. What runs finishes its stage."""
-    run_verb(Verb.MOVE, jobs, which, options, queue=to)
+    run_verb(Verb.MOVE, jobs, filter_options, options, queue=to)
 
 
 @with_option_groups
@@ -162,17 +162,17 @@ def priority(
     jobs: SomeJobsArgument = None,
     *,
     to: Annotated[int, option("--to", metavar="PRIORITY", help_="0 (first) to 99 (last).")],
-    which: FilterOptions,
+    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Give open jobs another priority. What runs keeps its slot."""
-    run_verb(Verb.PRIORITY, jobs, which, options, priority=to)
+    run_verb(Verb.PRIORITY, jobs, filter_options, options, priority=to)
 
 
 @with_option_groups
-def delete(jobs: SomeJobsArgument = None, *, which: FilterOptions, options: VerbOptions) -> None:
+def delete(jobs: SomeJobsArgument = None, *, filter_options: FilterOptions, options: VerbOptions) -> None:
     """Delete settled or held jobs with all below them and with their folders. By filter: what has settled."""
-    run_verb(Verb.DELETE, jobs, which, options)
+    run_verb(Verb.DELETE, jobs, filter_options, options)
 
 
 def _share(text: str) -> float:

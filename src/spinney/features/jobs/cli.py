@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 @with_option_groups
 def list_jobs(
-    which: FilterOptions,
+    filter_options: FilterOptions,
     after: Annotated[
         int | None,
         typer.Option(
@@ -54,7 +54,7 @@ def list_jobs(
     from spinney.commands.job_details import JobDetails, plain_job
     from spinney.commands.job_queries import CountJobs, ListJobs
 
-    fields = which.filter_fields()
+    fields = filter_options.filter_fields()
     with open_commands(store) as performer:
         if count:
             _print_counts(performer.do(CountJobs(existing=True, **fields)), json)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from spinney.features.jobs.sql import SORT_KEYS
 from spinney.web.pages.filters import FilterQuery
 from spinney.web.pages.forms import Form
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -84,8 +84,8 @@ def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str,
 def chosen(request: Request) -> Sequence[str]:
     """Return the columns that the user's browser remembers, else those by default."""
     names = request.cookies.get(COOKIE, "").split(".")
-    known = [name for name in COLUMNS if name in names]
-    return known or DEFAULT
+    remembered = [name for name in COLUMNS if name in names]
+    return remembered or DEFAULT
 
 
 @router.post("/jobs/columns", summary="Choose the columns of the list")

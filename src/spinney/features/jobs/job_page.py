@@ -27,7 +27,7 @@ from spinney.model.types import TypeSpec
 from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
 from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces
@@ -147,7 +147,7 @@ async def job_output_more(
 async def job_files(
     request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
 ) -> Response:
-    """One folder of it."""
+    """Show one directory of the job's folder; ``path`` is relative to that."""
     root = request.app.state.folders
     folder = path.strip("/")
     trouble, entries = None, []
@@ -173,7 +173,7 @@ async def job_files(
 
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
-    """The first of them."""
+    """Show the first subjobs of the job; the page of its tree has all of them."""
     children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
     return page_or_part(
         request, context, "job_below", job_id=job, children=children[:BELOW], more=len(children) > BELOW
@@ -288,8 +288,8 @@ def _calls(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
 def _names(entry: AuditEntry, job_id: int) -> bool:
     """Return whether a verb was for this job, or for jobs that were chosen by their place below it."""
     details = json_object(entry.what, "the entry")
-    which = details.get("which")
-    if isinstance(which, Mapping) and job_id in (which.get("root_id"), which.get("parent_id")):
+    job_filter = details.get("which")
+    if isinstance(job_filter, Mapping) and job_id in (job_filter.get("root_id"), job_filter.get("parent_id")):
         return True
     jobs = details.get("jobs", ())
     if details.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):

@@ -22,7 +22,7 @@ from spinney.model.values.plurals import plural
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.forms import page_or_part, read_coalesced
-from spinney.web.pages.rendering import page, redirect
+from spinney.web.pages.page_responses import page, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -35,7 +35,7 @@ _DIGITS = len(str(JOB_ID_MAX))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """A page of a list."""
+    """One page of the list of jobs, and where the next one begins."""
 
     jobs: Sequence[Job]
     next: int | None

@@ -46,7 +46,7 @@ class Group:
 
 
 class SqlRelatives:
-    """Relatives of jobs."""
+    """The relatives of a job: those that it needs, and those that need it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

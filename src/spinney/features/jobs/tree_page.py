@@ -16,7 +16,7 @@ from spinney.features.jobs.relatives_sql import RELATIVES_MAX, Group, Relation
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.states import State
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import with_query
+from spinney.web.pages.page_responses import with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -42,7 +42,7 @@ class Relatives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Some jobs of a group."""
+    """One page of the jobs of a group in a tree."""
 
     job_id: int
     jobs: Sequence[Job]

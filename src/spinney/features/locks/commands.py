@@ -30,7 +30,7 @@ Amount = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedLock:
-    """A lock that was freed."""
+    """What freeing a lock by hand did to the jobs that had it."""
 
     lost: int
     """How many jobs have lost it."""

@@ -22,7 +22,7 @@ from spinney.model.rights.operators import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
 from spinney.model.values.plurals import plural
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
-from spinney.web.pages.rendering import with_query
+from spinney.web.pages.page_responses import with_query
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -33,7 +33,7 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A lock with its owners."""
+    """A lock with the jobs that have it, and how many wait for it."""
 
     name: str
     owners: Sequence[LockInfo]
@@ -45,7 +45,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockPage:
-    """A page of the list."""
+    """One page of the list of locks, with the capacities that are set or declared."""
 
     locks: Sequence[Lock]
     capacities: Sequence[CapacityInfo]

@@ -84,12 +84,13 @@ class SqlLocks:
         with self._session.look() as tx:
             return capacities.all_(tx)
 
-    def capacity(self, name: str, given: int | None = None) -> int:
-        """Return the capacity of a lock: what an operator set, else what the job that takes it ``given``, else what an
-        application declares, else 1. Of several entries of one origin the one with the longest matching name counts."""
+    def capacity(self, name: str, stage_capacity: int | None = None) -> int:
+        """Return the capacity of a lock: what an operator set, else ``stage_capacity``, which the stage that takes it
+        names, else what an application declares, else 1. Of several entries of one origin the one with the longest
+        matching name counts."""
         names.lock_name(name)
         with self._session.look():
-            return self._session.registry.capacities.in_force(name, given)
+            return self._session.registry.capacities.in_force(name, stage_capacity)
 
     def set_capacity(self, name: str, capacity: int | None, actor: Actor, *, now_us: int) -> int:
         """Set the capacity of a lock, or of each lock of a family (``download:*``); None removes the setting. Returns

@@ -13,8 +13,8 @@ from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job
 from spinney.model.outcomes import PASSED
 from spinney.model.states import LEASED
-from spinney.web.pages.formatting import lasting
 from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.text_formats import lasting
 from spinney.web.pages.timelines import Segment, Timeline, TimelineRow, segment
 from spinney.web.request_context import Authenticated
 

@@ -30,7 +30,7 @@ class NodeAttempt(NamedTuple):
 
 
 class SqlNodeAttempts:
-    """Attempts of nodes."""
+    """The attempts that a node runs now or has ended lately, for the page of a node."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -49,14 +49,14 @@ class SqlNodeAttempts:
     def ended(self, node_id: int, since_us: int, within: AccessScope | None) -> list[NodeAttempt]:
         """Return the attempts of the newest jobs that a node ended since then, the latest first."""
         where, values = filter_queries.conditions(Filter(within=within))
-        seen = " and ".join(["jobs.id > (select coalesce(max(id), 0) from jobs) - ?", VISIBLE, *where])
+        conditions = " and ".join(["jobs.id > (select coalesce(max(id), 0) from jobs) - ?", VISIBLE, *where])
         sql = (
             "select a.job_id, jobs.type, a.stage, a.outcome, a.started_us, a.ended_us as ended_us "
             "from jobs cross join attempts a on a.job_id = jobs.id "
-            f"where a.node_id = ? and a.ended_us > ? and a.started_us > 0 and {seen} "
+            f"where a.node_id = ? and a.ended_us > ? and a.started_us > 0 and {conditions} "
             "union all select jobs.id, jobs.type, jobs.stage, 'ok', jobs.final_began_us, jobs.final_ended_us "
             "from jobs where jobs.final_fence is not null and jobs.node_id = ? and jobs.final_ended_us > ? "
-            f"and {seen} order by ended_us desc limit ?"
+            f"and {conditions} order by ended_us desc limit ?"
         )
         chosen = (node_id, since_us, LOOKED_AT, *values)
         return self._attempts(sql, (*chosen, *chosen, ATTEMPTS_MAX))

@@ -29,7 +29,7 @@ from spinney.web.pages.forms import (
     run_and_redirect,
     sentence,
 )
-from spinney.web.pages.rendering import redirect, segment
+from spinney.web.pages.page_responses import redirect, segment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -41,7 +41,7 @@ _TOPICS = ("queues", "overview")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """A queue with its charts."""
+    """A queue in the list, with its figures and charts of its depth and throughput."""
 
     info: QueueInfo
     stats: QueueStats | None

@@ -8,7 +8,6 @@ from spinney.features.retention.commands import ListRetention, SetRetention, Uns
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.states import SETTLED
 from spinney.model.values import durations
-from spinney.web.pages.formatting import lasting
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -17,7 +16,8 @@ from spinney.web.pages.forms import (
     form_variables,
     page_or_part,
 )
-from spinney.web.pages.rendering import redirect
+from spinney.web.pages.page_responses import redirect
+from spinney.web.pages.text_formats import lasting
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

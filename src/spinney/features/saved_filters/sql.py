@@ -1,4 +1,4 @@
-"""Saved filters as rows."""
+"""Filters of the list of jobs that users have saved under a name, as rows of the store."""
 
 from collections.abc import Mapping
 

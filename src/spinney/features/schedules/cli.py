@@ -36,7 +36,7 @@ PausedArgument = Annotated[str, argument("NAME", "The schedule's name.", complet
 
 @dataclass(frozen=True, kw_only=True)
 class TimeOptions:
-    """When a schedule submits jobs."""
+    """The options that say when a schedule submits jobs: by a cron expression or at an interval."""
 
     cron: Annotated[
         str | None,

@@ -34,7 +34,7 @@ ScheduleName = Annotated[Name, Field(description="The schedule's name.", example
 class ListSchedules(Command, route="GET /schedules"):
     """List schedules.
 
-    By name."""
+    All that the caller may see, with the time of the next job and the last one created, by name."""
 
     def run(self, service: Service) -> All[Schedule]:
         return All(items=service.part(Queries).schedules())

@@ -18,8 +18,8 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.pages.param_fields import PREFIX, Kind
-from spinney.web.pages.rendering import page, redirect, segment
 from spinney.web.problems import kind
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
@@ -37,7 +37,7 @@ Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRow:
-    """A schedule in the list."""
+    """A schedule in the list, with the last job that it created."""
 
     schedule: Schedule
     last: Job | None
@@ -46,7 +46,7 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleView:
-    """A schedule with its times."""
+    """A schedule with the next times at which it submits, and its latest runs."""
 
     line: ScheduleRow
     coming: Sequence[int]

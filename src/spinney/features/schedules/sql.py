@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.masking import mask
+from spinney.define.params.redaction import mask
 from spinney.features.schedules.due_times_sql import Step, is_open, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
@@ -179,7 +179,7 @@ class SqlSchedules:
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Schedule]:
-        """Return the schedules by name."""
+        """Return the schedules by name, without those that this version cannot read."""
         with self._session.look() as tx:
             rows = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
         return [schedule for row in rows if (schedule := _readable(row)) is not None]

@@ -44,7 +44,7 @@ class RequestStacks(Command, route="POST /jobs/{job}/stacks"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackRequestState:
-    """Whether a request is answered."""
+    """Whether the request for an attempt's stacks is still open."""
 
     is_waiting: bool
     """The node has not written the file yet. When it has, or the attempt has ended, this is false."""

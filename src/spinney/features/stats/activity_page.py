@@ -10,8 +10,8 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.features.stats.history_sql import HOUR_S, MINUTE_S, QUARTER_S, Figures
 from spinney.web.pages import time_charts
-from spinney.web.pages.formatting import lasting, number
 from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.text_formats import lasting, number
 from spinney.web.pages.time_charts import TimeChart
 from spinney.web.request_context import Authenticated
 
@@ -48,7 +48,7 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What the page shows."""
+    """The charts and tables of the page of activity, and the names that its filter offers."""
 
     charts: Sequence[tuple[str, str, TimeChart]]
     """Id, title and chart."""
@@ -171,9 +171,9 @@ def _together(parts: Sequence[Figures]) -> Figures:
         return sum(counted) if counted else None
 
     def mean(values: Sequence[tuple[float | None, int]]) -> float | None:
-        known = [(value, weight) for value, weight in values if value is not None]
-        total = sum(weight for _, weight in known)
-        return sum(value * weight for value, weight in known) / total if total else None
+        pairs = [(value, weight) for value, weight in values if value is not None]
+        total = sum(weight for _, weight in pairs)
+        return sum(value * weight for value, weight in pairs) / total if total else None
 
     return Figures(
         ended=sum(part.ended for part in parts),

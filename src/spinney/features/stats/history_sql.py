@@ -48,7 +48,8 @@ class Figures(NamedTuple):
 
 
 class SqlThroughputHistory:
-    """Figures over time, by lane."""
+    """Figures over time for each lane: attempts that ended and failed, jobs pending and running, times waited and
+    run."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

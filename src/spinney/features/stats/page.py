@@ -18,9 +18,9 @@ from spinney.model.values.plurals import plural
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
-from spinney.web.pages.formatting import exception
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import segment, with_query
+from spinney.web.pages.page_responses import segment, with_query
+from spinney.web.pages.text_formats import exception
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import OVERVIEW, StatsCache
 

@@ -82,7 +82,7 @@ def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
 
 
 class _Look:
-    """The figures of one snapshot."""
+    """The figures of one snapshot, within the limits of the caller."""
 
     def __init__(
         self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: AccessScope | None

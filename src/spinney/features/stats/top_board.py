@@ -40,7 +40,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The figures of one refresh."""
+    """The figures and the jobs that one refresh of ``top`` has read."""
 
     stats: Stats
     jobs: Sequence[Job]
@@ -92,7 +92,7 @@ class Action:
 
 
 class KeyCommand(Enum):
-    """Other commands of keys."""
+    """What keys ask of the program that shows the board, beyond what the board does itself."""
 
     QUIT = "quit"
     REFRESH = "look again"

@@ -35,7 +35,7 @@ Any key goes back."""
 
 
 def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType":
-    """What is to be drawn."""
+    """Return what ``top`` draws of the board on a terminal of this size (columns, lines)."""
     from rich.console import Group
     from rich.text import Text
 

@@ -27,7 +27,7 @@ from spinney.model.values.moments import moment
 from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import part, redirect, wants_part, with_query
+from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -59,7 +59,7 @@ class BatchView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A page of its objects."""
+    """One page of the grid of a batch: its objects, one cell for each."""
 
     cells: Sequence[Job]
     counts: Mapping[str, int]
@@ -93,7 +93,7 @@ async def batch_grid(
     after: After = 0,
     below: bool = False,
 ) -> Response:
-    """The grid alone."""
+    """Return the grid alone, for the page that shows it; other requests are redirected to that page."""
     if not wants_part(request):
         chosen = [str(item) for item in state or ()]
         return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))

@@ -37,7 +37,9 @@ class Batch:
 class Batches(Service):
     """Read within the limits of who asks."""
 
-    def page(self, which: Filter, *, before: int = 0, limit: int = PAGE) -> tuple[list[Batch], int | None]:
+    def page(
+        self, job_filter: Filter, *, before: int = 0, limit: int = PAGE
+    ) -> tuple[list[Batch], int | None]:
         """Batches whose job at the top fits, the newest first, from below the number ``before``; and where the next
         page begins, which may have some where this has none (None: there is none)."""
         batches: list[Batch] = []
@@ -46,7 +48,7 @@ class Batches(Service):
             limit_ = min(left, max(limit, PAGE))
             roots = self.store.bulk.trees(before=before, limit=limit_)
             left -= limit_
-            for job in self._fitting(roots, which):
+            for job in self._fitting(roots, job_filter):
                 batches.append(self._batch(job))
                 if len(batches) == limit:
                     return batches, job.id
@@ -72,11 +74,12 @@ class Batches(Service):
     def _look(self) -> Queries:
         return self.part(Queries)
 
-    def _fitting(self, roots: list[int], which: Filter) -> list[Job]:
+    def _fitting(self, roots: list[int], job_filter: Filter) -> list[Job]:
         if not roots:
             return []
         own = {
-            f: getattr(which, f) for f in ("states", "type", "queue", "collection", "submitter", "message")
+            f: getattr(job_filter, f)
+            for f in ("states", "type", "queue", "collection", "submitter", "message")
         }
         return self._look.jobs(Filter(**own, ids=tuple(roots)), limit=len(roots), newest=True)
 

@@ -23,7 +23,7 @@ _BESIDE = ("after",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPage:
-    """A page of the list."""
+    """One page of the list of batches, and where the next one begins."""
 
     batches: Sequence[Batch]
     next: int | None

@@ -65,7 +65,7 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitOptions(JobOptions):
-    """The options of a submission."""
+    """The options of ``submit``, beside the type and its parameters."""
 
     key: Annotated[str | None, option(help_="Refused while an unsettled job has this key.")] = None
     at: Annotated[
@@ -79,8 +79,8 @@ class SubmitOptions(JobOptions):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the command that the options set. Raises UsageError."""
-        given = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
-        return {name: value for name, value in given.items() if value is not None}
+        values = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def add_to(app: typer.Typer) -> None:

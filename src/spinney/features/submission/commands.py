@@ -86,15 +86,15 @@ class SubmissionOptions(BaseModel):
 
     def options(self) -> Options:
         """Return them as the submission service takes them. Raises UsageError for values that cannot be meant."""
-        given = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
+        values = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         if self.at is not None:
             try:
-                given["at"] = _EPOCH + timedelta(microseconds=self.at)
+                values["at"] = _EPOCH + timedelta(microseconds=self.at)
             except OverflowError:
                 raise UsageError(
                     f"at must lie in the years 1970 to 8999, not {self.at} µs after the beginning of 1970"
                 ) from None
-        return Options(**given)
+        return Options(**values)
 
 
 _OPTIONS = tuple(field.name for field in fields(Options))
@@ -120,7 +120,7 @@ class SubmitJob(
         return CreatedJob(id=result.ids[0], held=result.held > 0)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit it, as ``Submitter.submit`` does."""
+        """Submit the job, as ``Submitter.submit`` does, and raise what that raises."""
         return service.part(Submitter).submit(
             self.type, [self.params], self.options(), once=self.once(service.by), internal=internal
         )
@@ -159,7 +159,7 @@ class SubmitJobs(
         return CreatedJobs(ids=result.ids, held=result.held)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit them, as ``Submitter.submit_lines`` does."""
+        """Submit the jobs of the lines, as ``Submitter.submit_lines`` does, and raise what that raises."""
         return service.part(Submitter).submit_lines(
             self.lines,
             type_=self.type,
@@ -226,7 +226,7 @@ class ListBatches(Command, route="GET /batches"):
     limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = PAGE
 
     def run(self, service: Service) -> Page[BatchProgress]:
-        which = Filter(
+        job_filter = Filter(
             states=_states(self.state),
             type=self.type,
             queue=self.queue,
@@ -234,7 +234,7 @@ class ListBatches(Command, route="GET /batches"):
             submitter=self.submitter,
             message=self.message,
         )
-        batches, next_ = service.part(Batches).page(which, before=self.after, limit=self.limit)
+        batches, next_ = service.part(Batches).page(job_filter, before=self.after, limit=self.limit)
         tops = job_details(service, [batch.job for batch in batches])
         items = [
             BatchProgress(job=top, **{name: getattr(batch, name) for name in _FACTS})
@@ -271,12 +271,12 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
 
     def run(self, service: Service) -> Page[JobSummary]:
         service.part(Batches).find(self.job)
-        which = Filter(
+        job_filter = Filter(
             states=_states(self.state),
             parent_id=self.job if self.direct else None,
             root_id=None if self.direct else self.job,
         )
-        jobs = service.part(Queries).jobs(which, after=self.after, limit=self.limit)
+        jobs = service.part(Queries).jobs(job_filter, after=self.after, limit=self.limit)
         items: Sequence[JobSummary] = [
             JobSummary(**{name: getattr(job, name) for name in _OF_SUMMARY})
             for job in jobs

@@ -31,8 +31,8 @@ from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.identity.forms import HEADER
 from spinney.web.pages import options_form, param_fields
+from spinney.web.pages.page_responses import page, part, redirect, wants_part
 from spinney.web.pages.param_fields import PREFIX, Kind
-from spinney.web.pages.rendering import page, part, redirect, wants_part
 from spinney.web.problems import kind
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
@@ -48,7 +48,7 @@ _UNSAID = ("csrf", _ONCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitChoices:
-    """What the form offers."""
+    """What the form for a submission offers: the type's parameters, and the queues."""
 
     spec: TypeSpec
     queues: Sequence[str]
@@ -56,7 +56,7 @@ class SubmitChoices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedForm:
-    """A form as it came."""
+    """The fields of a form as they came, with the key by which a form that is sent twice submits once."""
 
     values: Mapping[str, str]
     once: SubmissionKey

@@ -32,7 +32,7 @@ LOOKED_AT = 500
 
 
 class Picture(Protocol):
-    """Where progress is shown."""
+    """Where ``wait`` shows progress: a picture on a terminal that is drawn anew, or else lines."""
 
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
@@ -93,7 +93,7 @@ class _Line:
         """As last seen; of a long list only what did not complete."""
 
     def look(self) -> bool:
-        """Whether all have settled."""
+        """Look at the jobs again, and return whether all have settled."""
         if len(self._jobs) <= COUNTED_TREES:
             self.last = [_job(self._performer, j) for j in self._jobs]
             self._ended = Counter(j.state for j in self.last if j.state in SETTLED)

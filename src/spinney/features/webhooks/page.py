@@ -34,7 +34,7 @@ from spinney.web.pages.forms import (
     secret_page,
     sentence,
 )
-from spinney.web.pages.rendering import page, redirect, segment, with_query
+from spinney.web.pages.page_responses import page, redirect, segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

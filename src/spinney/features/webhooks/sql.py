@@ -51,7 +51,7 @@ _DELIVERIES = RowMap(
 
 
 class _Row(NamedTuple):
-    """A row of ``webhooks``."""
+    """A row of the table ``webhooks``, with its columns as they are stored and as a ``Webhook``."""
 
     id: int
     spec: str
@@ -115,7 +115,7 @@ class SqlWebhooks:
             return list(all_webhooks(tx, now_us))
 
     def get(self, name: str) -> Webhook:
-        """Return one webhook."""
+        """Return the webhook of this name, paused or not. Raises NoSuch."""
         with self._session.look() as tx:
             return _find(tx, name).webhook
 

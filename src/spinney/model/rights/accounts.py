@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"spn_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A user account."""
+    """A user account with its rights; the password's hash is not part of it."""
 
     name: str
     rights: Rights
@@ -93,7 +93,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The authenticated caller."""
+    """The authenticated caller, with the token or the session that identifies it: exactly one of the two."""
 
     name: str
     rights: Rights

@@ -263,7 +263,8 @@ class QueueInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A violated invariant."""
+    """A violation of one of the store's invariants that the doctor has found, with the repair if there is a safe
+    one."""
 
     rule: str
     """A word for programs: ``lease-without-job``, …"""
@@ -318,7 +319,7 @@ class StageStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """Figures of a queue."""
+    """Figures of a queue: how many of its jobs are in each open state or failed, as of one snapshot."""
 
     queue: str
     limit: int | None
@@ -349,7 +350,7 @@ class ShareStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStats:
-    """Figures of a node."""
+    """Figures of a node or of an external worker: its slots, how many are occupied, and when it was seen last."""
 
     node: str
     state: str

@@ -57,7 +57,7 @@ def require_amount(amount: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRules:
-    """The capacities from one source."""
+    """The capacities from one source (operators or applications): of single locks, and of families by a prefix."""
 
     exact: Mapping[str, int] = field(default_factory=dict)
     families: tuple[tuple[str, int], ...] = ()
@@ -84,19 +84,19 @@ class CapacityRules:
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """The capacities from all sources."""
+    """The capacities of locks from all sources. What an operator sets counts before what an application declares."""
 
     set: CapacityRules = CapacityRules()
     """Set by operators."""
     declared: CapacityRules = CapacityRules()
     """Declared by applications."""
 
-    def in_force(self, name: str, given: int | None = None) -> int:
-        """Return the capacity of a lock. ``given``: the capacity that the stage that takes it names; an operator's
+    def in_force(self, name: str, stage_capacity: int | None = None) -> int:
+        """Return the capacity of a lock. ``stage_capacity``: what the stage that takes it names; an operator's capacity
         takes precedence."""
         capacity = self.set.about(name)
         if capacity is None:
-            capacity = self.declared.about(name) if given is None else given
+            capacity = self.declared.about(name) if stage_capacity is None else stage_capacity
         return DEFAULT if capacity is None else capacity
 
 

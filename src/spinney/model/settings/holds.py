@@ -16,7 +16,7 @@ LATEST_US = 253_402_300_800_000_000
 
 
 class Scope(StrEnum):
-    """What a hold covers."""
+    """What a hold covers: all jobs, those that share a name (of a queue, a type …), a tree, or one job."""
 
     EVERYTHING = "everything"
     QUEUE = "queue"

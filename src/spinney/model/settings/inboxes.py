@@ -34,7 +34,7 @@ class Duplicates(StrEnum):
 
 
 class ArrivalOutcome(StrEnum):
-    """How far a drop is."""
+    """How far the engine is with a file or folder that was dropped into an inbox."""
 
     TAKING = "taking"
     """Its job exists, and is held until the file is in its folder."""
@@ -47,7 +47,7 @@ class ArrivalOutcome(StrEnum):
 
 
 class Kind(StrEnum):
-    """What was dropped."""
+    """What was dropped into an inbox, as the file system says."""
 
     FILE = "file"
     FOLDER = "folder"

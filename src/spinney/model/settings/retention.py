@@ -16,7 +16,8 @@ class RetentionRules:
     """The rules in force, as of one moment."""
 
     def __init__(self, set_: Iterable[RetentionRule], types: Mapping[str, TypeSpec]) -> None:
-        """``set_``: the operators' rules."""
+        """``set_``: the rules that operators have set; ``types``: the job types, whose own rules count where those say
+        nothing."""
         self._set = {(k.type, k.state): k for k in set_}
         self._types = types
 

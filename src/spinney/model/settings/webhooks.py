@@ -91,7 +91,7 @@ class Webhook:
 
 
 class DeliveryOutcome(StrEnum):
-    """The status of a delivery."""
+    """The status of a delivery: of one event to one webhook, over all its tries."""
 
     DUE = "due"
     """It is sent, or tried again, when its time has come."""
@@ -145,7 +145,7 @@ class DueDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryResult:
-    """The result of one try."""
+    """The result of one try to deliver an event, with the time of the next one if there is any."""
 
     outcome: DeliveryOutcome
     next_us: int | None = None

@@ -20,7 +20,7 @@ def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:
     return f"there is no {noun} {name!r:.80}{did_you_mean(name, existing)}; '{command}' shows those there are"
 
 
-def unknown(noun: str, name: str, known: Iterable[str]) -> str:
+def unknown(noun: str, name: str, existing: Iterable[str]) -> str:
     """Return the message about a queue or job type that the store does not know, with the nearest and all names."""
-    names = list(known)
+    names = list(existing)
     return f"no {noun} {name!r:.80} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"

@@ -2,5 +2,6 @@
 
 
 def plural(count: int, singular: str, many: str | None = None) -> str:
-    """Return ``1 job``, ``1,204 jobs``. ``many``: the plural where it is not the singular with an s."""
+    """Return a count with its noun: ``1 job``, ``1,204 jobs``. ``many``: the plural where it is not ``singular`` with
+    an s."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"

@@ -30,7 +30,8 @@ class CrashSuspects:
         return job_id in self._jobs
 
     def add(self, job_ids: Iterable[int]) -> None:
-        """Suspect these jobs."""
+        """Suspect these jobs: each runs alone until it has ended normally. Beyond ``_MOST`` the oldest are
+        forgotten."""
         self._jobs.update(dict.fromkeys(job_ids))
         for oldest in list(self._jobs)[: max(0, len(self._jobs) - _MOST)]:
             del self._jobs[oldest]

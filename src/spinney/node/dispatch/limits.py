@@ -48,7 +48,8 @@ class Limits:
         self._force_at: dict[int, float] = {}
 
     def tick(self) -> None:
-        """Check all running attempts."""
+        """Check all running attempts once against their time limits and cancel requests, and end those whose time is
+        over."""
         show: list[int] = []
         for worker in self._pool.workers:
             if worker.held:

@@ -22,7 +22,8 @@ class RecordQueue:
     # --- for those who add ----------------------------------------------------------------
 
     def add(self, records: Sequence[Record]) -> None:
-        """Add records to be written."""
+        """Add records behind those that wait already, and wake the recorder, which writes them with the next
+        exchange."""
         self._records.extend(records)
         self._wake.set()
 

@@ -86,7 +86,8 @@ class Recorder:
         """It is not known whether the last exchange was committed."""
 
     async def run(self) -> None:
-        """Exchange, for ever."""
+        """Exchange records for leases with the store whenever there is something to exchange, until the task is
+        cancelled."""
         while True:
             await self._queue.wait()
             while self._queue.begin_exchange():

@@ -41,7 +41,7 @@ class Ticker:
         self._look_for_cancel_requests = True
 
     async def run(self) -> None:
-        """Tick, for ever."""
+        """Tick every ``tick_s`` seconds until the task is cancelled."""
         while True:
             self._limits.tick()
             self._pool.tick(self._dispatcher.slots)

@@ -163,7 +163,7 @@ class WorkerPool(Events):
         self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.dispatcher.available())
 
     def warm_up(self, slot: Slot) -> None:
-        """Start the slot's warm worker."""
+        """Start the slot's warm worker before an attempt needs it, so that its start delays none."""
         slot.worker = self._start(f"slot{slot.number}", slot)
 
     def _start(self, role: str, slot: Slot | None, *, concurrent: bool = False) -> Worker | None:

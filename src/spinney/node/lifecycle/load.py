@@ -23,5 +23,5 @@ def measure_load() -> Load | None:
 
 
 def _bytes(text: str) -> int:
-    """``  16384 kB``."""
+    """Return the bytes of a value of ``/proc/meminfo``, such as ``  16384 kB``."""
     return int(text.split()[0]) * 1024

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A node that has joined."""
+    """A node that has joined the store, with the heartbeat that keeps its leases."""
 
     node_id: int
     home: int

@@ -42,7 +42,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host of this observer."""
+    """The host of the node that looks for dead ones: of nodes of the same host it can tell for certain whether they
+    run."""
 
     host: str
     boot_id: str

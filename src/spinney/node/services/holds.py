@@ -32,7 +32,7 @@ EVERY_S = 1.0
 
 
 class WorkerPool(Protocol):
-    """The workers of the node."""
+    """The part of the node's worker pool from which leases are recalled."""
 
     @property
     def workers(self) -> Sequence[Worker]: ...
@@ -55,7 +55,7 @@ class HoldEnforcer:
         signals.round_begins.connect(self.wake)
 
     async def run(self) -> None:
-        """Recall and sweep, for ever."""
+        """Recall leases and sweep jobs under holds, side by side, until the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.get_back())
             group.create_task(self.sweep())

@@ -43,7 +43,7 @@ THREADS = 8
 
 
 class InboxWatcher:
-    """``run`` is its task."""
+    """Looks into the inboxes that this node has taken up. ``run`` is its task."""
 
     def __init__(self, context: NodeContext, *, node_id: int) -> None:
         self._context, self._node_id = context, node_id

@@ -34,7 +34,7 @@ class Do(Protocol):
 
 
 class Taken(NamedTuple):
-    """What a step did."""
+    """The result of one step that takes drops from an inbox."""
 
     jobs: int
     """How many jobs may begin."""

@@ -66,13 +66,13 @@ class Maintenance:
         self._signals.wake_due.connect(self.due)
 
     async def run(self) -> None:
-        """Do all maintenance, for ever."""
+        """Do the rounds, the watch and the tidying side by side until the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             for task in (self.rounds(), self.watch(), self.tidy()):
                 group.create_task(task)
 
     def wake(self) -> None:
-        """Start a round now."""
+        """Start a round now, instead of when the next one is due."""
         self._due = True
         self._woken.set()
 

@@ -21,7 +21,7 @@ PAUSE_MAX_S = 30.0
 
 
 class NotificationListener:
-    """``run`` is its task."""
+    """Wakes the node when a notification of the store arrives. ``run`` is its task."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class NotificationListener:
         self._pause, self._draw = pause, draw
 
     async def run(self) -> None:
-        """Listen, for ever."""
+        """Listen, and reconnect after delays that grow, until the task is cancelled."""
         delays = RetryDelays(PAUSE_S, PAUSE_MAX_S, self._draw)
         while True:
             began = time.monotonic()

@@ -21,7 +21,7 @@ EVERY_S = 0.5
 
 
 class OrderWatcher:
-    """``run`` is its task."""
+    """Carries out the drain orders and numbers of slots that operators set for this node. ``run`` is its task."""
 
     def __init__(self, context: NodeContext, dispatcher: Dispatcher, pool: WorkerPool) -> None:
         self._context, self._dispatcher, self._pool = context, dispatcher, pool
@@ -35,7 +35,7 @@ class OrderWatcher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Carry out orders, for ever."""
+        """Carry out orders, at most one look every ``EVERY_S`` seconds, until the task is cancelled."""
         await on_wake(self._wake, self._obey, "carrying out orders", pause_s=EVERY_S)
 
     async def _obey(self) -> None:

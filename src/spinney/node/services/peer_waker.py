@@ -16,16 +16,16 @@ EVERY_S = 0.02
 
 
 class PeerWaker:
-    """``run`` is its task."""
+    """Wakes other nodes when this one leaves work for them. ``run`` is its task."""
 
     def __init__(self, context: NodeContext, *, node_id: int, but: str) -> None:
-        """``but``: the node's own socket."""
+        """``but``: the path of the node's own socket, which is not woken."""
         self._context, self._node_id, self._but = context, node_id, but
         self._due = asyncio.Event()
         context.signals.work_for_peers.connect(self._due.set)
 
     async def run(self) -> None:
-        """Wake other nodes, for ever."""
+        """Wake other nodes, at most once every ``EVERY_S`` seconds, until the task is cancelled."""
         await on_wake(self._due, self._wake_peers, "waking other nodes", pause_s=EVERY_S)
 
     async def _wake_peers(self) -> None:

@@ -30,13 +30,13 @@ FIRST_S = 60.0
 
 
 class Pruner:
-    """``run`` is its task."""
+    """Removes jobs whose retention time is over, on the leader. ``run`` is its task."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
 
     async def run(self) -> None:
-        """Scan, for ever."""
+        """Scan all jobs every ``retention_s`` seconds until the task is cancelled."""
         every_s = self._context.settings.retention_s
         await asyncio.sleep(min(FIRST_S, every_s))
         while True:

@@ -11,7 +11,7 @@ class StorePoll:
         self._context, self._signature = context, -1
 
     async def run(self) -> None:
-        """Poll, for ever."""
+        """Poll every ``poll_s`` seconds until the task is cancelled."""
         await every(self._context.settings.poll_s, self._poll, "polling")
 
     async def _poll(self) -> None:

@@ -14,7 +14,7 @@ MINUTE_US = 60_000_000
 
 
 class ThroughputRecorder:
-    """``run`` is its task."""
+    """Rolls up throughput for the charts, on the leader. ``run`` is its task."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ThroughputRecorder:
         self._context, self._open_store, self._pause = context, open_store, pause
 
     async def run(self) -> None:
-        """Roll up, for ever."""
+        """Roll up at every full minute until the task is cancelled."""
         await every(0.0, self._next_minute, "the record of throughput")
 
     async def _next_minute(self) -> None:

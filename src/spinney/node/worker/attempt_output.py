@@ -43,7 +43,7 @@ class AttemptOutput:
                 self._unsent[stream] = text[end:]
 
     def flush(self) -> None:
-        """Send the rest."""
+        """Send the output that is still buffered, of both streams."""
         with self._lock:
             for stream, text in self._unsent.items():
                 self._send(self.fence, stream, text)

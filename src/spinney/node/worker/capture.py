@@ -40,7 +40,7 @@ class Capture:
         self._trouble = ""
 
     def write(self, data: bytes) -> None:
-        """Add some output."""
+        """Write what fits into the first ``head_bytes``, and keep of the rest the last ``tail_bytes``. Never raises."""
         head, rest = data[: self._room], data[self._room :]
         if head:
             self._room -= len(head)

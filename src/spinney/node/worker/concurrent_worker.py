@@ -72,7 +72,8 @@ class _Attempt:
 
 
 class ConcurrentWorker:
-    """The worker and its state."""
+    """The worker process of ``thread`` and ``async`` stages: it runs many attempts at a time, and sends their
+    outcomes."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spinney.define.jobtype import JobType
-from spinney.define.params.masking import Redactor
+from spinney.define.params.redaction import Redactor
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation
 from spinney.model.values.paths import job_folder

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import to_text
 from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn
 from spinney.model.errors import SpinneyError

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from spinney.define.job import Job
 from spinney.define.jobtype import JobType
-from spinney.define.params.masking import REDACT_NOTHING, Redactor, has_secrets
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets
 from spinney.model.attempts.signals import Hold
 from spinney.model.errors import SpinneyError
 from spinney.model.values.unreadable import json_object
@@ -20,7 +20,7 @@ class StageRunners:
     """Runners by type and stage, made when they are first used."""
 
     def __init__(self, types: Mapping[str, JobType], pass_fds: tuple[int, ...] = ()) -> None:
-        """``pass_fds``: descriptors that programs inherit."""
+        """``types``: the job types by name; ``pass_fds``: descriptors that the processes of program stages inherit."""
         self.types = types
         self._pass_fds = pass_fds
         self._runners: dict[tuple[str, str], Runner] = {}

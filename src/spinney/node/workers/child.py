@@ -52,7 +52,7 @@ Group = tuple[str, str, Sequence[Sequence[Any]]]
 
 
 class Child:
-    """One worker process."""
+    """One worker process as its supervisor sees it: what it runs, what it sends, and how it ends."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Proc(NamedTuple):
-    """A process, identified for certain."""
+    """A process, identified by its pid and start, since a pid alone is used again."""
 
     pid: int
     started_ticks: int

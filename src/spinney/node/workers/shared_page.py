@@ -115,7 +115,8 @@ class SharedPage:
     # --- the worker's side ----------------------------------------------------------------
 
     def begin(self, fence: int, started_us: int, *, line: int = 0) -> None:
-        """Note that an attempt begins."""
+        """Note in the shared page that the attempt of this fence begins on a line, so that a supervisor sees what
+        runs."""
         at, cells = CELL_LINE + line * _LINE_CELLS, self.cells
         cells[at + 1] = started_us
         cells[at + 2] = _clock_ns(_BOOTTIME)

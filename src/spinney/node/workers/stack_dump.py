@@ -29,7 +29,7 @@ Position = tuple[FrameType, int]
 
 
 class Stack(NamedTuple):
-    """One thread or task."""
+    """The stack of one thread or asyncio task."""
 
     name: str
     positions: Sequence[Position]

@@ -24,7 +24,7 @@ class StackMemory:
         return data.removesuffix(END).decode("utf-8", "replace"), data.endswith(END)
 
     def close(self) -> None:
-        """Release it. Idempotent."""
+        """Release the memory that is shared with the worker. Idempotent."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1

@@ -27,7 +27,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How a worker ended."""
+    """How a worker process ended, and what it ran then."""
 
     code: int | None
     """Its exit code; None when a signal ended it."""

@@ -43,7 +43,7 @@ class WorkerSocket:
             pass
 
     def close(self) -> None:
-        """Close the socket. Idempotent."""
+        """Close the socket to the worker, and stop watching it. Idempotent."""
         if self._sock.fileno() < 0:
             return
         self._loop.remove_reader(self._sock)

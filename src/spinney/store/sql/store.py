@@ -84,7 +84,7 @@ def open_store(
 
 
 class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
-    """``spinney.store.contract.Store`` on an SQL database."""
+    """``spinney.store.contract.Store`` on an SQL database: a file of SQLite, or PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()

@@ -46,13 +46,13 @@ async def answer(context: RequestContext, command: Command, item: type) -> Strea
 
     async def pieces() -> AsyncIterator[bytes]:
         yield csv_lines.header(item)
-        page, asked = first, command
+        page, page_command = first, command
         while True:
             yield csv_lines.lines(item, page.items)
             if page.next is None or is_limited:
                 return
-            asked = asked.model_copy(update={"after": page.next})
-            page = await _page(context, asked)
+            page_command = page_command.model_copy(update={"after": page.next})
+            page = await _page(context, page_command)
 
     name = [part for part in command.route.path.split("/") if "{" not in part][-1]
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}

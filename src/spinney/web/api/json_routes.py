@@ -99,7 +99,7 @@ def routes(tag: str, below: str = "") -> APIRouter:
 
 
 def written(value: Any) -> bytes:
-    """Return the value as JSON."""
+    """Return the value as JSON text in UTF-8, with dataclasses, enums and mappings as the API writes them."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 

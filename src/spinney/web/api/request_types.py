@@ -15,6 +15,6 @@ Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, a
 
 
 class RequestModel(BaseModel):
-    """A body of JSON."""
+    """A JSON body of a request: it is checked strictly, and a field that is not declared is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

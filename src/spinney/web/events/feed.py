@@ -125,7 +125,7 @@ class Feed(BackgroundLoop):
 
     @property
     def streams(self) -> int:
-        """The number of open streams."""
+        """Return how many streams are open; one counts once, however many topics it watches."""
         return len({w for topic in self._watched.values() for w in topic.watchers})
 
     def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
@@ -137,7 +137,7 @@ class Feed(BackgroundLoop):
         return Watcher(entries, after)
 
     def leave(self, watcher: Watcher) -> None:
-        """Remove a watcher."""
+        """End a watcher's part in all its topics; a topic without watchers is kept for a while."""
         for topic in watcher.watched:
             topic.watchers.discard(watcher)
             if not topic.watchers:

@@ -23,7 +23,7 @@ KEPT = 61
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The figures of one moment."""
+    """The throughput and depth of all queues, as measured at one moment."""
 
     at_us: int
     rate: float
@@ -35,7 +35,7 @@ class Sample:
 
 
 class History(BackgroundLoop):
-    """Takes samples within ``async with``."""
+    """Takes a sample every ``every_s`` seconds while its ``async with`` block lasts; the latest ``KEPT`` are kept."""
 
     def __init__(
         self, stores: StorePool, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic

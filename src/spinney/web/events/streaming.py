@@ -44,11 +44,11 @@ class Stream:
         self._watcher: Watcher = feed.watch(topics, context, last=last)
 
     def leave(self) -> None:
-        """Stop watching."""
+        """Stop watching all topics, because the client has gone."""
         self._feed.leave(self._watcher)
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """Yield the stream."""
+        """Yield the stream as bytes of server-sent events, until the watcher has ended or may watch no more."""
         yield f"retry: {RETRY_MS}\n\n".encode()
         told_s = self._monotonic()
         while not self._watcher.ended:

@@ -25,7 +25,7 @@ TOPICS_MAX = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Something that can be watched."""
+    """Something whose state can be watched, with the query that reads the state."""
 
     name: str
     look: Look

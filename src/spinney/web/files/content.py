@@ -7,7 +7,7 @@ PIECE_BYTES = 2**18
 
 
 class Content(Protocol):
-    """An open file."""
+    """A file that is being served, and that may grow meanwhile; reads are asynchronous."""
 
     async def size_and_tag(self) -> tuple[int, str | None]:
         """Return the current size in bytes, and an ETag that changes with the content (None: unknown)."""

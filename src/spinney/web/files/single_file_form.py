@@ -45,7 +45,7 @@ class SingleFileForm:
         raise UsageError(f"the form has no file; send it in the last part, named {self._name!r}")
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The file."""
+        """Yield the file piece by piece. Raises UsageError for a part behind it."""
         async for kind, data in self._events:
             if kind == "data":
                 yield data

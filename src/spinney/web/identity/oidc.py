@@ -61,7 +61,7 @@ class PendingAuthorization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcUser:
-    """Who has signed in there."""
+    """The user who has signed in at the identity provider, with the groups that the provider names."""
 
     name: str
     groups: tuple[str, ...]

@@ -42,7 +42,7 @@ class SignedIn:
 
 
 class SignInFlow:
-    """The sign-in of one server."""
+    """The ways to sign in to one server: password, link, identity provider; and signing out."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SignInFlow:
     # --- passwords ------------------------------------------------------------------------
 
     async def sign_in(self, request: Request, name: str, password: str) -> SignedIn:
-        """Raises BadLogin, TooManyAttempts, TooMany."""
+        """Check a name and a password, and open a session. Raises BadLogin, TooManyAttempts, TooMany."""
         checked_name = (
             name if name.isprintable() and len(name) <= NAME_MAX else ""
         )  # nobody's; it takes as long

@@ -20,7 +20,7 @@ class Spark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a bar."""
+    """A part of a horizontal bar, with its place and width as numbers for SVG."""
 
     name: str
     count: int

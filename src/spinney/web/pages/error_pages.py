@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from spinney.web.pages.rendering import NAV_ITEMS, page, wants_part
+from spinney.web.pages.page_responses import NAV_ITEMS, page, wants_part
 from spinney.web.problems import MEDIA_TYPE
 from spinney.web.request_context import Principal
 

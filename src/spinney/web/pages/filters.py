@@ -31,7 +31,7 @@ _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterQuery:
-    """The filters in an address."""
+    """The filters of the list of jobs in an address: as they were written, and as a ``Filter``."""
 
     values: Mapping[str, tuple[str, ...]]
     """The values by name, without empty ones."""
@@ -41,7 +41,7 @@ class FilterQuery:
 
     @property
     def any(self) -> bool:
-        """Whether there is any filter."""
+        """Return whether the address has any filter, valid or not."""
         return bool(self.values)
 
     @property

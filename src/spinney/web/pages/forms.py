@@ -13,8 +13,8 @@ from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.values.moments import moment
-from spinney.web.pages.coalescing import RequestCoalescer
-from spinney.web.pages.rendering import page, part, redirect, wants_part
+from spinney.web.pages.page_responses import page, part, redirect, wants_part
+from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _BETWEEN = re.compile(r"[\s,]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormFields:
-    """The fields of a form."""
+    """The text fields of a form that was sent, in their order; a name may occur more than once."""
 
     pairs: Sequence[tuple[str, str]]
 
@@ -201,7 +201,7 @@ def sentence(error: SpinneyError) -> str:
 
 
 def listed_in_words(names: Iterable[str], most: int = 4) -> str:
-    """``a, b and 3 more``."""
+    """Return the first ``most`` names and how many more there are: ``a, b and 3 more``."""
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

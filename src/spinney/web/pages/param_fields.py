@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from starlette.exceptions import HTTPException
 
-from spinney.define.params.masking import holds_secret
+from spinney.define.params.redaction import holds_secret
 from spinney.define.params.schema import faults, from_words
 from spinney.define.params.validation_errors import describe
 from spinney.web.api.json_routes import read as read_json
@@ -25,7 +25,7 @@ _REFS_MAX = 8
 
 
 class Kind(StrEnum):
-    """How a parameter is written."""
+    """How a parameter is written in a form, and so which control the form has for it."""
 
     TEXT = "text"
     WORD = "word"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamField:
-    """One parameter."""
+    """One parameter of a job type as a field of a form, made from the type's schema."""
 
     name: str
     kind: Kind

@@ -12,7 +12,7 @@ from spinney.model.types import TypeSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One stage of a job."""
+    """One stage of a job with its attempts, as the page of the job shows it."""
 
     stage: str
     status: str

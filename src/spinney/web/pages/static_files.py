@@ -55,7 +55,7 @@ class StaticFiles:
         return self._by_name[name].address
 
     def at(self, address: str) -> Static | None:
-        """What is there."""
+        """Return the file at this address; None: there is none."""
         return self._by_address.get(address)
 
 

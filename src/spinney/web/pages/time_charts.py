@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeChart:
-    """A chart."""
+    """A chart over time with its columns, lines and the ticks of both axes, as numbers for SVG."""
 
     columns: Sequence[Column]
     lines: Sequence[Line]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED
 from spinney.model.states import SETTLED
-from spinney.web.pages.formatting import lasting
 from spinney.web.pages.stages import numbered
+from spinney.web.pages.text_formats import lasting
 
 _NARROWEST = 0.3
 
@@ -36,7 +36,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Rows over a period."""
+    """Rows of bars over a period, in microseconds since 1970 UTC."""
 
     from_us: int
     until_us: int

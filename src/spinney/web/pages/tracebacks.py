@@ -20,7 +20,7 @@ FRAMES_MAX = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One call."""
+    """One call of a Python traceback."""
 
     file: str
     line: int

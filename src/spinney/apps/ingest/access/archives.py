@@ -21,7 +21,7 @@ _ZIP_YEARS = range(1980, 2108)
 
 
 class Format(StrEnum):
-    """The format of a package."""
+    """The format of a package, by the ending of its file's name."""
 
     ZIP = "zip"
     TAR = "tar"

@@ -37,7 +37,7 @@ _NONE: Mapping[str, datetime] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """The version to pack."""
+    """The version of an object that is packed, and when it was made."""
 
     ark: str
     number: int

@@ -48,7 +48,7 @@ class AccessOrder(FrozenModel):
 
 
 class Status(StrEnum):
-    """The status of a request."""
+    """The status of a request for access, as its requester sees it."""
 
     QUEUED = "queued"
     HELD = "held"

@@ -119,7 +119,7 @@ class Profile(Table):
 
     @property
     def owned_by(self) -> str:
-        """The owner of its objects."""
+        """Return the owner of the profile's objects: the one that it names, else its collection."""
         return self.owner or self.collection
 
 

@@ -189,7 +189,7 @@ class Mail(Table):
 
 
 class Downloads(Table):
-    """The limits of fetching payloads."""
+    """The limits of fetching payloads: connections, tries and sizes."""
 
     at_once: int = Field(default=4, ge=1, le=64)
     """The maximum number of connections for one object."""

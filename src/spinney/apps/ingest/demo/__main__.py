@@ -92,11 +92,11 @@ class _Demo:
 
     @property
     def folder(self) -> Path:
-        """The folder of the batch."""
+        """Return the folder of the batch's job, where its reports are."""
         return self.service.folders / job_folder(self.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
-        """Return both reports, from ``report.json``."""
+        """Play the demo, and return both reports as ``report.json`` has them."""
         if self.plan.crash:
             self._until_killed(log)
         with node(log) as process:

@@ -18,7 +18,7 @@ _NO_DESCRIPTION = About()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """An object of the deposit."""
+    """One object of the sample deposit: an entry of the source folder with its files."""
 
     name: str
     """The name of the entry that it is made of."""
@@ -41,7 +41,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderContent:
-    """The objects in a folder."""
+    """The objects that a source folder gives, and what of it is left out."""
 
     things: tuple[Thing, ...]
     left_out: tuple[str, ...]

@@ -65,7 +65,7 @@ def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
 
 
 def submit(service: Service, manifest: Path) -> arrivals.Accepted:
-    """Submit a manifest."""
+    """Submit a manifest as the demo's depositor, and return the batch that was accepted."""
     with manifest.open("rb") as payload:
         submission = Submit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
         return arrivals.submit(service, payload, submission)

@@ -67,7 +67,7 @@ class FrozenModel(BaseModel):
 
 
 class Sum(FrozenModel):
-    """A digest that was given."""
+    """A digest that the depositor has given, as JSON parameters of a job hold it."""
 
     algorithm: str
     value: str
@@ -96,7 +96,7 @@ class Description(FrozenModel):
 
 
 class Payload(FrozenModel):
-    """The payload of one object."""
+    """The payload of one object: where it comes from, and what its depositor says of it."""
 
     kind: PayloadKind
     """``file``, ``container`` or ``object-manifest``."""

@@ -157,7 +157,7 @@ class Connection:
         return not readable.poll(0)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the socket; what the server still sends is lost."""
         self._sock.close()
 
 
@@ -204,7 +204,7 @@ class _Received(io.RawIOBase):
         """How many of the bytes were content, for the reader of the body to count."""
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as ``io`` asks of a raw stream that is read."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:

@@ -67,7 +67,7 @@ class HttpClient:
         self._taking = threading.Lock()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all idle connections; those in use are closed by their users."""
         with self._taking:
             for connection in self._idle:
                 connection.close()

@@ -59,7 +59,7 @@ class Journal:
         self._file.close()
 
     def add(self, entry: Entry) -> None:
-        """Append a line."""
+        """Append the line of a file that was fetched; several threads may do so at once."""
         with self._adding:
             self._write(orjson.dumps(entry) + b"\n")
 

@@ -66,7 +66,7 @@ class Part:
 
     @property
     def path(self) -> Path:
-        """Where the bytes are."""
+        """Return the path of the file that the bytes are written to until the part is complete."""
         return self._place.path
 
     @property

@@ -20,7 +20,7 @@ _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """A name and its value."""
+    """An element of ANVL: a name and its value, continuation lines joined."""
 
     name: str
     value: str

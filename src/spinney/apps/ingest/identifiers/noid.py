@@ -31,7 +31,7 @@ _RADIX = {"d": 10, "e": len(ALPHABET)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template of names."""
+    """A parsed template of a minter, such as ``fk4.zeedeedk``: how its names are counted and written."""
 
     prefix: str
     order: str

@@ -63,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version that is recorded."""
+    """A version of an object as the inventory records it."""
 
     version: int
     batch_id: str

@@ -29,5 +29,5 @@ class OpenTables:
         self._database.init()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the database of the inventory."""
         self._database.close()

@@ -36,7 +36,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
-    """A time with a zone."""
+    """A column of times: stored as microseconds since 1970 UTC, read as a datetime with a zone."""
 
     impl = _Id
     cache_ok = True

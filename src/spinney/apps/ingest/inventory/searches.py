@@ -26,7 +26,7 @@ _OBJECT = (objects.c.id, objects.c.ark, objects.c.collection, objects.c.owner)
 
 
 class Searches(OpenTables):
-    """The searches."""
+    """The searches of the inventory, by identifiers, names of files, digests and collections."""
 
     def find(
         self,

@@ -16,7 +16,7 @@ from spinney.files.paths import NotAdmitted, shown
 
 
 class Versions(Bindings):
-    """The recording of versions."""
+    """Records versions of objects in the inventory."""
 
     def record(self, entry: Entry) -> None:
         """Record a version; durable on return. A repetition changes nothing; versions may be recorded in any order.

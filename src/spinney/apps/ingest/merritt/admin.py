@@ -38,7 +38,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what wou
 
 
 class Kind(StrEnum):
-    """What is listed."""
+    """What the commands can list of Merritt's queue."""
 
     JOBS = "jobs"
     BATCHES = "batches"

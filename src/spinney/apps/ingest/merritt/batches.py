@@ -40,7 +40,7 @@ log = logging.getLogger("spinney.bridges.merritt")
 
 
 class BatchWork:
-    """Reads submissions and writes reports."""
+    """The work for batches of Merritt's queue: it reads their submissions, and writes reports when they have ended."""
 
     def __init__(self, client: KazooClient, queue: MerrittQueue, owner: str, folder: Path | None) -> None:
         self._client = client

@@ -94,7 +94,7 @@ def owner_of(note: bytes) -> str | None:
 
 
 class Marks:
-    """The marks of one node."""
+    """The marks by which a node knows the jobs that it has taken, also after it was killed."""
 
     def __init__(self, client: KazooClient, node: str) -> None:
         self._client = client

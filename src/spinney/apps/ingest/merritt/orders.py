@@ -72,38 +72,38 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
     """Return the object that a job deposits, up to the step that is left to others. Raises UsageError where the job
     does not describe one, and MerrittZKNodeInvalid where a file that belongs to it cannot be read."""
     others = settings.left_to_others(job.state) if job.state in settings.states else None
-    given = job.configuration
-    kind = kind_of(given, "payload_type")
+    configuration = job.configuration
+    kind = kind_of(configuration, "payload_type")
     if kind.is_batch:
         raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
-    url = str(given.get("payload_url") or "")
-    name = str(given.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
+    url = str(configuration.get("payload_url") or "")
+    name = str(configuration.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
     if not url or not name:
         raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
     identifiers, metadata = (_with_file(each, settings.queue) for each in (job.identifiers, job.metadata))
-    local = identifiers.get("local_id") or given.get("local_id") or []
+    local = identifiers.get("local_id") or configuration.get("local_id") or []
     local_ids = local.split(";") if isinstance(local, str) else list(local)
     try:
         return ObjectOrder(
             jid=orders.jid(bid, int(job.id.removeprefix("jid"))),
             bid=bid,
-            profile=profile_of(given),
-            submitter=str(given.get("submitter") or "unknown"),
+            profile=profile_of(configuration),
+            submitter=str(configuration.get("submitter") or "unknown"),
             payload=Payload(
                 kind=kind,
                 url=url,
                 name=name,
-                size_bytes=_size(given.get("payload_size")),
-                digest=_sum(given),
+                size_bytes=_size(configuration.get("payload_size")),
+                digest=_sum(configuration),
             ),
             about=Description(
-                primary_id=identifiers.get("primary_id") or given.get("primary_id") or None,
+                primary_id=identifiers.get("primary_id") or configuration.get("primary_id") or None,
                 local_ids=tuple(each.strip() for each in local_ids if each.strip()),
                 creator=metadata.get("erc_who") or None,
                 title=metadata.get("erc_what") or None,
                 date=metadata.get("erc_when") or None,
             ),
-            update=_is_update(given),
+            update=_is_update(configuration),
             # What is recorded here is not what Merritt's inventory records, so that is left to others behind it.
             until=None if others is None else progress.STAGES.get(others, "notify"),
             returns=others is JobState.RECORDING and settings.comes_back_in is not None,
@@ -130,22 +130,22 @@ def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, A
 
 def batch_order(batch: Batch) -> BatchOrder:
     """Return the submission of a batch. Raises UsageError where it does not describe one."""
-    given = batch.submission
+    submission = batch.submission
     try:
         return BatchOrder(
             bid=bid_of(batch),
-            profile=profile_of(given),
-            kind=kind_of(given),
-            name=str(given.get("filename") or given.get("payload_filename") or ""),
-            submitter=str(given.get("submitter") or "unknown"),
-            update=_is_update(given),
-            digest=_sum(given),
+            profile=profile_of(submission),
+            kind=kind_of(submission),
+            name=str(submission.get("filename") or submission.get("payload_filename") or ""),
+            submitter=str(submission.get("submitter") or "unknown"),
+            update=_is_update(submission),
+            digest=_sum(submission),
             about=Description(
-                primary_id=given.get("primaryIdentifier") or None,
-                local_ids=tuple(filter(None, str(given.get("localIdentifier") or "").split(";"))),
-                creator=given.get("creator") or given.get("erc_who") or None,
-                title=given.get("title") or given.get("erc_what") or None,
-                date=given.get("date") or given.get("erc_when") or None,
+                primary_id=submission.get("primaryIdentifier") or None,
+                local_ids=tuple(filter(None, str(submission.get("localIdentifier") or "").split(";"))),
+                creator=submission.get("creator") or submission.get("erc_who") or None,
+                title=submission.get("title") or submission.get("erc_what") or None,
+                date=submission.get("date") or submission.get("erc_when") or None,
             ),
             accepted=datetime.now(UTC),
         )
@@ -179,8 +179,8 @@ def job_nodes(
     if about.primary_id or about.local_ids:
         nodes["identifiers"] = {"primary_id": about.primary_id or "", "local_id": list(about.local_ids)}
     if about.creator or about.title or about.date:
-        given = (about.creator or "", about.title or "", about.date or "")
-        nodes["metadata"] = dict(zip(("erc_who", "erc_what", "erc_when"), given, strict=True))
+        values = (about.creator or "", about.title or "", about.date or "")
+        nodes["metadata"] = dict(zip(("erc_who", "erc_what", "erc_when"), values, strict=True))
     return nodes
 
 

@@ -67,7 +67,7 @@ class Marks:
         self._folder = folder
 
     def all(self) -> dict[str, Mark]:
-        """Return all marks by host."""
+        """Return the marks of all hosts that do not answer, by host; a file that cannot be read is left out."""
         return {m.host: m for m in map(_read, self._folder.glob("*.json")) if m is not None}
 
     def of(self, host: str) -> Mark | None:

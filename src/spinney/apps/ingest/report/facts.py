@@ -47,7 +47,7 @@ class BatchFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectEnd:
-    """The result of one object."""
+    """How one object of a batch has ended, or how far it is, for a report."""
 
     jid: str
     """``jid-…``; the same for all tries of the object, so that reports can be compared by it."""

@@ -28,7 +28,7 @@ _BUFFER_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A file of a report."""
+    """A file of a report that was written, with its size and digest."""
 
     path: Path
     size_bytes: int

@@ -1,4 +1,4 @@
-"""The report as plain text."""
+"""The report of a batch as plain text, for mails and terminals."""
 
 from collections.abc import Callable, Iterator, Sequence
 

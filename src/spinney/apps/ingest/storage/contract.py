@@ -34,7 +34,7 @@ class Busy(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A file to be stored."""
+    """A file to be stored in a version, with the digests that are known of it."""
 
     path: str
     """The path within the object: relative, '/' between folders."""
@@ -49,7 +49,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The result of a put."""
+    """The version that a put has made, or found, and what it added."""
 
     version: int
     changed: bool
@@ -77,7 +77,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file of a version."""
+    """A file of a version: its path there, and where its content is stored."""
 
     path: str
     size_bytes: int
@@ -133,7 +133,7 @@ class Storage(Protocol):
         ...
 
     def versions(self, object_id: str) -> list[Version]:
-        """Return all versions, oldest first."""
+        """Return all versions of an object, oldest first. Raises NoSuchObject."""
         ...
 
     def version(self, object_id: str, number: int) -> tuple[Version, Iterator[StoredFile]]:

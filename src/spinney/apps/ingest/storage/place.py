@@ -98,7 +98,7 @@ class Shape:
     algorithm: str
 
 
-class Writing(Protocol):
+class Put(Protocol):
     """A put in progress, for one object, by one writer."""
 
     def newest(self) -> Loaded | None:
@@ -145,6 +145,6 @@ class Place(Protocol):
         """Yield every file below ``root``, by its path below it; also empty folders, with a '/' at the end."""
         ...
 
-    def writing(self, claim: Claim) -> AbstractContextManager[Writing]:
+    def begin_put(self, claim: Claim) -> AbstractContextManager[Put]:
         """Begin a put. Raises Late or Busy when this writer may not write (now)."""
         ...

@@ -8,7 +8,7 @@ from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import sources
 from spinney.apps.ingest.storage.contract import Incoming, Stored
 from spinney.apps.ingest.storage.object_inventory import Block, Inventory
-from spinney.apps.ingest.storage.place import Claim, Draft, Place, Shape, Writing
+from spinney.apps.ingest.storage.place import Claim, Draft, Place, Put, Shape
 from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted, relative, shown
@@ -16,7 +16,7 @@ from spinney.files.paths import NotAdmitted, relative, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The parameters of a put."""
+    """The files and the particulars of a version that a put is to make."""
 
     files: Iterable[Incoming]
     message: str
@@ -31,8 +31,8 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")
     files = _files_by_path(order.files)
-    with place.writing(claim) as writing:
-        loaded = writing.newest()
+    with place.begin_put(claim) as open_put:
+        loaded = open_put.newest()
         before = loaded.inventory if loaded else None
         if before is not None and (earlier := inventories.version_of_key(before, claim.key)) is not None:
             return _earlier_result(place, claim, before, earlier)
@@ -42,11 +42,11 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
         _require_apart(paths)
         shape = _shape(before, algorithm)
-        writing.begin(shape)
-        stock = _stock(writing, files, before, shape.algorithm)
+        open_put.begin(shape)
+        stock = _stock(open_put, files, before, shape.algorithm)
         after = {**state, **stock.digests} if order.merge else stock.digests
         if before is not None and after == state:
-            writing.forget()
+            open_put.forget()
             return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
         inventory = inventories.successor(
             before,
@@ -58,7 +58,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
                 created=order.created, message=with_key(order.message, claim.key), user=user_block(order.user)
             ),
         )
-        writing.commit(Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys()))
+        open_put.commit(Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys()))
     return Stored(
         version=1 if before is None else before.head + 1,
         changed=True,
@@ -106,9 +106,7 @@ class _Stock:
     added_bytes: int = 0
 
 
-def _stock(
-    writing: Writing, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str
-) -> _Stock:
+def _stock(open_put: Put, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str) -> _Stock:
     """Store the contents that the object does not have, each once. Those that it has are not read again, where their
     digest was given."""
     stock = _Stock()
@@ -124,7 +122,7 @@ def _stock(
             with sources.opened(file):
                 stock.digests[file.path] = value
     _compare_recorded(files, stock.digests, before)
-    for file, result in zip(to_read, writing.keep(to_read, have), strict=True):
+    for file, result in zip(to_read, open_put.keep(to_read, have), strict=True):
         stock.digests[file.path] = result.digest
         if not result.added:
             continue

@@ -34,7 +34,7 @@ from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A batch that is durable."""
+    """A batch that was accepted: its payload and its job are durable."""
 
     bid: str
     job: int

@@ -42,7 +42,7 @@ Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many ro
 
 
 class Form(StrEnum):
-    """The form of a report."""
+    """The form in which a report is asked for, by the ending of its file's name."""
 
     TEXT = "txt"
     HTML = "html"

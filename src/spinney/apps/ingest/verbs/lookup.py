@@ -30,7 +30,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch as of now."""
+    """A batch with its job and how far its objects are, as of now."""
 
     job: Job
     order: BatchOrder

@@ -53,7 +53,7 @@ class Incoming:
             self._file.close()
 
     def write(self, piece: bytes) -> None:
-        """Append the next bytes."""
+        """Append the next bytes to the file, and to its digests."""
         assert self._file is not None, "it is written within its 'with'"
         self._sums.update(piece)
         self.size_bytes += len(piece)

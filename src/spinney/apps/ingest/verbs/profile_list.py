@@ -20,7 +20,7 @@ class ListedProfile:
 
 
 def readable(settings: Settings) -> Iterator[ListedProfile]:
-    """Yield all profiles, by name."""
+    """Yield all profiles by name; for one that cannot be read, what is wrong with it."""
     for name in profiles.names_of(settings):
         try:
             yield ListedProfile(name=name, profile=profiles.load(settings, name))

@@ -67,10 +67,12 @@ def capabilities_uri(service: Service) -> str:
     parts = urlsplit(service.uri)
     own = parse_qsl(parts.query, keep_blank_values=True)
     present = {name.lower() for name, _ in own}
-    wanted = [("service", service.type), ("request", "GetCapabilities")]
+    parameters = [("service", service.type), ("request", "GetCapabilities")]
     if service.version:
-        wanted.append(("acceptversions" if service.type in ("WMTS", "CSW") else "version", service.version))
-    added = [(name, value) for name, value in wanted if name not in present]
+        parameters.append(
+            ("acceptversions" if service.type in ("WMTS", "CSW") else "version", service.version)
+        )
+    added = [(name, value) for name, value in parameters if name not in present]
     return urlunsplit(parts._replace(query=urlencode([*own, *added]), fragment=""))
 
 

@@ -33,7 +33,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A response."""
+    """The response of a service that is checked, with the redirects before it."""
 
     uri: str
     """Where it came from at last."""

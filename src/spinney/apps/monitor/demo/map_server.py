@@ -108,7 +108,7 @@ def _handler(mapserver: tuple[str, int]) -> type[BaseHTTPRequestHandler]:
                 self.send_error(404)
 
         def log_message(self, *args: Any) -> None:
-            """Log nothing."""
+            """Log nothing, so that the demo's output stays readable."""
 
     return Handler
 

@@ -9,11 +9,19 @@ its task; a stage that runs again after a crash writes the same row again, so no
 
 ``schema`` the tables · ``database`` the open database of this process · ``model`` the classes · ``entities`` and
 ``services`` reading · ``imports`` CSV, JSON, and what catalogues have · ``results`` results and
-history · ``old_results`` old results."""
+history · ``old_results`` old results. Importing this package loads no SQLAlchemy; the modules that read do, which are
+its attributes and imported when they are first used: a server beside no monitor does without."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from spinney.tables import TableSet
+
+if TYPE_CHECKING:
+    from spinney.apps.monitor.inventory import entities as entities
+    from spinney.apps.monitor.inventory import results as results
+    from spinney.apps.monitor.inventory import services as services
 
 TABLES = TableSet(
     name="monitor",
@@ -22,3 +30,9 @@ TABLES = TableSet(
     head="0001",
     init="spinney monitor init",
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("entities", "results", "services"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -67,7 +67,7 @@ class WrongRow:
 
 @dataclass(slots=True, kw_only=True)
 class Imported:
-    """What an import did."""
+    """What an import has done: how many services it added, changed, left and retired, and which rows are wrong."""
 
     added: int = 0
     changed: int = 0
@@ -222,9 +222,9 @@ class _Writer:
         }
         self._services = {row.gid: row._asdict() for row in connection.execute(select(services)).all()}
         # Present services come last, so that retired ones do not hide them.
-        known = sorted(self._services.values(), key=lambda row: row["retired_us"] is None)
-        self._by_uuid = {row["uuid"]: row["gid"] for row in known}
-        self._by_uri = {(row["eid"], row["uri"]): row["gid"] for row in known}
+        rows = sorted(self._services.values(), key=lambda row: row["retired_us"] is None)
+        self._by_uuid = {row["uuid"]: row["gid"] for row in rows}
+        self._by_uri = {(row["eid"], row["uri"]): row["gid"] for row in rows}
 
     def write(self, row: Row) -> None:
         """Write one service and its entity."""

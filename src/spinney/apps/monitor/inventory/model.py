@@ -15,7 +15,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """Who answers for services."""
+    """Who answers for services, and how mails reach them."""
 
     eid: int
     description: str
@@ -29,7 +29,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One network service."""
+    """One network service that is checked, with its address and the entity that answers for it."""
 
     gid: int
     eid: int
@@ -79,7 +79,7 @@ class CurrentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A result in the history."""
+    """A result that differs from the one before, as the history of a service keeps it."""
 
     gid: int
     task: str

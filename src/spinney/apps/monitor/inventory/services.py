@@ -1,4 +1,4 @@
-"""Reading services."""
+"""Reads services from the inventory: by their numbers, by entity, by words."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

@@ -36,6 +36,6 @@ def language(tag: str) -> Language:
 
 @lru_cache
 def languages() -> list[Language]:
-    """Return all languages, English first."""
+    """Return the languages of mails and pages, English first, the others by their tags."""
     files = sorted(Path(__file__).parent.glob("*.toml"), key=lambda file: (file.stem != _ENGLISH, file.stem))
     return [Language(tag=file.stem, **tomllib.loads(file.read_text("utf-8"))) for file in files]

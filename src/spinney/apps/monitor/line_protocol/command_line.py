@@ -14,7 +14,7 @@ _COMMAND = re.compile(r"([A-Z]+)(?=[ \t\v\f]|$)")
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command with its arguments."""
+    """A command of the line protocol, split into its word and arguments as Tcl splits them."""
 
     word: str
     arguments: Sequence[str]

@@ -24,7 +24,7 @@ _PROCEDURES = {"Tcl": "run_tcl", "Bash": "run_bash"}
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What commands work on."""
+    """The store, the inventory and the settings on which commands of the line protocol work."""
 
     control: Control
     tables: Database
@@ -39,7 +39,7 @@ Arguments = Sequence[str]
 
 
 def noop(door: Door, arguments: Arguments) -> Reply:
-    """Answer."""
+    """Reply that the server is there; the spelling is the old server's."""
     return box(120, "Noop command acknoledged")
 
 
@@ -231,7 +231,7 @@ def query_sequences(door: Door, arguments: Arguments) -> Reply:
 
 
 def list_jobs(door: Door, arguments: Arguments) -> Reply:
-    """Show the checks at work."""
+    """Show the checks that run now, with those of sequences of which all checks have begun at the end."""
     pending = {sequence.job_id for sequence in requests.sequences(door.control) if sequence.is_pending}
     at_work = sorted(requests.running(door.control), key=lambda check: check.sequence in pending)
     if not at_work:

@@ -12,7 +12,7 @@ _KEYED = re.compile(r"([ge]id)=([0-9]+)")
 
 @dataclass(slots=True)
 class Named:
-    """What arguments name."""
+    """The services that arguments name: by numbers of services or entities, or by patterns."""
 
     gids: list[int] = field(default_factory=list)
     eids: list[int] = field(default_factory=list)
@@ -20,7 +20,7 @@ class Named:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is named."""
+        """Return whether the arguments name nothing, so that nothing can be found."""
         return not (self.gids or self.eids or self.patterns)
 
 

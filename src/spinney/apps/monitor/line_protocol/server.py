@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Connection:
-    """One client."""
+    """One client that is connected, and the format of the replies that it has chosen."""
 
     kind: str
     """``TCP/IP`` or ``unix-socket``."""
@@ -81,7 +81,7 @@ class LineServer:
                 self._limits.path.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the server."""
+        """End the server: ``run`` closes its addresses, and aborts the connections."""
         self._stopped.set()
 
     # --- connections ----------------------------------------------------------------------
@@ -236,12 +236,12 @@ class LineServer:
 
 def _set_format(connection: Connection, arguments: list[str]) -> Reply:
     if arguments:
-        wanted = arguments[0].upper()
-        if wanted not in ("HR", "JSON"):
+        name = arguments[0].upper()
+        if name not in ("HR", "JSON"):
             text = f"Invalid format '{arguments[0]}'"
             fields = {"status": "error", "error_code": "invalid_format", "message": text}
             return replies.reply(113, layout.box(f"[113] {text}"), fields)
-        connection.format = wanted
+        connection.format = name
     text = f"Current format: {connection.format}"
     fields = {"status": "ok", "format": connection.format, "message": text}
     return replies.reply(104, layout.box(f"[104] {text}"), fields)

@@ -11,8 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.apps.monitor import requests, settings
-from spinney.apps.monitor.inventory import entities, results, services
+from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.languages import language
@@ -57,13 +56,15 @@ async def overview(request: Request, context: Authenticated) -> Response:
 
     def read(control: Control) -> dict[str, Any]:
         tables = database()
-        changes = results.changes(tables, after_us=control.clock() - DAY_US, only_changes=True, limit=CHANGES)
+        changes = inventory.results.changes(
+            tables, after_us=control.clock() - DAY_US, only_changes=True, limit=CHANGES
+        )
         return {
-            "counts": services.counts(tables, tasks=task_list.counted(settings.load())),
+            "counts": inventory.services.counts(tables, tasks=task_list.counted(settings.load())),
             "changes": changes,
             "named": _named(changes),
             "sequences": requests.sequences(control),
-            "entities": entities.query(tables),
+            "entities": inventory.entities.query(tables),
         }
 
     try:
@@ -85,14 +86,16 @@ async def overview(request: Request, context: Authenticated) -> Response:
 @pages.get("/entities/{eid}")
 async def entity_page(request: Request, context: Authenticated, eid: int, start: Start = 0) -> Response:
     """Show the services of an entity."""
-    shown = await _read(context, lambda control: _entity(entities.get(database(), eid), start))
+    shown = await _read(context, lambda control: _entity(inventory.entities.get(database(), eid), start))
     return pages.show(request, context, "entity.html", public=False, spoken=language("en"), **shown)
 
 
 @pages.get("/of/{page_key}", public=True)
 async def public_page(request: Request, page_key: str, start: Start = 0) -> Response:
     """Show an entity to everybody who has this address, in its language."""
-    shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key), start))
+    shown = await run_in_threadpool(
+        lambda: _entity(inventory.entities.by_page_key(database(), page_key), start)
+    )
     spoken = language(shown["entity"].language)
     response = pages.show(request, None, "entity.html", public=True, spoken=spoken, **shown)
     response.headers["Referrer-Policy"] = "no-referrer"  # its address is its key
@@ -106,14 +109,14 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
 
     def read(control: Control) -> dict[str, Any]:
         tables = database()
-        service = services.get(tables, gid)
+        service = inventory.services.get(tables, gid)
         if service is None:
             raise HTTPException(404, f"there is no service {gid}")
-        history = results.changes(tables, gid=gid, limit=1000)
+        history = inventory.results.changes(tables, gid=gid, limit=1000)
         tasks = list(dict.fromkeys(change.task for change in history))
         return {
             "service": service,
-            "current": results.current(tables, [gid]).get(gid, []),
+            "current": inventory.results.current(tables, [gid]).get(gid, []),
             "strips": {task: _strip(history, task) for task in sorted(tasks)},
             "changes": [change for change in history if change.before != change.status][:CHANGES],
         }
@@ -140,9 +143,9 @@ async def check(context: Authenticated, form: Form) -> Response:
         back, selection = f"{pages.prefix}/entities/{eid}", Selection(eid=eid)
 
     def start(control: Control) -> int:
-        if gid is not None and services.get(database(), gid) is None:
+        if gid is not None and inventory.services.get(database(), gid) is None:
             raise UsageError(f"there is no service {gid}")
-        entity = None if eid is None else entities.get(database(), eid)
+        entity = None if eid is None else inventory.entities.get(database(), eid)
         if eid is not None and entity is None:
             raise UsageError(f"there is no entity {eid}")
         return requests.start(control, name if entity is None else entity.description, selection)
@@ -154,7 +157,7 @@ async def check(context: Authenticated, form: Form) -> Response:
 
 @pages.post("/stop")
 async def stop(context: Authenticated, form: Form) -> Response:
-    """Stop a sequence, or all."""
+    """Stop the sequence whose number the form gives, or all when it gives none."""
     _require_unlimited(context)
     number = form.whole("sequence", "number of a sequence")
     return await run_and_redirect(
@@ -169,8 +172,8 @@ def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
     if entity is None:
         raise HTTPException(404, "there is no such page")
     tables = database()
-    listed = services.of_entity(tables, entity.eid, offset=start, limit=SERVICES)
-    current = results.current(tables, [service.gid for service in listed])
+    listed = inventory.services.of_entity(tables, entity.eid, offset=start, limit=SERVICES)
+    current = inventory.results.current(tables, [service.gid for service in listed])
     tasks = task_list.counted(settings.load())
     return {
         "start": start,
@@ -178,7 +181,7 @@ def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
         "entity": entity,
         "services": listed,
         "worst": {service.gid: _worst(service, current.get(service.gid, []), tasks) for service in listed},
-        "counts": services.counts(tables, entity.eid, tasks=tasks),
+        "counts": inventory.services.counts(tables, entity.eid, tasks=tasks),
     }
 
 
@@ -195,7 +198,7 @@ def _worst(service: Service, current: list[CurrentStatus], tasks: Collection[str
 
 def _named(changes: list[Change]) -> dict[int, str]:
     gids = {change.gid for change in changes}
-    return {s.gid: s.description or s.uri for s in services.by_numbers(database(), sorted(gids))}
+    return {s.gid: s.description or s.uri for s in inventory.services.by_numbers(database(), sorted(gids))}
 
 
 def _strip(history: list[Change], task: str) -> list[Change]:

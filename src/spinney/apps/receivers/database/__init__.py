@@ -1,5 +1,3 @@
-"""The database of one receiver: an SQLite file with what was detected, and in which files."""
+"""The database of one receiver: an SQLite file with what was detected, and in which files.
 
-from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
-
-__all__ = ["Detected", "ReceiverDatabase"]
+``receiver_database`` writes it, for which it needs NumPy · ``snapshots`` reading, without · ``schema`` the tables."""

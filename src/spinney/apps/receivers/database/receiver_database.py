@@ -29,7 +29,7 @@ BUSY_S = 60.0
 
 
 class Detected(NamedTuple):
-    """What a call has done."""
+    """What a call of ``detect`` or ``rerun`` has done, in numbers."""
 
     files: int
     """New files."""
@@ -76,11 +76,11 @@ class ReceiverDatabase:
             (_described(Path(path)) for path in paths), key=lambda each: (each.source.session, *_order(each))
         )
         with self._writing() as db:
-            known = {sha256 for (sha256,) in db.execute("select sha256 from files")}
+            digests = {sha256 for (sha256,) in db.execute("select sha256 from files")}
             by_session: dict[int, list[_New]] = defaultdict(list)
             for each in new:
-                if each.sha256 not in known:
-                    known.add(each.sha256)  # also of another session: a content counts once
+                if each.sha256 not in digests:
+                    digests.add(each.sha256)  # also of another session: a content counts once
                     by_session[each.source.session].append(each)
             results = [
                 self._detect_session(db, session, files, (job, now_s), between)
@@ -113,18 +113,6 @@ class ReceiverDatabase:
         pulses, hits = sum(result.pulses for result in results), sum(result.hits for result in results)
         afresh = tuple(session for result in results for session in result.afresh)
         return Detected(0, 0, pulses, hits, sum(result.broken for result in results), afresh)
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection that sees one snapshot, beside a writer. Raises UsageError where nothing was written yet,
-        and sqlite3.Error."""
-        if not self._path.exists():
-            raise UsageError(
-                f"there is no receiver {self._path.stem}; 'spinney receivers list' shows those there are"
-            )
-        with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            db.execute("begin")
-            yield db
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

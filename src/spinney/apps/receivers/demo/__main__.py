@@ -24,7 +24,7 @@ from spinney.apps.demo import (
     wait_for,
 )
 from spinney.apps.receivers import settings
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.config import ENVIRONMENT
 
@@ -164,7 +164,7 @@ def _wrong_detections() -> list[str]:
     for number, serial in enumerate(SERIALS):
         scene = Scene(seconds=300, noise_per_s=2.0, seed=number)
         scene.lines()
-        with ReceiverDatabase(settings.load().database(f"SG-{serial}"), TAGS).reading() as db:
+        with snapshot(settings.load().database(f"SG-{serial}")) as db:
             (hits,) = db.execute("select count(*) from hits").fetchone()
         if not 0.9 * len(scene.truth) <= hits <= 1.1 * len(scene.truth):
             faults.append(f"SG-{serial} has {hits} hits, where {len(scene.truth)} bursts are true")

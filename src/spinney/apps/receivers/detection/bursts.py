@@ -20,7 +20,7 @@ _COLUMNS = 4
 
 
 class Burst(NamedTuple):
-    """A burst of a tag."""
+    """A burst of a tag: four pulses on one port, with the tag's gaps between them."""
 
     tag: str
     port: int
@@ -42,7 +42,7 @@ class _Port:
     """Time, offset, signal, noise; by time."""
     used: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
     """Which belong to a burst."""
-    seen: int = 0
+    searched: int = 0
     """How many were there when bursts were looked for last."""
 
 
@@ -68,14 +68,14 @@ class BurstFinder:
 
     def find(self, pulses: Pulses) -> list[Burst]:
         """Return the bursts that are complete with these pulses, by the time of their last pulse."""
-        found: list[tuple[float, Burst]] = []
+        bursts: list[tuple[float, Burst]] = []
         for port in np.unique(pulses.port):
             chosen = pulses.port == port
             rows = np.column_stack(
                 (pulses.time[chosen], pulses.offset[chosen], pulses.signal[chosen], pulses.noise[chosen])
             )
-            found += self._find(int(port), rows)
-        return [burst for _, burst in sorted(found)]
+            bursts += self._find(int(port), rows)
+        return [burst for _, burst in sorted(bursts)]
 
     def _find(self, port: int, rows: NDArray[np.float64]) -> list[tuple[float, Burst]]:
         kept = self._ports.setdefault(port, _Port())
@@ -86,7 +86,7 @@ class BurstFinder:
         kept.used = np.concatenate((kept.used, np.zeros(len(rows), dtype=np.bool_)))
         candidates = []
         for number, tag in enumerate(self._tags):
-            candidates += _candidates(kept.rows, tag, number, kept.seen)
+            candidates += _candidates(kept.rows, tag, number, kept.searched)
         bursts = []
         for last, slop, number, indices in sorted(candidates):
             if kept.used[list(indices)].any():
@@ -104,17 +104,17 @@ class BurstFinder:
         if len(kept.rows):
             first = int(np.searchsorted(kept.rows[:, 0], kept.rows[-1, 0] - self._span_s))
             kept.rows, kept.used = kept.rows[first:], kept.used[first:]
-        kept.seen = len(kept.rows)
+        kept.searched = len(kept.rows)
 
 
 _Candidate = tuple[int, float, int, tuple[int, int, int, int]]
 """The index of the last pulse, the slop in ms, the number of the tag, the indices of the pulses."""
 
 
-def _candidates(rows: NDArray[np.float64], tag: Tag, number: int, seen: int) -> list[_Candidate]:
-    """Return the candidates of a tag whose last pulse is at ``seen`` or later."""
+def _candidates(rows: NDArray[np.float64], tag: Tag, number: int, searched: int) -> list[_Candidate]:
+    """Return the candidates of a tag whose last pulse is at ``searched`` or later."""
     times, offsets = rows[:, 0], rows[:, 1]
-    first = int(np.searchsorted(times, times[seen] - tag.span_s)) if seen < len(times) else len(times)
+    first = int(np.searchsorted(times, times[searched] - tag.span_s)) if searched < len(times) else len(times)
     chosen = np.arange(first, len(times))
     slop = np.zeros(len(chosen))
     indices = [chosen]
@@ -124,7 +124,7 @@ def _candidates(rows: NDArray[np.float64], tag: Tag, number: int, seen: int) -> 
         indices = [each[fits] for each in indices]
         slop = slop[fits] + error_s[fits]
         indices.append(nexts[fits])
-    fresh = indices[-1] >= seen
+    fresh = indices[-1] >= searched
     columns = [each[fresh].tolist() for each in indices]
     slops = np.round(slop[fresh] * 1000, 4).tolist()
     return [

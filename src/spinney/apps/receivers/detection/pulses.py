@@ -47,7 +47,7 @@ class Pulses(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where the receiver was."""
+    """Where the receiver was at a time, by its GPS."""
 
     time: float
     latitude: float

@@ -13,7 +13,7 @@ from spinney.apps.receivers.detection.tags import Tag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRules:
-    """When bursts are a run."""
+    """The rules by which bursts of a tag on one port make a run."""
 
     least: int = 3
     """A run counts from so many bursts on."""

@@ -36,7 +36,7 @@ class Tag(BaseModel):
 
     @property
     def gaps_s(self) -> tuple[float, float, float]:
-        """Return the gaps in seconds."""
+        """Return the three gaps between the four pulses of a burst, in seconds."""
         return self.gap1 / 1000, self.gap2 / 1000, self.gap3 / 1000
 
     @property

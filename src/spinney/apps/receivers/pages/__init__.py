@@ -4,6 +4,7 @@ People whose rights are limited to collections or queues see their uploads; rece
 their pages and the failures take rights that are not limited."""
 
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from spinney.apps.receivers import failures, settings, timeline
 from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs, uploads
-from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.errors import Forbidden
 from spinney.jobs import Filter, Job
 from spinney.operations import Control, Failure, RelabelJob, Role
@@ -60,7 +61,7 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
     _require_everywhere(context)
 
     def read(_: Control) -> timeline.Timeline:
-        with _database(receiver).reading() as db:
+        with snapshot(_database(receiver)) as db:
             return timeline.read(db)
 
     return pages.show(request, context, "receiver.html", receiver=receiver, timeline=await context.run(read))
@@ -158,14 +159,14 @@ def _inboxes(control: Control) -> list[str]:
 
 def _receivers() -> list[dict[str, Any]]:
     return [
-        {"receiver": receiver} | ({"fault": str(seen)} if isinstance(seen, sqlite3.Error) else seen)
-        for receiver, seen in timeline.of_each(settings.load().data, timeline.totals)
+        {"receiver": receiver} | ({"fault": str(result)} if isinstance(result, sqlite3.Error) else result)
+        for receiver, result in timeline.of_each(settings.load().data, timeline.totals)
     ]
 
 
-def _database(receiver: str) -> ReceiverDatabase:
-    """Return the database of a receiver. Raises HTTPException (404)."""
+def _database(receiver: str) -> Path:
+    """Return the file with the database of a receiver. Raises HTTPException (404)."""
     config = settings.load()
     if config.database(receiver) not in timeline.database_files(config.data):
         raise HTTPException(404, f"there is no receiver {receiver}")
-    return ReceiverDatabase(config.database(receiver), ())
+    return config.database(receiver)

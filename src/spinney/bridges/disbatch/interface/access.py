@@ -69,15 +69,15 @@ class Access:
         digest = hmac.new(self._key, f"{len(name)}:{name}{password}".encode(), hashlib.sha256).digest()
         if digest in self._right:
             return True
-        known = self._settings.users.get(name)
+        stored_hash = self._settings.users.get(name)
         with self._checks:
             try:
-                _HASHER.verify(known or self._nobody, password)
+                _HASHER.verify(stored_hash or self._nobody, password)
             except (VerificationError, InvalidHashError):
                 return False
-        if known is not None and len(self._right) < _KEPT:
+        if stored_hash is not None and len(self._right) < _KEPT:
             self._right[digest] = None
-        return known is not None
+        return stored_hash is not None
 
     def _refuse_other_sites(self, request: Request) -> None:
         """Browsers send credentials along with requests that other sites make them send, and name the site. Where
@@ -110,14 +110,14 @@ def read_users(path: Path) -> dict[str, str]:
     """Return the users of a file with a line ``NAME:HASH`` each. Raises UsageError, which shows no hash."""
     users = {}
     for number, line in enumerate(_lines(path), 1):
-        name, separator, known = line.strip().partition(":")
+        name, separator, password_hash = line.strip().partition(":")
         if not line.strip() or line.startswith("#"):
             continue
-        if not (name and separator and known.startswith("$argon2")):
+        if not (name and separator and password_hash.startswith("$argon2")):
             raise UsageError(
                 f"{path}: line {number} is no NAME:HASH; write it by 'spinney disbatch password'"
             )
-        users[name] = known
+        users[name] = password_hash
     if not users:
         raise UsageError(f"{path} has no user; add one by 'spinney disbatch password {path} NAME'")
     return users

@@ -99,16 +99,16 @@ def _done(service: Service, action: Action, task_id: ObjectId, user: str, **resu
     return {"id": task_id, **result}
 
 
-def create(service: Service, given: Parameters) -> list[ObjectId]:
+def create(service: Service, parameters: Parameters) -> list[ObjectId]:
     """Create the tasks of a request, and return their ids. Raises BadRequest."""
-    queue = service.queue(given.fields.get("queue"))
+    queue = service.queue(parameters.fields.get("queue"))
     if queue is None:
         raise BadRequest("queue not found")
-    params, names = given.decoded("params"), set(given.fields)
+    params, names = parameters.decoded("params"), set(parameters.fields)
     if names == {"queue", "params"} and isinstance(params, Mapping | list):
         return _insert(service, queue["_id"], _listed(params))
     if names == {"queue", "params", "collection", "filter"} and isinstance(params, Mapping):
-        return _insert(service, queue["_id"], _from_documents(service, given, storable(params)))
+        return _insert(service, queue["_id"], _from_documents(service, parameters, storable(params)))
     raise BadRequest("invalid parameters passed")
 
 
@@ -122,9 +122,9 @@ def _listed(params: Mapping[str, Any] | list[Any]) -> list[Any]:
 
 
 def _from_documents(
-    service: Service, given: Parameters, params: Mapping[str, Any]
+    service: Service, parameters: Parameters, params: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    query, name = given.decoded("filter"), given.fields["collection"]
+    query, name = parameters.decoded("filter"), parameters.fields["collection"]
     if not isinstance(query, Mapping):
         raise BadRequest("'filter' must be a JSON object")
     if not isinstance(name, str) or not _COLLECTION.fullmatch(name):

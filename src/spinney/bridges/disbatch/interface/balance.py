@@ -74,22 +74,22 @@ def limits(groups: Sequence[Sequence[Load]], most: int) -> dict[str, int]:
     queue runs more than its limit, others start that many fewer, the least urgent first. What nobody needs is spread
     over all queues, so that a new task starts at once."""
     urgent_first = [*groups[1:], *groups[:1]]
-    given: dict[str, int] = {}
+    threads: dict[str, int] = {}
     left = most
     for group in urgent_first:
         shares = _spread({load.name: load.demand for load in group}, left)
         left -= sum(shares.values())
-        given |= shares
+        threads |= shares
     loads = [load for group in urgent_first for load in group]
-    excess = sum(max(0, load.running - given[load.name]) for load in loads)
+    excess = sum(max(0, load.running - threads[load.name]) for load in loads)
     if not excess:
         spare = _spread({load.name: left for load in loads}, left)
-        return {name: share + spare[name] for name, share in given.items()}
+        return {name: share + spare[name] for name, share in threads.items()}
     for load in reversed(loads):
-        taken = min(excess, max(0, given[load.name] - load.running))
-        given[load.name] -= taken
+        taken = min(excess, max(0, threads[load.name] - load.running))
+        threads[load.name] -= taken
         excess -= taken
-    return given
+    return threads
 
 
 def _spread(demands: Mapping[str, int], slots: int) -> dict[str, int]:

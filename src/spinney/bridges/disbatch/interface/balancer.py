@@ -39,9 +39,9 @@ def show_balance(service: Serving) -> Response:
 
 
 @router.post("/balance")
-def set_balance(given: Params, service: Serving, user: User) -> Response:
-    """Replace the settings of balancing."""
-    changes = _checked(given.fields, set(service.queues.distinct("name")))
+def set_balance(parameters: Params, service: Serving, user: User) -> Response:
+    """Replace the settings by which limits of queues are balanced. Raises BadRequest for invalid ones."""
+    changes = _checked(parameters.fields, set(service.queues.distinct("name")))
     service.db[BALANCE].update_one({}, {"$set": changes}, upsert=True)
     service.changed(BALANCE, service.db[BALANCE].find_one(), user)
     return service.wire.reply({"status": "success: queuebalance modified"})
@@ -69,11 +69,11 @@ def balance_once(service: Service, now: datetime) -> None:
         status, message = _apply(service, balance, now)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         status, message = "CRITICAL", f"QueueBalance: {error}"
-    said = {"timestamp": int(now.timestamp()), "status": status, "message": message}
-    service.db[BALANCE].update_one({"_id": balance["_id"]}, {"$set": said})
+    outcome = {"timestamp": int(now.timestamp()), "status": status, "message": message}
+    service.db[BALANCE].update_one({"_id": balance["_id"]}, {"$set": outcome})
     if (status, message) != (balance.get("status"), balance.get("message")):
         log.log(logging.INFO if status == "OK" else logging.WARNING, "%s", message)
-        service.changed(BALANCE, {**balance, **said}, _BY)
+        service.changed(BALANCE, {**balance, **outcome}, _BY)
 
 
 def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[st
     return "OK", "QueueBalance is running"
 
 
-def _checked(fields: Any, known: set[str]) -> dict[str, Any]:
+def _checked(fields: Any, queue_names: set[str]) -> dict[str, Any]:
     """Return settings as they are stored. Raises BadRequest."""
 
     def refuse(reason: str) -> BadRequest:
@@ -128,7 +128,7 @@ def _checked(fields: Any, known: set[str]) -> dict[str, Any]:
     if not isinstance(queues, list) or not all(isinstance(group, list) for group in queues):
         raise refuse("queues must be an array of arrays of names")
     names = [name for group in queues for name in group]
-    if not all(isinstance(name, str) and name in known for name in names):
+    if not all(isinstance(name, str) and name in queue_names for name in names):
         raise refuse("queues must name queues that exist")
     if len(set(names)) < len(names):
         raise refuse("queues must name each queue once")

@@ -137,6 +137,6 @@ def password(
     # mkstemp makes a file that only its owner may read.
     handle, temporary = tempfile.mkstemp(dir=file.resolve().parent)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.writelines(f"{user}:{known}\n" for user, known in users.items())
+        out.writelines(f"{user}:{password_hash}\n" for user, password_hash in users.items())
     Path(temporary).replace(file)
     typer.echo(f"{name} may sign in once the server has started again")

@@ -75,11 +75,11 @@ def projection(value: object) -> dict[str, int] | None:
 
 def refuse_unindexed(fields: Mapping[str, Any], indexes: Sequence[Sequence[str]]) -> None:
     """Raise BadRequest unless each field, with all that stand left of it in one of the indexes, is given."""
-    given = {"id" if name == "_id" else name for name in fields}
+    names = {"id" if name == "_id" else name for name in fields}
     reachable = {
-        name for index in indexes for at, name in enumerate(index) if given.issuperset(index[: at + 1])
+        name for index in indexes for at, name in enumerate(index) if names.issuperset(index[: at + 1])
     }
-    if invalid := sorted(given - reachable):
+    if invalid := sorted(names - reachable):
         raise BadRequest("non-indexed params given", invalid_params=invalid, indexes=indexes)
 
 

@@ -21,7 +21,7 @@ _BALANCE_S = 60
 
 @router.get("/nodes")
 def list_nodes(service: Serving) -> Response:
-    """Return all nodes."""
+    """Return all nodes with their settings and last beats."""
     return service.wire.reply(nodes(service))
 
 
@@ -32,12 +32,12 @@ def show_node(node: str, service: Serving) -> Response:
 
 
 @router.post("/nodes/{node:path}")
-def update_node(node: str, given: Params, service: Serving, user: User) -> Response:
+def update_node(node: str, parameters: Params, service: Serving, user: User) -> Response:
     """Set how many tasks a node may run at once."""
-    if not given.fields:
+    if not parameters.fields:
         raise BadRequest("No params")
-    refuse_unknown(given.fields, {"maxthreads"}, "Invalid param")
-    changes = {"maxthreads": limit(given.fields["maxthreads"], "maxthreads")}
+    refuse_unknown(parameters.fields, {"maxthreads"}, "Invalid param")
+    changes = {"maxthreads": limit(parameters.fields["maxthreads"], "maxthreads")}
     no_such = f"no node {node!r}; GET /nodes lists them"
     return service.wire.reply(service.update(service.nodes, by_id_or("node", node), changes, user, no_such))
 

@@ -42,21 +42,21 @@ _LOOKS = {
 
 
 @router.get("/")
-def show(request: Request, given: Params) -> Response:
+def show(request: Request, parameters: Params) -> Response:
     """Return the page, with the newest tasks of the filter in its address."""
-    return _page(request, dict(given.fields))
+    return _page(request, dict(parameters.fields))
 
 
 @router.post("/page/queue")
-def set_threads(request: Request, given: Params) -> Response:
+def set_threads(request: Request, parameters: Params) -> Response:
     """Set the limit of a queue; with none, as with 0, nodes start nothing."""
-    return _do(request, given.fields, "threads")
+    return _do(request, parameters.fields, "threads")
 
 
 @router.post("/page/task")
-def act(request: Request, given: Params) -> Response:
+def act(request: Request, parameters: Params) -> Response:
     """Cancel, reset or clone a task."""
-    return _do(request, given.fields, given.fields.get("action"))
+    return _do(request, parameters.fields, parameters.fields.get("action"))
 
 
 @router.get("/static/{name}")

@@ -86,11 +86,11 @@ async def parameters(request: Request) -> Parameters:
         return _divided(content, text=False)
     try:
         text = (body if kind == _FORM else request.scope["query_string"]).decode("utf-8")
-        given = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
         raise BadRequest(f"the parameters must be UTF-8, and at most {_MOST_FIELDS}") from None
     return _divided(
-        {name: values[0] if len(values) == 1 else values for name, values in given.items()}, text=True
+        {name: values[0] if len(values) == 1 else values for name, values in fields.items()}, text=True
     )
 
 

@@ -38,9 +38,9 @@ def show_queue(queue: str, service: Serving) -> Response:
 
 
 @router.post("/queues")
-def create_queue(given: Params, service: Serving, user: User) -> Response:
-    """Create a queue."""
-    fields = given.fields
+def create_queue(parameters: Params, service: Serving, user: User) -> Response:
+    """Create a queue, and return its id. Raises BadRequest for a name that exists."""
+    fields = parameters.fields
     if not (fields.get("name") and fields.get("plugin")):
         raise BadRequest("name and plugin required")
     document = _checked(fields, service, "Invalid param", "Unknown plugin")
@@ -55,11 +55,11 @@ def create_queue(given: Params, service: Serving, user: User) -> Response:
 
 
 @router.post("/queues/{queue:path}")
-def update_queue(queue: str, given: Params, service: Serving, user: User) -> Response:
-    """Change a queue."""
-    if not given.fields:
+def update_queue(queue: str, parameters: Params, service: Serving, user: User) -> Response:
+    """Change fields of a queue that is named by its id or name."""
+    if not parameters.fields:
         raise BadRequest("no params")
-    return service.wire.reply(update(queue, given.fields, service, user))
+    return service.wire.reply(update(queue, parameters.fields, service, user))
 
 
 @router.delete("/queues/{queue:path}")

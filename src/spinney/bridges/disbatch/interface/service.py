@@ -58,11 +58,11 @@ class Service:
         self.queues: Collection = db[QUEUES]
         self.tasks: Collection = db[TASKS]
 
-    def queue(self, given: object) -> Document | None:
+    def queue(self, id_or_name: object) -> Document | None:
         """Return the queue of an id or a name that a request gives."""
-        if isinstance(given, str):
-            return self.queues.find_one(by_id_or("name", given))
-        id_ = oid(given)
+        if isinstance(id_or_name, str):
+            return self.queues.find_one(by_id_or("name", id_or_name))
+        id_ = oid(id_or_name)
         return None if id_ is None else self.queues.find_one({"_id": id_})
 
     def queue_id(self, name: str) -> ObjectId | None:
@@ -111,10 +111,10 @@ class Service:
             )
 
 
-def by_id_or(field: str, given: str) -> Document:
+def by_id_or(field: str, value: str) -> Document:
     """Return the filter for the document that a request names by its id, or else by this field."""
-    id_ = oid(given)
-    return {field: given} if id_ is None else {"_id": id_}
+    id_ = oid(value)
+    return {field: value} if id_ is None else {"_id": id_}
 
 
 def service_of(request: Request) -> Service:

@@ -1,4 +1,4 @@
-"""The routes of tasks."""
+"""The routes of tasks: show, search, create, cancel, reset and clone them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,71 +22,75 @@ _TERSE = "[terse mode]"
 
 
 @router.get("/tasks")
-def list_tasks(given: Params, service: Serving) -> Response:
+def list_tasks(parameters: Params, service: Serving) -> Response:
     """Return the tasks that the indexed fields ask for, or how many they are."""
     indexes = index_sets(service.tasks.index_information())
-    if not given.fields and not given.options:
+    if not parameters.fields and not parameters.options:
         kinds = {name: {"repeatable": "yes", "type": ["string"]} for index in indexes for name in index}
         schema = {"verb": "GET", "limit": 100, "title": "Disbatch Tasks Query", "params": kinds}
         return service.wire.reply({"schema": schema, "indexes": indexes})
-    refuse_unindexed(given.fields, indexes)
-    query = task_filter(given.fields, service.queue_id)
-    if not query and not given.number(".limit") and not given.flag(".count"):
+    refuse_unindexed(parameters.fields, indexes)
+    query = task_filter(parameters.fields, service.queue_id)
+    if not query and not parameters.number(".limit") and not parameters.flag(".count"):
         raise BadRequest(
             "refusing to return everything - include one or more indexed search restrictions", indexes=indexes
         )
-    return _answer(service, query, given)
+    return _answer(service, query, parameters)
 
 
 @router.get("/tasks/{task}")
-def show_task(task: str, given: Params, service: Serving) -> Response:
-    """Return one task."""
-    shown = _shown(service, service.task(_id(task)), given)
-    return service.wire.reply(shown, pretty=given.flag(".pretty", True))
+def show_task(task: str, parameters: Params, service: Serving) -> Response:
+    """Return the task of an id, with its output if ``.full`` asks for that."""
+    shown = _shown(service, service.task(_id(task)), parameters)
+    return service.wire.reply(shown, pretty=parameters.flag(".pretty", True))
 
 
 @router.post("/tasks")
-def create_tasks(given: Params, service: Serving) -> Response:
-    """Create tasks."""
-    return service.wire.reply(inserted_many(create(service, given)))
+def create_tasks(parameters: Params, service: Serving) -> Response:
+    """Create tasks in a queue, from a list or from the documents of a collection, and return their ids."""
+    return service.wire.reply(inserted_many(create(service, parameters)))
 
 
 @router.post("/tasks/search")
-def search_tasks(given: Params, service: Serving) -> Response:
+def search_tasks(parameters: Params, service: Serving) -> Response:
     """Return tasks by any fields, at most 100, as an extension of release 4.0 did."""
-    query, options = (given.decoded(name) if name in given.fields else {} for name in ("filter", "options"))
+    query, options = (
+        parameters.decoded(name) if name in parameters.fields else {} for name in ("filter", "options")
+    )
     if not isinstance(query, Mapping) or not isinstance(options, Mapping):
         raise BadRequest("filter and options must be name/value objects")
     dotted = {f".{name}": value for name, value in {"limit": _SEARCH_LIMIT, **options}.items()}
-    dotted |= {f".{name}": given.fields[name] for name in ("count", "pretty") if name in given.fields}
-    terse = bool(given.fields.get("terse", True))
-    asked = replace(given, options={**dotted, ".terse": terse, ".full": not terse, ".epoch": True})
+    dotted |= {
+        f".{name}": parameters.fields[name] for name in ("count", "pretty") if name in parameters.fields
+    }
+    terse = bool(parameters.fields.get("terse", True))
+    parameters = replace(parameters, options={**dotted, ".terse": terse, ".full": not terse, ".epoch": True})
     refuse_unknown(options, {"limit", "skip"}, "unknown option; options are limit and skip")
-    if not 1 <= asked.number(".limit") <= _SEARCH_LIMIT:
+    if not 1 <= parameters.number(".limit") <= _SEARCH_LIMIT:
         raise BadRequest(f"limit cannot exceed {_SEARCH_LIMIT}")
-    return _answer(service, task_filter(query, service.queue_id), asked, single=False)
+    return _answer(service, task_filter(query, service.queue_id), parameters, single=False)
 
 
 @router.post("/tasks/{target}")
-def act(target: str, given: Params, service: Serving, user: User) -> Response:
+def act(target: str, parameters: Params, service: Serving, user: User) -> Response:
     """Cancel, reset or clone a task; or, given an array, create tasks in a queue, as release 4.0 did."""
-    if given.items is not None:
-        asked = Parameters({"queue": target, "params": given.items}, {}, text=False)
-        return service.wire.reply(inserted_many(create(service, asked)))
-    refuse_unknown(given.fields, {"action"}, "Invalid param")
-    return service.wire.reply(perform(service, given.fields.get("action"), _id(target), user))
+    if parameters.items is not None:
+        parameters = Parameters({"queue": target, "params": parameters.items}, {}, text=False)
+        return service.wire.reply(inserted_many(create(service, parameters)))
+    refuse_unknown(parameters.fields, {"action"}, "Invalid param")
+    return service.wire.reply(perform(service, parameters.fields.get("action"), _id(target), user))
 
 
 @router.post("/tasks/{queue}/{collection}")
-def create_from_collection(queue: str, collection: str, given: Params, service: Serving) -> Response:
+def create_from_collection(queue: str, collection: str, parameters: Params, service: Serving) -> Response:
     """Create a task for each document of a collection, as release 4.0 did."""
-    asked = replace(given, fields={**given.fields, "queue": queue, "collection": collection})
-    return service.wire.reply(inserted_many(create(service, asked)))
+    parameters = replace(parameters, fields={**parameters.fields, "queue": queue, "collection": collection})
+    return service.wire.reply(inserted_many(create(service, parameters)))
 
 
 @router.delete("/tasks/{task}")
 def cancel_task(task: str, service: Serving, user: User) -> Response:
-    """Cancel a task."""
+    """Cancel a task: at once, or by a wish that the node which has it obeys."""
     return service.wire.reply(perform(service, "cancel", _id(task), user))
 
 
@@ -96,31 +100,33 @@ def _id(text: str) -> ObjectId:
     return id_
 
 
-def _answer(service: Service, query: dict[str, Any], given: Parameters, *, single: bool = True) -> Response:
+def _answer(
+    service: Service, query: dict[str, Any], parameters: Parameters, *, single: bool = True
+) -> Response:
     """Return the tasks of a filter. ``single``: a limit of 1 asks for an object, not for an array."""
-    if given.flag(".count"):
+    if parameters.flag(".count"):
         return service.wire.reply({"count": service.tasks.count_documents(query)})
-    limit, most = given.number(".limit"), service.settings.most_tasks
+    limit, most = parameters.number(".limit"), service.settings.most_tasks
     if limit > most:
         raise BadRequest(f"'.limit' must be at most {most}; go on with '.skip'")
-    cursor = service.tasks.find(query, projection(given.decoded(".fields")))
-    found = list(cursor.sort("_id").skip(given.number(".skip")).limit(limit or most + 1))
-    if len(found) > most:
+    cursor = service.tasks.find(query, projection(parameters.decoded(".fields")))
+    tasks = list(cursor.sort("_id").skip(parameters.number(".skip")).limit(limit or most + 1))
+    if len(tasks) > most:
         raise BadRequest(f"more than {most} tasks match; ask for them in pieces by '.limit' and '.skip'")
-    shown = [_shown(service, task, given) for task in found]
+    shown = [_shown(service, task, parameters) for task in tasks]
     content = next(iter(shown), {}) if single and limit == 1 else shown
-    return service.wire.reply(content, pretty=given.flag(".pretty"))
+    return service.wire.reply(content, pretty=parameters.flag(".pretty"))
 
 
-def _shown(service: Service, task: Document, given: Parameters) -> Document:
+def _shown(service: Service, task: Document, parameters: Parameters) -> Document:
     for stream in ("stdout", "stderr"):
         output = task.get(stream)
         if isinstance(output, ObjectId):
-            if given.flag(".full") and not given.flag(".terse"):
+            if parameters.flag(".full") and not parameters.flag(".terse"):
                 task[stream] = read_output(service, output)
-        elif output and given.flag(".terse"):
+        elif output and parameters.flag(".terse"):
             task[stream] = _TERSE
-    if given.flag(".epoch"):
+    if parameters.flag(".epoch"):
         for name in ("ctime", "mtime"):
             if isinstance(task.get(name), datetime):
                 task[name] = task[name].timestamp()

@@ -38,13 +38,13 @@ def clock(moment: datetime) -> str:
 
 
 class Wire:
-    """Makes replies."""
+    """Makes replies in the form in which the releases write them, ids and times included."""
 
     def __init__(self, oids: Oids) -> None:
         self._plain = oids == "plain"
 
     def reply(self, content: object, status: int = 200, *, pretty: bool = False) -> Response:
-        """Return JSON with sorted keys."""
+        """Return a response of JSON with sorted keys; ``pretty``: indented for people."""
         options = orjson.OPT_SORT_KEYS | (orjson.OPT_INDENT_2 if pretty else 0)
         body = orjson.dumps(self.plain(content), option=options)
         return Response(body, status, media_type="application/json")

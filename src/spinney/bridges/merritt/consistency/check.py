@@ -67,7 +67,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong."""
+    """One thing that a check found wrong in the queue's tree, with what would mend it."""
 
     kind: Kind
     path: str
@@ -151,16 +151,16 @@ def _jobs(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
             message = f"{layout.BATCHES}/{bid} is missing, to which it belongs."
             yield Finding(Kind.ORPHAN, path, message, severity)
             continue
-        wanted = (
+        expected = (
             layout.job_pointer(state, _priority(nodes, path), layout.name(path)),
             layout.batch_pointer(bid, state, layout.name(path)),
         )
         same = ((f"{path}/status", nodes[f"{path}/status"].version),)
-        for pointer in (each for each in wanted if each not in nodes):
+        for pointer in (each for each in expected if each not in nodes):
             create = tuple((each, b"") for each in _missing_lists(nodes, pointer))
             remedy = Remedy(create=(*create, (pointer, b"")), same=same, unlocked=(path,))
             yield Finding(Kind.MISSING, path, f"{pointer} is missing.", severity, remedy)
-        for pointer in (each for each in pointers if each not in wanted):
+        for pointer in (each for each in pointers if each not in expected):
             remedy = Remedy(delete=(pointer,), same=same, unlocked=(path,))
             message = f"The job is {state} with priority {_priority(nodes, path)} and must not stand here."
             yield Finding(Kind.DUPLICATE, pointer, message, severity, remedy)

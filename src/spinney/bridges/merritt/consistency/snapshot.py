@@ -45,8 +45,8 @@ def read(client: KazooClient) -> dict[str, Node]:
 
 
 def _read_some(client: KazooClient, paths: Iterable[str]) -> Iterable[tuple[str, Node]]:
-    asked = [(path, client.get_async(path), client.get_children_async(path)) for path in paths]
-    for path, data_answer, children_answer in asked:
+    requests = [(path, client.get_async(path), client.get_children_async(path)) for path in paths]
+    for path, data_answer, children_answer in requests:
         try:
             data, stat = data_answer.get()
             names = children_answer.get()

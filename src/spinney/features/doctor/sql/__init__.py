@@ -6,7 +6,7 @@ that checks again first, and writes its entry into the audit log.
 
 ``integrity`` what lies below all other rules · ``nodes`` nodes, leader and counters · ``schedules`` · ``inboxes`` ·
 ``jobs`` a job's own rows · ``claims`` what is ready or leased · ``trees`` lineages and children · ``leftovers`` rows
-that have outlived their job · ``waiting`` what waits for something that cannot come · ``unfinished`` work in steps that
+that have outlived their job · ``waits`` what waits for something that cannot come · ``unfinished`` work in steps that
 was cut off.
 """
 
@@ -22,7 +22,7 @@ from spinney.features.doctor.sql import (
     schedules,
     trees,
     unfinished,
-    waiting,
+    waits,
 )
 from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, json_list
 from spinney.model.errors import Refused, SpinneyError
@@ -48,7 +48,7 @@ RULES: tuple[Rule, ...] = (
     *claims.RULES,
     *trees.RULES,
     *leftovers.RULES,
-    *waiting.RULES,
+    *waits.RULES,
     *unfinished.RULES,
 )
 """In an order in which few repairs violate a rule before them: what refers to a job comes after the job, and what waits

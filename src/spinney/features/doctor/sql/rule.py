@@ -78,7 +78,7 @@ RowFilter = Callable[[CheckContext, list[dict[str, Any]]], list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One invariant."""
+    """One invariant: the query that finds its violations, the message about them, and the repair."""
 
     name: str
     """A word for programs, and for ``--only``."""

@@ -13,7 +13,7 @@ from spinney.store.sql.transitions import deadlocks, lock_waiters, locks
 
 
 class Case:
-    """One job, one snapshot."""
+    """One job as one snapshot shows it, from which the causes for its not running are derived."""
 
     def __init__(self, tx: Tx, registry: Registry, row: Row, now_us: int) -> None:
         self.tx, self.registry, self.row, self.now_us = tx, registry, row, now_us

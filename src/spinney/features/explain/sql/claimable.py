@@ -104,7 +104,7 @@ class Claimable(Case):
 
     def _away(self, present: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
         """The job's folder is on a host where no node runs, or none of those that may run it."""
-        row, home = self.row, self.registry.homes.known.get(self.home)
+        row, home = self.row, self.registry.homes.by_id.get(self.home)
         if home is None or home.given_up:
             return None
         active = [n for n in present if n.state == "active"]

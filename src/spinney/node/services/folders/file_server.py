@@ -26,7 +26,7 @@ class FileServer:
             self._wake.set()
 
     async def run(self) -> None:
-        """Answer requests, for ever."""
+        """Answer requests of other hosts for files of this one as they come, until the task is cancelled."""
         await on_wake(self._wake, self._answer, "reading for others")
 
     async def _answer(self) -> None:

@@ -25,7 +25,8 @@ IDLE_S = 2.0
 
 
 class FolderViews:
-    """``run`` is its task."""
+    """Keeps the tree of views up to date, on the leader, or on each host where folders are local. ``run`` is its
+    task."""
 
     def __init__(self, context: NodeContext, *, home: int) -> None:
         """``home``: the number of this host's folder root where folders are local; 0: they are shared."""
@@ -37,7 +38,7 @@ class FolderViews:
         self._trouble = ""
 
     async def run(self) -> None:
-        """Go round, for ever."""
+        """Go round over folders and links in bounded steps, with rests between, until the task is cancelled."""
         status = self._context.status
         while True:
             begun, rest_s = time.monotonic(), IDLE_S

@@ -13,13 +13,13 @@ EVERY_S = 2.0
 
 
 class FolderWatch:
-    """``run`` is its task."""
+    """Notes in the node's health whether the folder root can be written to. ``run`` is its task."""
 
     def __init__(self, root: Path, health: NodeHealth) -> None:
         self._root, self._health = root, health
 
     async def run(self) -> None:
-        """Check, for ever."""
+        """Check the folder root every ``EVERY_S`` seconds until the task is cancelled."""
         await every(EVERY_S, self._check, "checking the folder root")
 
     async def _check(self) -> None:

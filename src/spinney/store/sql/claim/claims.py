@@ -45,7 +45,7 @@ SlotBudget = tuple[int, int, float]
 
 
 class Claim:
-    """One claim, for one transaction."""
+    """The claim of jobs for the free slots of one node, made for one transaction."""
 
     def __init__(
         self,

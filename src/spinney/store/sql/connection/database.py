@@ -52,7 +52,7 @@ class RowChange:
 
     @cached_property
     def statement(self) -> str:
-        """The statement for one row."""
+        """Return the SQL statement that updates or deletes one row."""
         verb = f"update {self.table} set {self.set}" if self.set else f"delete from {self.table}"
         return f"{verb} where {self.where}"
 

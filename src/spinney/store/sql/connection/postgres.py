@@ -48,7 +48,7 @@ class PostgresDatabase(Database):
     has_row_locks = True
 
     def __init__(self, url: str, patience_s: float | None = None) -> None:
-        """``patience_s``: see ``Connector``."""
+        """Connect at first use. ``patience_s``: how long an outage is waited for, as ``Connector`` says."""
         self._connector = Connector(url, patience_s)
         self.name, self.schema = self._connector.name, self._connector.schema
         self._writer: Connection | None = None

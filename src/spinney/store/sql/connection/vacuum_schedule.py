@@ -32,11 +32,11 @@ class VacuumSchedule:
         self._not_before = 0.0
 
     def granted(self, jobs: int) -> None:
-        """Count more leases."""
+        """Count jobs that were granted: each leaves two dead rows."""
         self._granted += jobs
 
     def due(self) -> bool:
-        """Return whether to vacuum now."""
+        """Return whether enough jobs were granted since the last vacuum, and the pause after it is over."""
         return self._granted >= EVERY and self._clock() >= self._not_before
 
     def run(self, vacuum: Callable[[], object]) -> None:

@@ -26,7 +26,7 @@ LATEST = 2_000
 
 
 class Sample(NamedTuple):
-    """The sample of one stage."""
+    """How long the latest attempts of one stage waited and ran, and how many they are."""
 
     size: int
     wait_s: Percentiles | None
@@ -122,7 +122,8 @@ _LOOK_AT = _look("id in (select j.value from json_each(?) j)")
 
 
 def _places(tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]) -> list[tuple[Kind, int]]:
-    """Return the starting points."""
+    """Return the points from which rows of jobs are read downwards: the newest of each type and queue, and these
+    fronts."""
     places = {(kind, JOB_ID_MAX + 1) for kind in kinds(tx.all, None, None)}
     for lane_id, job_id in fronts:
         lane = registry.lanes[lane_id]

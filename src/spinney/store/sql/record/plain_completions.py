@@ -15,7 +15,7 @@ from spinney.store.sql.connection.database import RowChange, Tx
 
 
 class HeldLease(NamedTuple):
-    """A row of ``leases``."""
+    """A row of ``leases``, as far as recording an outcome needs it."""
 
     job_id: int
     fence: int

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from spinney.define.params.masking import Redactor, has_secrets
+from spinney.define.params.redaction import Redactor, has_secrets
 from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import next_stage
@@ -42,7 +42,7 @@ _SPECIAL = (
 
 
 class Recorder:
-    """One flush, for one transaction."""
+    """The records of one flush, and what follows from them, made for one transaction."""
 
     def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, draw: float, now_us: int) -> None:
         self.tx, self.registry, self.cascade = tx, registry, cascade

@@ -11,7 +11,7 @@ RESERVED_US = 60_000_000
 
 
 class SweepStep:
-    """One step in one transaction."""
+    """One bounded step of housekeeping in one transaction; ``more``: another step would find something to do."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int) -> None:
         self.tx, self.registry, self.now_us, self.limit = tx, registry, now_us, limit

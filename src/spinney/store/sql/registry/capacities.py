@@ -24,7 +24,7 @@ def read(tx: Tx) -> Capacities:
 
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
-    """Return all capacities, by name."""
+    """Return the capacities of all locks that operators or applications have set, by name."""
     rows = tx.all(
         "select name, coalesce(set_to, declared), declared, by, at_us from lock_capacities order by name"
     )

@@ -120,7 +120,7 @@ _WIDE = ", ".join(f"'{scope}'" for scope in Scope if scope is not Scope.JOB)
 
 
 def read(tx: Tx) -> ActiveHolds:
-    """Return the active holds."""
+    """Read the holds in force, those that cover many jobs and those on single ones, as the registry keeps them."""
     rows = tx.all(
         "select h.id, h.scope, h.name, h.reason, h.by, h.since_us, h.until_us, h.automatic, h.swept, jobs.lineage "
         "from holds h left join jobs on jobs.id = case when h.scope = 'tree' then cast(h.name as bigint) end "

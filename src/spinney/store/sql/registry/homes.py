@@ -30,8 +30,8 @@ class KnownHomes:
 
     def __init__(self, homes: Mapping[int, Home] | None) -> None:
         self.local = homes is not None
-        self.known: Mapping[int, Home] = homes or {}
-        self.given_up = frozenset(home.id for home in self.known.values() if home.given_up)
+        self.by_id: Mapping[int, Home] = homes or {}
+        self.given_up = frozenset(home.id for home in self.by_id.values() if home.given_up)
         self._of_node: dict[int, int] = {}
 
     @property
@@ -74,11 +74,11 @@ def all_(tx: Tx) -> list[Home]:
 def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
     """Return where a job's folder is now: the home of the node that runs it, else its own home."""
     at_work = tx.value("select node_id from leases where job_id = ?", (row.id,)) if homes.local else None
-    return homes.known.get(homes.of(tx, at_work or row.node_id))
+    return homes.by_id.get(homes.of(tx, at_work or row.node_id))
 
 
 class JoiningNode(NamedTuple):
-    """A node that joins."""
+    """A node that joins, with its host, the boot of that, and its folder root (None: folders are shared)."""
 
     name: str
     host: str

@@ -17,7 +17,7 @@ POSITIONS = {
 
 
 def share_sql(queue: QueueSpec) -> str:
-    """Return ``ready_share`` as SQL."""
+    """Return the expression for ``ready_share`` as SQL: 0 where the queue has no shares."""
     return "0" if queue.shared == "none" else "jobs.share"
 
 

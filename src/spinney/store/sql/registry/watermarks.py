@@ -77,7 +77,7 @@ class Watermarks:
         return mark[2] if mark is not None and mark[:2] == (priority, share) else ""
 
     def granted(self, jobs: int) -> None:
-        """Count granted jobs."""
+        """Count jobs that were granted, after some thousands of which the low marks are stored anew."""
         self._granted += jobs
 
     def note(self, tx: Tx, first: dict[int, Key]) -> None:

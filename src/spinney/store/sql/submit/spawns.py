@@ -26,7 +26,7 @@ from spinney.store.sql.transitions.cascades import BAD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spawner:
-    """An attempt that creates jobs."""
+    """The attempt that creates jobs, and what they inherit from its job."""
 
     job_id: int
     fence: int

@@ -71,7 +71,7 @@ class Edge(StrEnum):
 
 
 class Link(NamedTuple):
-    """One edge of a cycle."""
+    """One edge of a cycle of jobs: which job waits for which other one, and why."""
 
     job_id: int
     edge: Edge
@@ -258,7 +258,7 @@ class _Search:
 
 
 class _Waiter(NamedTuple):
-    """A row of ``inactive_jobs``."""
+    """A job that waits for a lock, as its row of ``inactive_jobs`` shows it."""
 
     job_id: int
     waits_for: str

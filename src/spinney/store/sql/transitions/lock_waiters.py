@@ -30,7 +30,8 @@ class Waiter(NamedTuple):
 
 
 def first_waiting(tx: Tx, registry: Registry, name: str) -> Waiter | None:
-    """Return the first waiting job."""
+    """Return the first job in the queue for this lock, by priority and id, of those that can be reached; None: nobody
+    waits."""
     return _waiter(
         tx.one(
             f"select {_COLUMNS} from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
-from spinney.apps.ingest.storage.disk.disk_writing import DiskWriting
+from spinney.apps.ingest.storage.disk.disk_put import DiskPut
 from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
 from spinney.apps.ingest.storage.disk.put_lock import locked
 from spinney.apps.ingest.storage.layout import (
@@ -28,7 +28,7 @@ from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 
 class DiskPlace:
-    """A folder as a `place.Place`."""
+    """A `place.Place` in a folder of a file system; nothing outside of it is read, whatever links it holds."""
 
     __slots__ = ("_on_step", "_root", "_staging")
 
@@ -82,11 +82,11 @@ class DiskPlace:
                 yield f"{relative_folder.as_posix()}/"
 
     @contextmanager
-    def writing(self, claim: Claim) -> Iterator[DiskWriting]:
-        """See `place.Place.writing`."""
+    def begin_put(self, claim: Claim) -> Iterator[DiskPut]:
+        """See `place.Place.begin_put`."""
         folder = self._staging / staging(claim.object_id)
         with locked(folder, claim.object_id) as descriptor:
-            room = DiskWriting(self, self._root / claim.root, folder, descriptor, claim, self._on_step)
+            room = DiskPut(self, self._root / claim.root, folder, descriptor, claim, self._on_step)
             try:
                 room.claim()
                 yield room

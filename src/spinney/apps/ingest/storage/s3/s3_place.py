@@ -15,7 +15,7 @@ from spinney.apps.ingest.storage.layout import (
 )
 from spinney.apps.ingest.storage.place import Claim, Document, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, connect
-from spinney.apps.ingest.storage.s3.s3_writing import AT_ONCE, S3Writing
+from spinney.apps.ingest.storage.s3.s3_put import AT_ONCE, S3Put
 from spinney.files.disk_space import NoRoom
 from spinney.files.paths import NotAdmitted, shown
 
@@ -53,9 +53,9 @@ class S3Place:
         return (entry.path for entry in self._bucket.list(root))
 
     @contextmanager
-    def writing(self, claim: Claim) -> Iterator[S3Writing]:
-        """See `place.Place.writing`."""
-        room = S3Writing(self, self._bucket, claim, self._on_step)
+    def begin_put(self, claim: Claim) -> Iterator[S3Put]:
+        """See `place.Place.begin_put`."""
+        room = S3Put(self, self._bucket, claim, self._on_step)
         room.claim()
         try:
             yield room

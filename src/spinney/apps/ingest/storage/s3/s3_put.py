@@ -27,8 +27,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class S3Writing:
-    """A put as a `place.Writing`."""
+class S3Put:
+    """A `place.Put` in S3, where conditional writes let one writer win."""
 
     def __init__(self, place: Place, bucket: Bucket, claim: Claim, on_step: Step) -> None:
         self._place, self._bucket, self._claim, self._on_step = place, bucket, claim, on_step
@@ -57,7 +57,7 @@ class S3Writing:
         self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
-        """See `place.Writing.newest`."""
+        """See `place.Put.newest`."""
         loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
         if loaded is None:
             return None
@@ -67,19 +67,19 @@ class S3Writing:
         return loaded
 
     def begin(self, shape: Shape) -> None:
-        """See `place.Writing.begin`."""
+        """See `place.Put.begin`."""
         self._shape = shape
         self._existing = {entry.path: entry for entry in self._bucket.list(self._below(shape.version))}
         self._bucket.abandon_uploads(self._below(shape.version))
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
-        """See `place.Writing.keep`."""
+        """See `place.Put.keep`."""
         files = list(files)
         self.needed_bytes = sum(file.size_bytes for file in files)
         return _ahead(lambda file: self._keep(file, have), files)
 
     def commit(self, draft: Draft) -> None:
-        """See `place.Writing.commit`."""
+        """See `place.Put.commit`."""
         shape = self._planned()
         self._on_step("content")
         existing = self._existing.get(NAME)
@@ -101,7 +101,7 @@ class S3Writing:
         self._on_step("swept")
 
     def forget(self) -> None:
-        """See `place.Writing.forget`."""
+        """See `place.Put.forget`."""
         if self._shape is None or not self._holds_claim():
             return
         version = self._below(self._shape.version)

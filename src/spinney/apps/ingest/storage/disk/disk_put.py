@@ -19,8 +19,8 @@ from spinney.files.paths import NotAdmitted, shown
 CLAIM = "claim.json"
 
 
-class DiskWriting:
-    """A put as a `place.Writing`. The caller holds the flock from the first to the last call.
+class DiskPut:
+    """A put as a `place.Put`. The caller holds the flock from the first to the last call.
 
     staging/lock, claim.json, partial                 the lock, the claim, and the file that is being copied
     staging/object/<version>/<content>/<digest>       complete contents
@@ -74,7 +74,7 @@ class DiskWriting:
         self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
-        """See `place.Writing.newest`."""
+        """See `place.Put.newest`."""
         loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
         if loaded is None:
             if self._object.exists() and any(self._object.iterdir()):
@@ -96,7 +96,7 @@ class DiskWriting:
         return object_reader.load(self._place, self._claim.root, self._claim.object_id)
 
     def begin(self, shape: Shape) -> None:
-        """See `place.Writing.begin`."""
+        """See `place.Put.begin`."""
         self._shape = shape
         self._content = self._build / shape.version / shape.content
         remove_all_but(self._staging, LOCK, CLAIM, self._build.name)
@@ -105,7 +105,7 @@ class DiskWriting:
         remove_all_but(self._content.parent, shape.content)
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
-        """See `place.Writing.keep`."""
+        """See `place.Put.keep`."""
         files = list(files)
         self._staged = frozenset(path.name for path in self._content.iterdir())
         self.needed_bytes = self._needed(files, have)
@@ -115,7 +115,7 @@ class DiskWriting:
             yield self._keep(file, have)
 
     def commit(self, draft: Draft) -> None:
-        """See `place.Writing.commit`."""
+        """See `place.Put.commit`."""
         first = not self._object.exists() or not any(self._object.iterdir())
         version = self._content.parent
         remove_all_but(self._content, *draft.contents)
@@ -137,7 +137,7 @@ class DiskWriting:
             self._move_root(draft.algorithm)
 
     def forget(self) -> None:
-        """See `place.Writing.forget`."""
+        """See `place.Put.forget`."""
         remove(self._build)
 
     def clear(self) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from spinney.web.pages import formatting
+from spinney.web.pages import text_formats
 
 NOW_US = 1_800_000_000_000_000
 
@@ -19,7 +19,7 @@ NOW_US = 1_800_000_000_000_000
     ],
 )
 def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said: str) -> None:
-    assert formatting.ago(NOW_US - round(seconds * 1e6), NOW_US) == said
+    assert text_formats.ago(NOW_US - round(seconds * 1e6), NOW_US) == said
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said
     ],
 )
 def test_given_a_time_then_its_two_largest_parts_are_said(seconds: float | None, said: str) -> None:
-    assert formatting.lasting(seconds) == said
+    assert text_formats.lasting(seconds) == said
 
 
 @pytest.mark.parametrize(
     ("n", "said"), [(0, "0"), (9_999, "9,999"), (12_340, "12.3k"), (1_204_000, "1.2M"), (3e9, "3.0G")]
 )
 def test_given_a_large_number_then_it_is_short(n: float, said: str) -> None:
-    assert formatting.short(n) == said
+    assert text_formats.short(n) == said
 
 
 @pytest.mark.parametrize(
@@ -51,26 +51,26 @@ def test_given_a_large_number_then_it_is_short(n: float, said: str) -> None:
     [(1, "1 byte"), (999, "999 bytes"), (1_000, "1.0 kB"), (999_960, "1.0 MB"), (12_400_000, "12.4 MB")],
 )
 def test_given_bytes_then_they_are_said_in_the_unit_that_fits(count: int, said: str) -> None:
-    assert formatting.size(count) == said
+    assert text_formats.size(count) == said
 
 
 @pytest.mark.parametrize(("part", "said"), [(0.0, "0 %"), (0.999, "99 %"), (1.0, "100 %"), (None, "")])
 def test_given_a_fraction_then_a_hundred_is_said_of_the_whole_alone(part: float | None, said: str) -> None:
-    assert formatting.percent(part) == said
+    assert text_formats.percent(part) == said
 
 
 @pytest.mark.parametrize(
     ("rate", "said"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")]
 )
 def test_given_a_rate_then_a_slow_one_is_said_by_the_minute(rate: float, said: str) -> None:
-    assert formatting.rate(rate) == said
+    assert text_formats.rate(rate) == said
 
 
 def test_given_a_moment_that_no_calendar_has_then_it_is_said_as_it_is() -> None:
-    assert formatting.moment(10**18) == f"{10**18} µs from 1970"
-    assert formatting.iso(10**18) == ""
+    assert text_formats.moment(10**18) == f"{10**18} µs from 1970"
+    assert text_formats.iso(10**18) == ""
 
 
 def test_given_a_long_text_then_it_is_cut_on_one_line() -> None:
-    assert formatting.cut("a\n b  c") == "a b c"
-    assert formatting.cut("x" * 200, 10) == "x" * 9 + "…"
+    assert text_formats.cut("a\n b  c") == "a b c"
+    assert text_formats.cut("x" * 200, 10) == "x" * 9 + "…"

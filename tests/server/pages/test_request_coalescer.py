@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from spinney.web.pages.coalescing import RequestCoalescer
+from spinney.web.pages.request_coalescer import RequestCoalescer
 
 
 async def test_given_one_is_being_made_when_many_ask_then_one_more_is_made_for_all_of_them() -> None:

@@ -17,7 +17,7 @@ from spinney.model.access import Role
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
 from spinney.model.values.plurals import plural
-from spinney.web.pages import charts, formatting
+from spinney.web.pages import charts, text_formats
 from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
 
@@ -30,7 +30,7 @@ _FLASH_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavItem:
-    """A link of the navigation."""
+    """A link of the navigation, with what a user needs to see it."""
 
     path: str
     label: str
@@ -116,19 +116,19 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "limit_text": limits.as_text,
     }
     environment.filters |= {
-        "number": formatting.number,
-        "short": formatting.short,
-        "rate": formatting.rate,
-        "lasting": formatting.lasting,
-        "moment": formatting.moment,
-        "iso": formatting.iso,
-        "size": formatting.size,
-        "percent": formatting.percent,
-        "json_text": formatting.json_text,
-        "cut": formatting.cut,
-        "exception": formatting.exception,
+        "number": text_formats.number,
+        "short": text_formats.short,
+        "rate": text_formats.rate,
+        "lasting": text_formats.lasting,
+        "moment": text_formats.moment,
+        "iso": text_formats.iso,
+        "size": text_formats.size,
+        "percent": text_formats.percent,
+        "json_text": text_formats.json_text,
+        "cut": text_formats.cut,
+        "exception": text_formats.exception,
         "segment": segment,
-        "ago": formatting.ago,
+        "ago": text_formats.ago,
     }
     return environment
 

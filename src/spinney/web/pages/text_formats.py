@@ -13,7 +13,7 @@ _SHORT = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 
 
 def number(n: float | None) -> str:
-    """``1,204``; nothing for None."""
+    """Return a number with separators, ``1,204``, a float with one decimal; empty for None."""
     if n is None:
         return ""
     return f"{n:,}" if isinstance(n, int) else f"{n:,.1f}"
@@ -88,7 +88,8 @@ def moment(at_us: int | None) -> str:
 
 
 def iso(at_us: int) -> str:
-    """For ``datetime=`` of a ``<time>``."""
+    """Return a time in ISO 8601 with milliseconds, for ``datetime=`` of a ``<time>``; empty for one that no calendar
+    has."""
     try:
         return (
             datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -98,7 +99,7 @@ def iso(at_us: int) -> str:
 
 
 def size(count: int) -> str:
-    """``340 bytes``, ``12.4 MB``."""
+    """Return a number of bytes with a decimal unit: ``340 bytes``, ``12.4 MB``."""
     if count < 1000:
         return f"{count} {'byte' if count == 1 else 'bytes'}"
     scaled, unit = float(count), 0
@@ -120,7 +121,7 @@ def exception(name: str) -> str:
 
 
 def json_text(value: Any, *, indent: bool = True) -> str:
-    """A JSON value as text."""
+    """Return a value as JSON text, indented by two blanks or on one line."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
     return orjson.dumps(value, default=_plain, option=option).decode()
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
-from spinney.define.params.masking import MASK, Redactor, has_secrets, mask, names_of, secrets_in
+from spinney.define.params.redaction import MASK, Redactor, has_secrets, mask, names_of, secrets_in
 from spinney.define.params.schema import checker
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
