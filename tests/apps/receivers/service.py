@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cli.shell import Shell
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
@@ -56,16 +57,9 @@ class Service:
         return {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
 
     def call(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "spinney", *words]
-        return subprocess.run(
-            command,
-            cwd=self.place,
-            env=self.environment,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_S,
-        )
+        shell = Shell(self.place)
+        # The application opens a store once for each process.
+        return shell.run(*words) if words[0] == "receivers" else shell.call(*words)
 
     def spinney(self, *words: str) -> str:
         done = self.call(*words)

@@ -19,6 +19,7 @@ from bson import ObjectId
 from pymongo.errors import PyMongoError
 
 from bridges.mongo import MongoServer
+from cli.shell import Shell
 from long_tests import LONG, long_alone
 from spinney.bridges.disbatch.database import Database, Status, connect
 from spinney.bridges.disbatch.output import stored
@@ -43,28 +44,20 @@ class Node:
         self.place, self.name = place / name, name
         self.place.mkdir()
         (self.place / "disbatch.toml").write_text(settings)
-        self.environment = {
-            k: v for k, v in os.environ.items() if not k.startswith(("SPINNEY_", "DISBATCH_"))
-        } | {
+        self._own = {
             "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
             "TASK_NOTES": str(place / "notes"),
             "DISBATCH_MONGO": server.url,
             "DISBATCH_DATABASE": db.name,
         }
+        self.environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SPINNEY_", "DISBATCH_"))
+        } | self._own
         self.processes: list[subprocess.Popen[bytes]] = []
         self.spinney("init")
 
     def spinney(self, *words: str, code: int = 0) -> str:
-        command = [sys.executable, "-m", "spinney", *words]
-        done = subprocess.run(
-            command,
-            cwd=self.place,
-            env=self.environment,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_S,
-        )
+        done = Shell(self.place).call(*words, **self._own)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cli.shell import Shell
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.bridges.merritt import Batch, MerrittQueue
 
@@ -32,23 +33,16 @@ class IngestService:
         (place / "merritt.toml").write_text(
             f'queue = "{self.queue}"\nsession = "4s"\npoll = "{poll}"\n{settings}'
         )
+        self._own = {"SPINNEY_INGEST": str(place / "ingest.toml"), "MERRITT_ZOOKEEPER": hosts}
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("SPINNEY_", "MERRITT_"))
-        } | {"SPINNEY_INGEST": str(place / "ingest.toml"), "MERRITT_ZOOKEEPER": hosts}
+        } | self._own
         self.processes: list[subprocess.Popen[bytes]] = []
         self.spinney("init")
         self.spinney("ingest", "init")
 
     def spinney(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "spinney", *words],
-            cwd=self.place,
-            env=self.environment,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_S,
-        )
+        done = Shell(self.place).call(*words, **self._own)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 

@@ -1,9 +1,6 @@
 """The commands of operators, as they are typed."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from bridges.merritt.trees import CONFIGURATION, new_batch, new_job, tree
+from cli.shell import Shell
 from spinney.bridges.merritt import AccessState, BatchState, JobState, MerrittQueue
 
 from .service import IngestService
@@ -24,13 +22,7 @@ def merritt(hosts: str, tmp_path: Path) -> Merritt:
     """Run a command of ``spinney merritt`` and return what it prints."""
 
     def run(*words: str, code: int = 0, servers: str = hosts) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "spinney", "merritt", *words],
-            cwd=tmp_path,
-            env=os.environ | {"MERRITT_ZOOKEEPER": servers},
-            text=True,
-            capture_output=True,
-        )
+        done = Shell(tmp_path).call("merritt", *words, MERRITT_ZOOKEEPER=servers)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done.stdout + done.stderr
