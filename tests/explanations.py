@@ -2,7 +2,7 @@
 
 from spinney.control import Control
 from spinney.features.explain.service import Explainer
-from spinney.model.rights.operators import Explanation
+from spinney.model.explanations import Explanation
 from spinney.store.contract import Store
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spinney.model.access import Rights
 from spinney.model.bulk_runs import StageCount
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 
 # --- submitting ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from long_tests import LONG
 from spinney.features.schedules.due_times_sql import RUNS_KEPT
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import Overlap, Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.sql import open_store

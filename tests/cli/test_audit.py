@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spinney.model.audits import BEGINNING, AuditEntry, digest
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.store.sql.audit import note
 from spinney.store.sql.schema import GUARDS

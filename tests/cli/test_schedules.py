@@ -233,7 +233,7 @@ def test_what_a_message_holds_cannot_move_the_cursor(shell: Shell) -> None:
 
 
 def test_a_schedule_declared_in_code_says_that_it_comes_back(shell: Shell, tmp_path: Path) -> None:
-    from spinney.model.rights.operators import Actor
+    from spinney.model.rights.actor import Actor
     from spinney.model.settings.schedules import DECLARER, Schedule
 
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from spinney.model.rights.accounts import digest
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql import open_store
 
 from .shell import Shell

@@ -21,7 +21,7 @@ from spinney.features.jobs.commands import RetryJob
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.features.types.commands import ShowType
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.schemas import BulkProgress

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.model.audits import BEGINNING, digest
 from spinney.model.errors import AuditBroken, Refused, UsageError
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 
 from .words import Site

@@ -7,7 +7,7 @@ import pytest
 
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 

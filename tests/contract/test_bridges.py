@@ -4,7 +4,7 @@ import pytest
 
 from spinney.model.bridges import Link
 from spinney.model.errors import NoSuch, Refused
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 
 from .words import Site
 

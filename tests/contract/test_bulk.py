@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from spinney.model.bulk_runs import BulkStep
 from spinney.model.jobs import Filter
+from spinney.model.orders import DEFAULT_STATES, Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import DEFAULT_STATES, Actor, BulkStep, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec

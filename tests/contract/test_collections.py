@@ -5,7 +5,7 @@ import pytest
 from spinney.features.collections.sql import STEP
 from spinney.model.errors import NoSuchJob, Refused
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.contract import Store
 
 from .words import Site, submission

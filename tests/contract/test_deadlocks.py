@@ -10,7 +10,7 @@ from explanations import explained
 from long_tests import LONG
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 

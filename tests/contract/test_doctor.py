@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from long_tests import LONG, long_alone
+from spinney.features.doctor.checks import Violation
 from spinney.features.doctor.sql import integrity
 from spinney.features.doctor.sql import rule as rules
 from spinney.features.holds import sql as hold_store
@@ -22,7 +23,7 @@ from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.inboxes import Drop, Inbox, Kind, Upload
 from spinney.model.settings.schedules import Schedule

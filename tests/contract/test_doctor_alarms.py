@@ -11,8 +11,9 @@ import pytest
 from long_tests import LONG
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Lease
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State

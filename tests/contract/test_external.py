@@ -11,7 +11,7 @@ from spinney.model.external import ExternalWorker, ExternalWorkerGone, NoSuchExt
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
 from spinney.store.contract import Store

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
+from spinney.model.attempts.failure_groups import Failure
 from spinney.model.attempts.failures import fingerprint
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Failure
 from spinney.model.states import State
 
 from .behind import FORGET_STEP, KEPT_US

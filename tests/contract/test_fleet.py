@@ -7,7 +7,7 @@ import pytest
 from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import OVER, Load, NodeStatus
 from spinney.model.jobs import ClaimRequest, SlotRequest
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
 

@@ -8,8 +8,9 @@ import pytest
 from explanations import explained
 from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Submission
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec

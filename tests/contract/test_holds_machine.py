@@ -21,7 +21,7 @@ from long_tests import LONG
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import Filter, Job, Lease
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec

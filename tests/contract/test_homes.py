@@ -10,7 +10,7 @@ from spinney.model.errors import NodeRefused, Refused
 from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, FolderRoot
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec

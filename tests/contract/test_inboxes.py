@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spinney.model.errors import BadName, Forbidden, NoSuch, Refused, UnknownType, UsageError
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop, Duplicates, Inbox, Kind
 from spinney.model.states import State
 

@@ -8,8 +8,10 @@ import pytest
 from explanations import explained
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
+from spinney.model.lock_infos import CapacityInfo
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor, CapacityInfo, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.states import State
 from spinney.store.contract import Store

@@ -7,8 +7,9 @@ import pytest
 
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Lease
+from spinney.model.queue_infos import QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.rights.operators import Actor, QueueChange, QueueInfo
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store

@@ -8,8 +8,9 @@ import pytest
 
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor, RetentionRule
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.retention import RetentionRule
 from spinney.model.states import SETTLED, State
 from spinney.store.contract import Store
 

@@ -14,7 +14,7 @@ from long_tests import long_alone
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State

@@ -7,8 +7,8 @@ import pytest
 
 from spinney.model.jobs import ClaimRequest, Filter, SlotRequest
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import QueueStats, StageStats, Stats
 from spinney.model.states import State
+from spinney.model.stats import QueueStats, StageStats, Stats
 from spinney.model.types import QueueSpec
 
 from .behind import duration_samples

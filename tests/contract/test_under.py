@@ -4,7 +4,7 @@ import pytest
 
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 

@@ -9,9 +9,10 @@ from spinney.model.access import Rights, Role
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.external import ExternalWorker
 from spinney.model.jobs import Filter
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State

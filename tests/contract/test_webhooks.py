@@ -9,9 +9,10 @@ import pytest
 from spinney.features.webhooks import sql as sql_webhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome as Ended
 from spinney.model.rights.accounts import Token
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 from spinney.store.contract import Store
 

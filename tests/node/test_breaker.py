@@ -4,7 +4,7 @@ from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes

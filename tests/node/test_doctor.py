@@ -13,7 +13,7 @@ from spinney.control import Control
 from spinney.features.doctor.folder_check import FolderCheck
 from spinney.features.doctor.service import Doctor
 from spinney.model.errors import Refused
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.node.lifecycle import dead_nodes
 from spinney.store.sql import open_store

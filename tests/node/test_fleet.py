@@ -12,7 +12,7 @@ from node_fixtures import Cluster, Node, cluster, lines, now_us, until
 from long_tests import long_alone
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
+from spinney.features.doctor.checks import Violation
 from spinney.features.doctor.folder_check import ORPHANS, FolderCheck
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo, Submission
-from spinney.model.rights.operators import Actor, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder
 from spinney.store.contract import Store

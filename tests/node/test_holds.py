@@ -14,7 +14,7 @@ from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.node.services.holds import HoldEnforcer
@@ -146,7 +146,7 @@ def test_a_hold_ends_by_itself_and_the_node_goes_on(holding: Cluster) -> None:
 SWEEPER = """
 import sys, time
 from spinney.model.settings.holds import Scope
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql import open_store
 
 def now_us():

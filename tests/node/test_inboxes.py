@@ -8,7 +8,7 @@ from typing import Any
 from node_fixtures import Cluster, Node, cluster, now_us, until
 
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Inbox
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.wakeup.local import wake_local_nodes

@@ -20,7 +20,7 @@ from new_store import new_store, new_store_on_server
 from spinney.folders import drop_folder, folders
 from spinney.folders.drop_folder import DropFolder, Stopped
 from spinney.model.jobs import Job, NodeInfo, Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Inbox
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec

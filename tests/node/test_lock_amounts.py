@@ -2,7 +2,7 @@
 
 from node_fixtures import Cluster, kept, lines, now_us, until, working
 
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
 

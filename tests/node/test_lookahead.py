@@ -6,7 +6,7 @@ import signal
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 

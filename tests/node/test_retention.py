@@ -9,7 +9,7 @@ from node_fixtures import Cluster, cluster, until
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LocalHost

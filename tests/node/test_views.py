@@ -10,7 +10,7 @@ from node_fixtures import Cluster, cluster, now_us, until
 from spinney.features.doctor.view_check import RULE, ViewCheck
 from spinney.folders.views import ViewTree
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder

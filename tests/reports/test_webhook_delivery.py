@@ -12,7 +12,7 @@ from contract.words import USUAL, Clock, Site, kind
 from new_store import new_store
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.model.access import AccessScope
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 from spinney.model.types import TypeSpec
 from spinney.reports import BadSignature, verify
@@ -168,7 +168,7 @@ def test_a_ping_is_about_no_job(site: Site) -> None:
 
 
 def order_to(queue: str) -> Any:
-    from spinney.model.rights.operators import Order, Verb
+    from spinney.model.orders import Order, Verb
 
     return Order(verb=Verb.MOVE, queue=queue)
 

@@ -12,7 +12,7 @@ from new_store import new_store
 from spinney.model.external import ExternalWorker
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation

@@ -27,7 +27,7 @@ from spinney.features.webhooks.sender import WebhookSender
 from spinney.features.webhooks.sql import SqlWebhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import StoreUnavailable
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, Webhook
 from spinney.reports import verify
 from spinney.store.sql import open_store

@@ -10,9 +10,10 @@ import pytest
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.service import ROUNDS, Doctor
 from spinney.model.errors import Refused, UsageError
-from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql import open_store
 

@@ -22,7 +22,7 @@ from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.bulk_runs import Plan
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import Order, Verb
+from spinney.model.orders import Order, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec

@@ -23,9 +23,10 @@ from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.orders import ALLOWED_STATES, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
 from spinney.model.rights.allowed_verbs import allowed
-from spinney.model.rights.operators import ALLOWED_STATES, Actor, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State

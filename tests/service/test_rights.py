@@ -88,7 +88,8 @@ from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.orders import Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec

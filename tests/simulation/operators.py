@@ -11,7 +11,9 @@ from typing import Any
 
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter, Submission
-from spinney.model.rights.operators import Actor, Order, QueueChange, Verb
+from spinney.model.orders import Order, Verb
+from spinney.model.queue_infos import QueueChange
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec

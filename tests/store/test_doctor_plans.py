@@ -10,7 +10,7 @@ from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.features.doctor.sql import RULES
 from spinney.features.doctor.sql.rule import CheckContext, Paged
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql import SqlStore, open_store
 
 PAGED = [rule for rule in RULES if isinstance(rule, Paged)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest, Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from store.test_plans import House, ok
 

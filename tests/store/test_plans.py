@@ -22,7 +22,7 @@ from spinney.model.jobs import (
     Submission,
 )
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import Overlap, Schedule
 from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec

@@ -22,7 +22,7 @@ from spinney.features.copies.sql import copy
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.webhooks import Webhook
 from spinney.store.contract import Store

@@ -17,7 +17,7 @@ from spinney.control import Control
 from spinney.features.external.service import External
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection.postgres_connection import parsed

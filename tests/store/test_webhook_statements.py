@@ -11,7 +11,7 @@ import pytest
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.model.access import AccessScope
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Webhook
 from spinney.store.sql import open_store
 

@@ -1,9 +1,27 @@
 """What a bulk run would do, and what it has done so far."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import BulkStep, Order
+from spinney.model.orders import Order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkStep:
+    """What one bounded transaction of a bulk verb did."""
+
+    touched: Sequence[int]
+    reopened: Sequence[int] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """Jobs for which the verb was refused, and why; the others are done."""
+    skipped: Sequence[int] = ()
+    """Jobs that do not match any more: the verb was already applied to them, or their state has changed."""
+    instead: Sequence[int] = ()
+    """retry: jobs that failed because of their children; the children are to be retried instead
+    (``failed_children``)."""
+    unfinished: Sequence[int] = ()
+    """Jobs that were not reached or not finished within one transaction: to be passed to the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 from spinney.model.access import Role
-from spinney.model.errors import UsageError
+from spinney.model.errors import UnknownType, UsageError
 from spinney.model.states import SETTLED
 from spinney.model.values import durations, limits, lock_names, names
 from spinney.model.values.durations import Duration
+from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.limits import Limit
 
 DEFAULT_QUEUE = "default"
@@ -431,3 +432,14 @@ def _is_text(value: object) -> bool:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
+
+
+def known_type(types: Mapping[str, TypeSpec], name: str) -> TypeSpec:
+    """Return the type of that name. Raises UnknownType, which suggests the nearest name."""
+    spec = types.get(name)
+    if spec is None:
+        raise UnknownType(
+            f"no job type {name!r} is known to this store{did_you_mean(name, types)}; start a node whose "
+            f"application has it, or use one of: {listed(types)}"
+        )
+    return spec

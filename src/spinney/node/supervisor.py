@@ -28,7 +28,7 @@ from spinney.folders import folders
 from spinney.host import boot
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Lease, Record
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import ALLOWED_STATES, Verb
+from spinney.model.orders import ALLOWED_STATES, Verb
 from spinney.model.states import State
+from spinney.model.types import known_type
 from spinney.model.values.hints import did_you_mean, listed
-from spinney.service.submission_lines import known_type
 
 if TYPE_CHECKING:
     from spinney.store.contract import Store

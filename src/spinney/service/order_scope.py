@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Filter, Job
+from spinney.model.orders import Order, Verb
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
-from spinney.model.rights.operators import Order, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.service.service import ASK, Service, limits

@@ -9,7 +9,7 @@ limited to some collections: they are None then, and never figures of others."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.model.access import AccessScope
@@ -17,26 +17,24 @@ from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.rights import allowed_verbs
-from spinney.model.rights.operators import (
-    FailureGroups,
-    LockInfo,
-    QueueInfo,
-    Stats,
-)
-from spinney.model.settings.holds import Hold
-from spinney.model.settings.schedules import Schedule, ScheduleRun
 from spinney.model.states import LEASED, State
 from spinney.model.subjects import subject
-from spinney.model.types import TypeSpec, passed_queues
+from spinney.model.types import TypeSpec, known_type, passed_queues
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.names import EXTERNAL_PREFIX
-from spinney.scheduling import recurrence
 from spinney.service import masks
 from spinney.service.service import Service
-from spinney.service.submission_lines import known_type
 from spinney.service.visibility import Visibility
+
+if TYPE_CHECKING:  # each command would wait until these are loaded
+    from spinney.model.attempts.failure_groups import FailureGroups
+    from spinney.model.lock_infos import LockInfo
+    from spinney.model.queue_infos import QueueInfo
+    from spinney.model.settings.holds import Hold
+    from spinney.model.settings.schedules import Schedule, ScheduleRun
+    from spinney.model.stats import Stats
 
 STATS_WINDOW_S = 60.0
 """Rates are those of so long."""
@@ -123,12 +121,12 @@ class Queries(Service):
 
     # --- figures --------------------------------------------------------------------------
 
-    def stats(self, window_s: Duration = STATS_WINDOW_S) -> Stats:
+    def stats(self, window_s: Duration = STATS_WINDOW_S) -> "Stats":
         """Return depths, rates (over the last ``window_s`` seconds), times and slots of visible jobs."""
         window_s = durations.seconds(window_s, "the window")
         return self.store.statistics.stats(window_s=window_s, now_us=self.clock(), within=self._within)
 
-    def failures(self, type_: str | None = None, limit: int = 100) -> FailureGroups:
+    def failures(self, type_: str | None = None, limit: int = 100) -> "FailureGroups":
         """Return the visible failed jobs, grouped by cause."""
         return self.store.failures.groups(type_=type_, limit=limit, within=self._within)
 
@@ -138,35 +136,35 @@ class Queries(Service):
 
     # --- holds and locks ------------------------------------------------------------------
 
-    def holds(self) -> Sequence[Hold]:
+    def holds(self) -> "Sequence[Hold]":
         """Return the active holds that cover, or would cover, something visible; oldest first."""
         holds = self.store.holds.all()
         return holds if self._within is None else self._visibility.holds(holds)
 
-    def holds_on(self, job_id: int) -> Sequence[Hold]:
+    def holds_on(self, job_id: int) -> "Sequence[Hold]":
         """Return the holds that cover a job, oldest first."""
         self._job(job_id)
         return (
             self.store.holds.covering(job_id) if self._within is None else self._visibility.holds_on(job_id)
         )
 
-    def locks(self, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
+    def locks(self, after: str = "", limit: int = 1000) -> "Sequence[LockInfo]":
         """Return the locks that a visible job has or waits for, by name. Owners that are not visible are not named."""
         locks = self.store.locks.all(after=after, limit=limit, within=self._within)
         return locks if self._within is None else self._visibility.locks(locks)
 
-    def lock(self, name: str) -> Sequence[LockInfo]:
+    def lock(self, name: str) -> "Sequence[LockInfo]":
         """Return the rows of one lock; none when no visible job has it or waits for it."""
         rows = self.store.locks.get(name, within=self._within)
         return rows if self._within is None else self._visibility.locks(rows)
 
     # --- queues, nodes, schedules ---------------------------------------------------------
 
-    def queues(self) -> Sequence[QueueInfo]:
+    def queues(self) -> "Sequence[QueueInfo]":
         """Return the visible queues, by name."""
         return self.store.queue_admin.all(within=self._within)
 
-    def queue(self, name: str) -> QueueInfo:
+    def queue(self, name: str) -> "QueueInfo":
         """Return one queue. Raises UsageError when it does not exist or is not visible."""
         queues = None if self._within is None else self._within.queues
         if queues is not None and name not in queues:
@@ -184,15 +182,15 @@ class Queries(Service):
             return nodes
         return [self._without_others(node) for node in nodes]
 
-    def schedules(self) -> Sequence[Schedule]:
+    def schedules(self) -> "Sequence[Schedule]":
         """Return the schedules whose jobs are visible, by name."""
         return [self._masks.schedule(s) for s in self.store.schedules.all() if self._makes_visible(s)]
 
-    def schedule(self, name: str) -> Schedule:
+    def schedule(self, name: str) -> "Schedule":
         """Return one schedule. Raises NoSuch, which suggests the nearest name."""
         return self._masks.schedule(self._schedule(name))
 
-    def runs(self, name: str, limit: int = 20) -> Sequence[ScheduleRun]:
+    def runs(self, name: str, limit: int = 20) -> "Sequence[ScheduleRun]":
         """Return the schedule's latest runs, newest first. Raises NoSuch when there is no such schedule."""
         self._schedule(name)
         return self.store.schedules.runs(name, limit=limit)
@@ -200,6 +198,8 @@ class Queries(Service):
     def coming(self, name: str, count: int) -> list[int]:
         """Return the schedule's next times (µs since 1970), whether it is paused or not. Raises NoSuch when there is no
         such schedule."""
+        from spinney.scheduling import recurrence
+
         return recurrence.coming(self._schedule(name), count)
 
     # --- what everybody sees --------------------------------------------------------------
@@ -265,7 +265,7 @@ class Queries(Service):
             else node.host,  # an external worker's tells whose it is
         )
 
-    def _schedule(self, name: str) -> Schedule:
+    def _schedule(self, name: str) -> "Schedule":
         schedules = {s.name: s for s in self.store.schedules.all() if self._makes_visible(s)}
         if name not in schedules:
             raise NoSuch(
@@ -274,7 +274,7 @@ class Queries(Service):
             )
         return schedules[name]
 
-    def _makes_visible(self, schedule: Schedule) -> bool:
+    def _makes_visible(self, schedule: "Schedule") -> bool:
         """Return whether the jobs that the schedule makes are visible, in all queues that they pass through."""
         spec = self._types.get(schedule.type)
         if self._within is None or spec is None:

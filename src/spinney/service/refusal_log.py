@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 
 if TYPE_CHECKING:
     from spinney.store.sql.audit import SqlAudit

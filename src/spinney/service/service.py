@@ -4,13 +4,16 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Job
-from spinney.model.rights.operators import Actor, Stats
+from spinney.model.rights.actor import Actor
 from spinney.store.contract import Store
+
+if TYPE_CHECKING:
+    from spinney.model.stats import Stats
 
 PartT = TypeVar("PartT", bound="Service")
 _A = {

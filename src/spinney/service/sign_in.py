@@ -18,7 +18,7 @@ from spinney.model.rights.accounts import (
     token_id,
     user_name,
 )
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.service import login_limits, passwords
 from spinney.service.refusal_log import NOBODY, RefusalLog
 from spinney.service.service import Service

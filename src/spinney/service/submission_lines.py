@@ -11,11 +11,10 @@ import orjson
 
 from spinney.define.job.options import Options
 from spinney.define.params.schema import Check, checker
-from spinney.model.errors import UnknownType, UsageError
+from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Submission
-from spinney.model.types import TypeSpec
+from spinney.model.types import TypeSpec, known_type
 from spinney.model.values import names
-from spinney.model.values.hints import did_you_mean, listed
 
 
 def submissions(
@@ -33,17 +32,6 @@ def submissions(
     """
     orders = _orders(lines, _Reader(types, type_, options, default_type))
     return [_submission(list(same)) for _, same in groupby(orders, key=_alike)]
-
-
-def known_type(types: Mapping[str, TypeSpec], name: str) -> TypeSpec:
-    """Return the type of that name. Raises UnknownType, which suggests the nearest name."""
-    spec = types.get(name)
-    if spec is None:
-        raise UnknownType(
-            f"no job type {name!r} is known to this store{did_you_mean(name, types)}; start a node whose "
-            f"application has it, or use one of: {listed(types)}"
-        )
-    return spec
 
 
 class _Line(NamedTuple):

@@ -10,10 +10,10 @@ from spinney.define.params.values import to_text
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Filter, Submission
-from spinney.model.rights.operators import Actor
-from spinney.model.types import DEFAULT_QUEUE, TypeSpec
+from spinney.model.rights.actor import Actor
+from spinney.model.types import DEFAULT_QUEUE, TypeSpec, known_type
 from spinney.service.service import Service
-from spinney.service.submission_lines import known_type, submissions
+from spinney.service.submission_lines import submissions
 from spinney.service.submit_rights import authorized, default_type
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.tracing import current

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import LockInfo
 from spinney.model.settings.holds import Hold, Scope
 
 if TYPE_CHECKING:
+    from spinney.model.lock_infos import LockInfo
     from spinney.store.contract import Store
 
 _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? is )")
@@ -97,7 +97,7 @@ class Visibility:
 
     # --- locks ----------------------------------------------------------------------------
 
-    def locks(self, locks: Sequence[LockInfo]) -> list[LockInfo]:
+    def locks(self, locks: "Sequence[LockInfo]") -> "list[LockInfo]":
         """Return the locks, without owners that are not visible."""
         visible_ids = self.visible(info.owner_id for info in locks if info.owner_id is not None)
         return [

@@ -44,7 +44,7 @@ from spinney.model.jobs import (
     Record,
     Submission,
 )
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.store.parts import Parts

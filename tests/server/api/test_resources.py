@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 
 from ..conftest import World
 

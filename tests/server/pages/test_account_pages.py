@@ -14,7 +14,7 @@ from spinney.features.webhooks.commands import AddWebhook
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import NoSuch
 from spinney.model.rights.accounts import token_id
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Webhook
 from spinney.service.sign_in import SignIn
 from spinney.web.pages.forms import FormFields

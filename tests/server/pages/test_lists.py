@@ -9,7 +9,7 @@ from server.conftest import RIGHTS, World
 from server.pages.test_pages import HTML, get
 from spinney.features.jobs import sql
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 
 
 def listed(text: str) -> list[int]:

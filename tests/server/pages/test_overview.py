@@ -7,8 +7,8 @@ from spinney.features.holds.commands import LayHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.page import notes
 from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.model.settings.holds import Scope
 from spinney.web.request_context import now_us
 from spinney.web.stats_cache import StatsCache

@@ -17,7 +17,7 @@ from spinney.model.access import ALL_RIGHTS
 from spinney.model.errors import BadLogin, Refused, TooManyAttempts
 from spinney.model.rights.accounts import AGENT_MAX, Identity, Link, LoginAttempt, LoginLimit, User, rights_in
 from spinney.model.rights.accounts import Session as Login
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert, upsert

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from spinney.model.access import Rights, Role
 from spinney.model.errors import BadLogin, NoSuch, Refused
 from spinney.model.rights.accounts import Identity, Token, User, rights_in, rights_text
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from spinney.model.bridges import BridgeStatus, Link
 from spinney.model.errors import NoSuch, Refused
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.session import Session
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 from spinney.model.values.plurals import plural
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option

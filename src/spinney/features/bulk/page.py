@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from spinney.model.bulk_runs import Plan, Report
+from spinney.model.bulk_runs import BulkStep, Plan, Report
 from spinney.model.errors import SpinneyError
-from spinney.model.rights.operators import BulkStep
 
 PATIENCE_S = 1.5
 """So long the page waits before it shows how far it is."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from spinney.model.attempts.progress import again_stages, next_stage, stages_from
 from spinney.model.errors import NoSuchJob
 from spinney.model.lineage import ancestors
+from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import PASSED, Outcome
-from spinney.model.rights.operators import Order, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx

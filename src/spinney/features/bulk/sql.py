@@ -15,10 +15,12 @@ import orjson
 
 from spinney.features.bulk.retry_preview import Preview
 from spinney.model.access import AccessScope
+from spinney.model.bulk_runs import BulkStep
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.lineage import ancestors
-from spinney.model.rights.operators import Actor, BulkStep, Order, Verb
+from spinney.model.orders import Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx

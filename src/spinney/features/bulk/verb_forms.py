@@ -10,8 +10,8 @@ from spinney.model.access import Role
 from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.orders import Order, Verb
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
-from spinney.model.rights.operators import Order, Verb
 from spinney.model.values.hints import listed
 from spinney.model.values.moments import moment
 from spinney.model.values.plurals import plural

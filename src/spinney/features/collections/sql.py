@@ -1,7 +1,7 @@
 """The collection of a tree that has settled, changed."""
 
 from spinney.model.errors import Refused
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
 from spinney.store.sql.registry import job_rows

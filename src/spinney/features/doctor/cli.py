@@ -17,9 +17,9 @@ from spinney.terminal.connection import now_us, open_commands, open_control, res
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.control import Control
+    from spinney.features.doctor.checks import Check, Violation
     from spinney.features.doctor.commands import Examination
     from spinney.features.doctor.service import RepairResult
-    from spinney.model.rights.operators import Check, Violation
     from spinney.store.contract import Store
 
 SHOWN = 20

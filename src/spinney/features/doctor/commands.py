@@ -7,11 +7,11 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.commands.fields import Word
+from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.folder_check import FolderCheck
 from spinney.features.doctor.service import Checker, Doctor, RepairResult
 from spinney.features.doctor.view_check import ViewCheck
 from spinney.model.access import Role
-from spinney.model.rights.operators import Check, Violation
 from spinney.model.values.lists import All
 from spinney.service.service import Service
 

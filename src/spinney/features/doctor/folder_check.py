@@ -15,10 +15,11 @@ import stat
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from spinney.features.doctor.checks import Check, Violation
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.values.paths import job_folder
 from spinney.store.contract import Store

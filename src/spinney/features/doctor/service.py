@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
+from spinney.features.doctor.checks import Check, Violation
 from spinney.model.access import Role
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean
 from spinney.service.service import Service
 

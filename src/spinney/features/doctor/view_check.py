@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
+from spinney.features.doctor.checks import Check, Violation
 from spinney.folders.views import ViewLink, ViewTree, view_path
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.model.rights.actor import Actor
 from spinney.store.contract import Store
 
 RULE = "view-link"

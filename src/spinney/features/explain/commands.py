@@ -12,9 +12,9 @@ from pydantic import Field
 from spinney.commands import Command
 from spinney.commands.fields import PAGE_MAX, BoundedNumber, JobNumber
 from spinney.features.explain.service import Explainer
+from spinney.model.explanations import Explanation
 from spinney.model.jobs import Filter, Job
 from spinney.model.queue_selection import may_serve
-from spinney.model.rights.operators import Explanation
 from spinney.model.states import State
 from spinney.model.types import Isolation
 from spinney.model.values.lists import All

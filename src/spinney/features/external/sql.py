@@ -12,7 +12,7 @@ import orjson
 from spinney.model.errors import Refused, UsageError
 from spinney.model.external import ExternalLease, ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.types import Isolation
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.model.values.unreadable import json_list

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spinney.model.rights.operators import FailureGroups
+from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.values.plurals import plural
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, option

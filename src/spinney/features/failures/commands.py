@@ -13,9 +13,9 @@ from pydantic import Field
 from spinney.commands import Command
 from spinney.commands.fields import PAGE, Word
 from spinney.commands.job_details import JobDetails, job_details
+from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 

@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from spinney.model.access import AccessScope
+from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.attempts.failures import DIGITS, Cause
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import Session

@@ -10,7 +10,7 @@ import typer
 from spinney.features.bulk.cli import EachOptions
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 from spinney.model.settings.holds import Scope, scope_text
 from spinney.model.values.moments import moment
 from spinney.model.values.plurals import plural
@@ -30,8 +30,7 @@ from spinney.terminal.option_groups import with_option_groups
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.features.bulk.commands import RunBulk
-    from spinney.model.rights.operators import HoldPreview
-    from spinney.model.settings.holds import Hold
+    from spinney.model.settings.holds import Hold, HoldPreview
     from spinney.schemas import BulkProgress
 
 

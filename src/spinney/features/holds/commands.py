@@ -15,8 +15,15 @@ from spinney.commands.fields import JobNumber, Moment, Reason, RequiredReason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
-from spinney.model.rights.operators import HoldPreview, Order, Verb
-from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_valid_hold, scope_text
+from spinney.model.orders import Order, Verb
+from spinney.model.settings.holds import (
+    SWEEP_REST_FACTOR,
+    Hold,
+    HoldPreview,
+    Scope,
+    require_valid_hold,
+    scope_text,
+)
 from spinney.model.states import State
 from spinney.model.values.lists import All
 from spinney.schemas import HeldJobs

@@ -4,8 +4,7 @@ from collections.abc import Collection
 
 import orjson
 
-from spinney.model.rights.operators import HoldPreview
-from spinney.model.settings.holds import Hold, Scope
+from spinney.model.settings.holds import Hold, HoldPreview, Scope
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold

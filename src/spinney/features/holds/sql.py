@@ -19,8 +19,8 @@ from itertools import islice
 from spinney.features.holds import preview as hold_previews
 from spinney.features.holds import sweep as hold_sweep
 from spinney.model.errors import NoSuch, NoSuchJob, UnknownType, UsageError
-from spinney.model.rights.operators import Actor, HoldPreview
-from spinney.model.settings.holds import Hold, Scope
+from spinney.model.rights.actor import Actor
+from spinney.model.settings.holds import Hold, HoldPreview, Scope
 from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.unreadable import json_object

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from spinney.model.errors import Refused
 from spinney.model.homes import Home
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.model.jobs import Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
     DATA_NAME,
     FILE_PARAM,

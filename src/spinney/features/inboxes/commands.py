@@ -19,10 +19,10 @@ from spinney.define.params.values import to_text
 from spinney.model.access import Role
 from spinney.model.errors import NoSuch
 from spinney.model.settings.inboxes import FILE_PARAM, REST_S, Arrival, ArrivalOutcome, Duplicates, Inbox
+from spinney.model.types import known_type
 from spinney.model.values.hints import no_such
 from spinney.model.values.lists import All, Page
 from spinney.service.service import Service
-from spinney.service.submission_lines import known_type
 from spinney.service.submit_rights import authorized
 
 InboxName = Annotated[Name, Field(description="The inbox's name.", examples=["uploads"])]

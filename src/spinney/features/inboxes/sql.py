@@ -26,7 +26,7 @@ from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError
 from spinney.model.jobs import Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
     HELD_REASON,
     UPLOAD_HELD_REASON,

@@ -22,9 +22,8 @@ from spinney.model.access import Role
 from spinney.model.errors import NoSuch, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.settings.inboxes import Drop, Inbox, Kind, Upload
-from spinney.model.types import INTERNAL
+from spinney.model.types import INTERNAL, known_type
 from spinney.service.service import ASK, Service
-from spinney.service.submission_lines import known_type
 from spinney.service.submit_rights import authorized
 from spinney.web.files import spool
 

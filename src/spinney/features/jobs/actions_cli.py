@@ -8,7 +8,7 @@ import typer
 
 from spinney.features.bulk.cli import VerbOptions, run_verb
 from spinney.model.errors import UsageError
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
 from spinney.terminal.arguments import SomeJobsArgument, option

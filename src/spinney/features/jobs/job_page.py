@@ -18,9 +18,10 @@ from spinney.features.files import page as output
 from spinney.features.files.uploads import Uploads
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
+from spinney.model.explanations import Explanation
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
+from spinney.model.orders import Verb
 from spinney.model.rights.allowed_verbs import may
-from spinney.model.rights.operators import Explanation, Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec

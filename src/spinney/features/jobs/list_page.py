@@ -17,7 +17,7 @@ from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
 from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.rights.operators import Verb
+from spinney.model.orders import Verb
 from spinney.model.values.plurals import plural
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters

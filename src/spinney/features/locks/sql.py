@@ -14,7 +14,8 @@ import orjson
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor, CapacityInfo, LockInfo
+from spinney.model.lock_infos import CapacityInfo, LockInfo
+from spinney.model.rights.actor import Actor
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.audit import note

@@ -11,7 +11,7 @@ from typing import Any
 from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeOrders, NodeStatus, presumed_dead
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx

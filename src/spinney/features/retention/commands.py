@@ -10,8 +10,7 @@ from spinney.commands import Command
 from spinney.commands.fields import Name, Reason
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Role
-from spinney.model.rights.operators import RetentionRule
-from spinney.model.settings.retention import ALL_TYPES
+from spinney.model.settings.retention import ALL_TYPES, RetentionRule
 from spinney.model.types import KEEP_MAX_S
 from spinney.model.values.lists import All
 from spinney.service.service import Service

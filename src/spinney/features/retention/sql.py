@@ -8,8 +8,8 @@ nothing is over costs no write. Several may walk at once. What is found is remov
 from collections.abc import Sequence
 
 from spinney.model.errors import UnknownType, UsageError
-from spinney.model.rights.operators import Actor, RetentionRule
-from spinney.model.settings.retention import ALL_TYPES, RetentionRules
+from spinney.model.rights.actor import Actor
+from spinney.model.settings.retention import ALL_TYPES, RetentionRule, RetentionRules
 from spinney.model.states import SETTLED, State
 from spinney.model.types import KEEP_MAX_S
 from spinney.model.values.hints import did_you_mean, listed, unknown

@@ -20,12 +20,12 @@ from spinney.model.access import Role
 from spinney.model.errors import Forbidden, Refused
 from spinney.model.jobs import Submission
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.types import known_type
 from spinney.model.values.lists import All
 from spinney.schemas import CreatedJob
 from spinney.service.masks import Masks
 from spinney.service.queries import Queries
 from spinney.service.service import ASK, Service
-from spinney.service.submission_lines import known_type
 from spinney.service.submit_rights import authorized, require_type
 
 ScheduleName = Annotated[Name, Field(description="The schedule's name.", examples=["nightly"])]

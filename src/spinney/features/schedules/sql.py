@@ -18,7 +18,7 @@ from spinney.define.params.redaction import mask
 from spinney.features.schedules.due_times_sql import Step, is_open, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.values.hints import no_such
 from spinney.scheduling import recurrence

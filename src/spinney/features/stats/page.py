@@ -8,12 +8,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.jobs import Filter, Job
 from spinney.model.outcomes import Outcome
-from spinney.model.rights.operators import Failure, FailureGroups, QueueInfo, QueueStats, ShareStats, Stats
+from spinney.model.queue_infos import QueueInfo
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
+from spinney.model.stats import QueueStats, ShareStats, Stats
 from spinney.model.values.plurals import plural
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from spinney.model.attempts.failure_groups import Failure
 from spinney.model.jobs import Job
-from spinney.model.rights.operators import Failure, QueueStats, Stats, Verb
+from spinney.model.orders import Verb
 from spinney.model.states import State
+from spinney.model.stats import QueueStats, Stats
 
 LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
 """The states of which jobs can be listed; Tab goes from one to the next."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import FailureGroups
 from spinney.model.states import SETTLED, State
 from spinney.service.queries import Queries
 from spinney.service.service import Service

@@ -28,9 +28,9 @@ from spinney.commands.job_details import JobDetails, job_details
 from spinney.define.job.options import Options
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
+from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import FailureGroups
 from spinney.model.states import State
 from spinney.model.values.lists import Page
 from spinney.schemas import CreatedJob, CreatedJobs

@@ -17,11 +17,11 @@ from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch
 from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
+from spinney.model.types import known_type
 from spinney.model.values.hints import no_such
 from spinney.model.values.lists import All, Page
 from spinney.service.filter_checks import require_queue
 from spinney.service.service import ASK, Service, limits
-from spinney.service.submission_lines import known_type
 
 SECRET_BYTES = 32
 _ACTION = "work with webhooks"

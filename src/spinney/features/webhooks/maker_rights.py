@@ -15,7 +15,7 @@ from typing import Any
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden
 from spinney.model.rights.accounts import TOKEN_NAME, rights_in
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.rights.submit_rights import beyond_limit, may_submit
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec, passed_queues

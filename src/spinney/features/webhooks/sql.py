@@ -15,7 +15,7 @@ import orjson
 
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
     PING,
     SETTABLE,

@@ -2,7 +2,7 @@
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.jobs import Job
-from spinney.model.rights.operators import DEFAULT_STATES, Verb
+from spinney.model.orders import DEFAULT_STATES, Verb
 from spinney.model.states import TRANSITIONS, State
 
 OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})

@@ -6,6 +6,18 @@ from enum import StrEnum
 from spinney.model.errors import UsageError
 from spinney.model.values import names
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldPreview:
+    """What a new hold, or the release of some, would do."""
+
+    jobs: int
+    """How many jobs would become held; for a release: would continue."""
+    later: int
+    """How many other jobs the hold covers: those that run, or wait for something else. They would become held before
+    their next start."""
+
+
 SWEEP_REST_FACTOR = 8
 """After each step of a sweep, the sweeper pauses for so many times the duration of the step, so that most of the write
 time is left to others."""

@@ -4,9 +4,25 @@ The rule of the root decides for its whole tree, whatever the types and states b
 deleted first could neither be explained nor retried."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from spinney.model.rights.operators import RetentionRule
 from spinney.model.types import TypeSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRule:
+    """How long settled jobs of a type and state are kept."""
+
+    type: str
+    """``*``: all types."""
+    state: str
+    keep_s: float | None
+    """Seconds after settling; None: for ever."""
+    by: str
+    """The operator who set it; empty: the type declares it."""
+    in_force: bool = True
+    """False: an operator's rule overrides it."""
+
 
 ALL_TYPES = "*"
 """In place of a type: all types. No type can have this name."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.node.context import NodeContext
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import orjson
 
 from spinney.model.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.errors import AuditBroken, UsageError
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session
 

@@ -11,7 +11,7 @@ from fastapi import Request
 from spinney.model.access import Rights
 from spinney.model.errors import BadLogin, BadName, Forbidden, TooManyAttempts
 from spinney.model.rights.accounts import Device, Link, Session, user_name
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.service.refusal_log import RefusalLog
 from spinney.service.sign_in import ClientInfo, SignIn
 from spinney.web.counters import ServerCounters

@@ -12,6 +12,7 @@ was cut off.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.sql import (
     claims,
     inboxes,
@@ -27,7 +28,7 @@ from spinney.features.doctor.sql import (
 from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, json_list
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx

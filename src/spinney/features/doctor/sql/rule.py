@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from spinney.model.rights.operators import Violation
+from spinney.features.doctor.checks import Violation
 from spinney.model.states import LEASED, SETTLED, State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase

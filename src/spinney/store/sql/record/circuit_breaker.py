@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import orjson
 
 from spinney.model.attempts.failures import Cause
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_list

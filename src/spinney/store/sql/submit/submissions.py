@@ -7,7 +7,7 @@ from functools import partial
 
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.jobs import Submission
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.contract import SpawnResult, SubmissionKey, SubmitResult
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session

@@ -30,7 +30,7 @@ import orjson
 from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.model.values import lock_names

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from spinney.model.errors import Refused
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note

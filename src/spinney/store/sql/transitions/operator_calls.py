@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.actor import Actor
 from spinney.store.contract import ChangedJobs, DeletedFolder, SweepResult
 from spinney.store.sql.audit import note
 from spinney.store.sql.session import Session

@@ -1,0 +1,24 @@
+"""Why a job does not run yet, or when it will."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a job is not running now, as of one snapshot."""
+
+    job_id: int
+    cause: str
+    """A word for programs: ``hold``, ``own hold``, ``vanished stage``, ``released``, ``queue limit``, ``share``,
+    ``lock``, ``needs``, ``children``, ``serial``, ``scheduled``, ``retry``, ``lane asleep``, ``unknown type``,
+    ``pinned``, ``barred``, ``not served``, ``no node``, ``silent``, ``draining``, ``drained``, ``recovering``,
+    ``slots``, ``priority``, ``turn``, ``next``, ``claimed``, ``running``, ``cancelling``, ``settled``,
+    ``accepted``."""
+    sentence: str
+    start_us: int | None = None
+    """When it is expected to start, if that is known."""
+    command: str | None = None
+    """The command that would change this."""
+    facts: Mapping[str, Any] = field(default_factory=dict)

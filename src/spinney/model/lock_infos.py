@@ -1,0 +1,39 @@
+"""Locks and capacities, with who holds them and who waits."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockInfo:
+    """A lock that a job has or waits for."""
+
+    name: str
+    owner_id: int | None
+    """The job that has it (one row for each job where the capacity is more than 1); None: no job."""
+    until: str
+    """``attempt``, ``job`` or ``reserved`` (for a job that was woken for it); empty: no job has it."""
+    node: str | None
+    since_us: int | None
+    waiting: int
+    """How many jobs wait for it."""
+    amount: int = 1
+    """The amount that this owner has; 0 also where no job has it."""
+    used: int = 1
+    """The amount that all owners have together."""
+    capacity: int = 1
+    """The capacity in force for stages that name none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityInfo:
+    """The capacity of a lock, or of each lock of a family."""
+
+    name: str
+    """The name of the lock, or the prefix of a family followed by ``*``."""
+    capacity: int
+    """The capacity in force: an operator's, else the declared one."""
+    declared: int | None
+    """The capacity that an application declares; None: none does."""
+    by: str | None
+    """The operator who set it; None: it is the declared one."""
+    at_us: int | None

@@ -1,0 +1,75 @@
+"""Orders: an operation on many jobs at once, with its arguments, and the states of jobs that it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from spinney.model.states import SETTLED, State
+
+
+class Verb(StrEnum):
+    """An operation on many jobs at once."""
+
+    RETRY = "retry"
+    RERUN = "rerun"
+    CANCEL = "cancel"
+    HOLD = "hold"
+    RELEASE = "release"
+    DELETE = "delete"
+    MOVE = "move"
+    PRIORITY = "priority"
+
+
+_OPEN = (State.SCHEDULED, State.PENDING, State.HELD, State.CLAIMED, State.RUNNING, State.WAITING)
+
+
+DEFAULT_STATES: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
+    {
+        Verb.RETRY: (State.FAILED,),
+        Verb.RERUN: (State.COMPLETED,),
+        Verb.CANCEL: _OPEN,
+        Verb.HOLD: tuple(s for s in _OPEN if s is not State.HELD),
+        Verb.RELEASE: (State.HELD,),
+        Verb.DELETE: (State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED),
+        Verb.MOVE: _OPEN,
+        Verb.PRIORITY: _OPEN,
+    }
+)
+"""The states that a verb by filter selects when the filter names none. An orphaned job may have half done something
+that must not be done twice, and a held job was held for a reason: such jobs are only opened again, or deleted, when
+their state is named."""
+
+
+ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
+    {
+        **{
+            verb: frozenset(_OPEN)
+            for verb in (Verb.CANCEL, Verb.HOLD, Verb.RELEASE, Verb.MOVE, Verb.PRIORITY)
+        },
+        Verb.RETRY: frozenset({State.FAILED, State.ORPHANED, State.CANCELLED}),
+        Verb.RERUN: SETTLED - {State.DELETED},
+        Verb.DELETE: SETTLED - {State.DELETED} | {State.HELD},
+    }
+)
+"""The states that a filter may name for a verb."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A verb with its arguments; arguments of other verbs must not be set."""
+
+    verb: Verb
+    reason: str | None = None
+    stage: str | None = None
+    """retry, rerun: the first stage to run again."""
+    and_after: bool = False
+    """rerun, retry: also all jobs of the tree that finished after its first failure."""
+    tree: bool = False
+    """cancel: with all jobs below."""
+    queue: str | None = None
+    """move, retry, rerun: the queue into which the job goes."""
+    priority: int | None = None
+    """priority: the new priority."""
+    until_us: int | None = None
+    """hold: when the hold ends by itself."""

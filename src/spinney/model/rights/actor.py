@@ -1,0 +1,16 @@
+"""Who makes a change, as it is entered with the change and in the audit."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who does something, why, and in which call, for the audit."""
+
+    by: str
+    call: str
+    """An id that all steps of one call share (``control`` makes one for each call)."""
+    reason: str | None = None
+    account: str | None = None
+    """The account whose rights apply; None: the caller has opened the store directly. Webhooks and schedules act later
+    with the rights of the account that created them."""
