@@ -463,3 +463,27 @@ def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) ->
 
     with closing(open_store(app.settings.store)) as store:
         assert store.locks.capacity("download:example.org") == 4
+
+
+# --- the end of a process ----------------------------------------------------------------------
+
+UNCLOSED = """
+import gc, sys
+from pathlib import Path
+from spinney import Spinney
+
+app = Spinney(f"sqlite:///{sys.argv[1]}/jobs.db")
+
+@app.job
+def noop(): pass
+
+app.submit(noop)
+gc.freeze()  # nothing is closed because somebody looks for garbage
+"""
+
+
+def test_whoever_never_closes_a_store_leaves_no_journal(app: Spinney, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", UNCLOSED, str(tmp_path)], check=True)
+
+    assert [file.name for file in tmp_path.iterdir() if "-" in file.name] == []
+    assert app.job_info(1).state is State.PENDING

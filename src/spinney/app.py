@@ -10,6 +10,7 @@
 Nodes load the same object by ``spinney.load_app("module:app")``. The store is opened when something is first submitted
 or read, so that workers, which do neither, start fast."""
 
+import atexit
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 import orjson
 
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 TypeT = TypeVar("TypeT", bound=JobType)
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
+_open_apps: "WeakSet[Spinney]" = WeakSet()
 """How long ``wait`` sleeps between polls, in seconds: at first, and at most."""
 
 
@@ -369,12 +372,15 @@ class Spinney:
     def close(self) -> None:
         """Close the store; the next use opens it again."""
         with self._lock:
-            if self._opened is not None and self._opened[0] == os.getpid():
-                for opened in self._opened[1:]:
-                    opened.close()
-            self._opened = None
+            self._close()
 
     # --- inside ---------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        if self._opened is not None and self._opened[0] == os.getpid():
+            for opened in self._opened[1:]:
+                opened.close()
+        self._opened = None
 
     def _add(self, job_type: TypeT) -> TypeT:
         if job_type.name in self.types:
@@ -407,6 +413,7 @@ class Spinney:
             store = open_store(where.store)
             self._opened = (os.getpid(), store, Waker(store, where.run_dir))
             self._known_types = set()
+            _open_apps.add(self)
         return self._opened[1:]
 
     def _accepted(self, store: "Store", waker: "Waker", submission: "Submission") -> list[int]:
@@ -428,6 +435,14 @@ class Spinney:
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
         self._known_types.update(self.types)
+
+
+@atexit.register
+def _close_open_apps() -> None:
+    """Close the stores that nobody has closed: a file takes up its journal when the last process closes it."""
+    for app in list(_open_apps):
+        if app._lock.acquire(blocking=False):  # a daemon thread that never ends may have it
+            app._close()
 
 
 def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:

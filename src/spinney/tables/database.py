@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import finalize
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
@@ -42,6 +43,8 @@ class Database:
         self._tables, self._engine, self._backend = tables, engine, backend
         self.name, self.dialect = name, engine.dialect.name
         self._is_checked = False
+        # Nobody has to call `close`: the journal of a file is written into it when the last process closes it.
+        finalize(self, engine.dispose)
 
     def __repr__(self) -> str:
         return f"Database({self.name})"
