@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 from fastapi.testclient import TestClient
@@ -88,6 +89,15 @@ def test_every_name_and_label_is_exposed(exposed: dict[str, set[str]]) -> None:
             assert set(re.findall(r"(\w+)\s*[=!]", matchers)) <= exposed[name] | _OF_PROMETHEUS, expression
             for by in _BY.findall(expression):
                 assert set(re.findall(r"\w+", by)) <= exposed[name] | _OF_PROMETHEUS, expression
+
+
+def test_every_expression_can_be_read_by_prometheus() -> None:
+    for expression in expressions():
+        promql_parser.parse(
+            expression.replace("$__rate_interval", "5m")
+        )  # raises where syntax or a type is wrong
+    with pytest.raises(ValueError, match="expected type matrix"):
+        promql_parser.parse("rate(spinney_records_total)")
 
 
 def test_every_rule_says_what_is_wrong_and_names_only_labels_that_remain() -> None:
