@@ -74,6 +74,12 @@ class Node:
     def info(self) -> NodeInfo | None:
         return next((n for n in self.cluster.store.nodes() if n.pid == self.pid), None)
 
+    def beats(self) -> int:
+        """How many heartbeats it has sent."""
+        info = self.info()
+        assert info is not None
+        return info.beat
+
     def supervisor(self) -> int:
         return until(lambda: next(iter(_children(self.pid)), 0), "a supervisor")
 

@@ -23,6 +23,7 @@ LEASE_S = 8.0
 """The guard lets a node live for 6.4 s without its database."""
 LOST = "a connection was lost in a commit"
 """What a node says that does not know whether its records are in."""
+NO_CONNECTION = "no connection to spare"
 
 
 @pytest.fixture(scope="module")
@@ -109,15 +110,16 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
 ) -> None:
     # Given a job that runs and will ask for things, and many small ones; with the usual lease, for a busy machine may
     # take its time between the last beat and the end of what stops the server
-    node = cluster.node(lease_period_s=15.0)
+    said = cluster.file("node.log")
+    node = cluster.node(lease_period_s=15.0, log=said)
     long, go = begun(cluster, "asks_when_told")
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 100)
     until(lambda: cluster.counts().get("completed", 0) > 10, "they go on")
-    # When the server is away for a second, while what runs ends
+    # When the server is away, and the node has noticed it, while what runs ends
     server.stop(how)
     go.touch()
     until(lambda: len(lines(cluster.file("notes"))) > 1, "it asks")
-    time.sleep(0.5)
+    until(lambda: "degraded: " in said.read_text(), "it notices")
     server.start()
     # Then nothing ran twice, and the log says once what was and how long
     settled(cluster, [long, *ids])
@@ -125,7 +127,8 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
     assert cluster.store.get_data(long) == {"seen": 1, "list": ["a"]}
     assert {tuple(outcomes(cluster, job_id)) for job_id in ids} == {("ok",)}
     until(lambda: "was cut off" in (cluster.store.nodes()[0].trouble or ""), "others are told")
-    log = stopped(node)
+    stopped(node)
+    log = said.read_text()
     assert log.count("degraded: ") == 1
     assert log.count("no longer degraded, after ") == 1
     assert "Traceback" not in log
@@ -199,18 +202,20 @@ def test_a_network_that_swallows_everything_for_a_while_interrupts_nothing(
     place: Callable[[int], Cluster], network: Network
 ) -> None:
     cluster = place(network.port)
-    node = cluster.node(lease_period_s=LEASE_S)
+    said = cluster.file("node.log")
+    node = cluster.node(lease_period_s=LEASE_S, log=said)
     long, go = begun(cluster)
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 50)
 
     network.cut()
     go.touch()
-    time.sleep(3.0)  # longer than any call of the node may take
+    until(lambda: "degraded: " in said.read_text(), "a call has taken longer than it may")
     network.mend()
 
     settled(cluster, [long, *ids])
     assert outcomes(cluster, long) == ["ok"]
-    assert "no longer degraded" in stopped(node)
+    stopped(node)
+    assert "no longer degraded" in said.read_text()
 
 
 @long_alone
@@ -236,7 +241,8 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(cluster: Cluster, se
     server.stop()
     server.start(max_connections="20", superuser_reserved_connections="3")
     try:
-        node = cluster.node(lease_period_s=LEASE_S)
+        logs = {name: cluster.file(f"{name}.log") for name in ("oak", "elm")}
+        node = cluster.node(lease_period_s=LEASE_S, log=logs["oak"])
         long, go = begun(cluster)
         # When its connections end, and others have taken all there are
         others: list[psycopg.Connection[tuple[object, ...]]] = []
@@ -247,13 +253,13 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(cluster: Cluster, se
             connection.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'worker'"
             )
-            time.sleep(1.5)
+            until(lambda: NO_CONNECTION in logs["oak"].read_text(), "it gets none")
             stop.set()
             taker.join()
             go.touch()
             # ... and a second node comes
-            late = cluster.start(name="elm", lease_period_s=LEASE_S)
-            time.sleep(1.0)
+            late = cluster.start(name="elm", lease_period_s=LEASE_S, log=logs["elm"])
+            until(lambda: NO_CONNECTION in logs["elm"].read_text(), "that gets none either")
             assert late.process.poll() is None
         for other in others:
             other.close()
@@ -261,7 +267,7 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(cluster: Cluster, se
         late.joined()
         settled(cluster, [long])
         assert outcomes(cluster, long) == ["ok"]
-        assert "no connection to spare" in stopped(node)
+        stopped(node)
         stopped(late)
     finally:
         cluster.store.close()
@@ -293,7 +299,8 @@ def test_a_full_disk_of_the_server_costs_time_alone(tmp_path: Path, monkeypatch:
 
 
 def _fill_and_empty(cluster: Cluster, server: PrivateServer, disk: Path) -> None:
-    node = cluster.node(lease_period_s=30.0)
+    said = cluster.file("node.log")
+    node = cluster.node(lease_period_s=30.0, log=said)
     long, go = begun(cluster)
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 300)
     filler = disk / "filler"
@@ -302,14 +309,14 @@ def _fill_and_empty(cluster: Cluster, server: PrivateServer, disk: Path) -> None
             out.write(b"\0" * 65536)
     go.touch()
     until(lambda: not server.running or _refuses_to_grow(server), "the disk is full for the server")
-    time.sleep(2.0)
+    until(lambda: "degraded: " in said.read_text(), "the node has noticed it")
     assert node.process.poll() is None
     filler.unlink()
     if not server.running:  # PostgreSQL ends itself when its log cannot be written
         server.start(min_wal_size="2MB", max_wal_size="4MB", wal_recycle="off")
     settled(cluster, [long, *ids])
     assert outcomes(cluster, long) == ["ok"]
-    assert "degraded" in stopped(node)
+    stopped(node)
 
 
 def _refuses_to_grow(server: PrivateServer) -> bool:

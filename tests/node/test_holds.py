@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,7 @@ from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.node.services.holds import HoldEnforcer
+from spinney.node.services.holds import AGAIN_S, HoldEnforcer
 from spinney.node.signals import NodeSignals
 from spinney.wakeup.local import wake_local_nodes
 
@@ -239,12 +238,13 @@ async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Hol
     holding = HoldEnforcer(context, SimpleNamespace(workers=workers), node_id=1)  # type: ignore[arg-type]
     task = asyncio.create_task(holding.get_back())
     holding.changed()
-    give_up = time.monotonic() + 5
-    while len(thread.answers) > 1 and time.monotonic() < give_up:
-        if arrives is not None and len(thread.asked) == 1 and not workers:
-            workers.append(arrives)
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0.05)
+    last_hold, _ = thread.answers[-1]
+    async with asyncio.timeout(5):
+        while holding._done_with != last_hold:
+            if arrives is not None and len(thread.asked) == 1 and not workers:
+                workers.append(arrives)
+            await asyncio.sleep(0.001)
+    await asyncio.sleep(2 * AGAIN_S)  # a look that has not ended would be repeated by then
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -143,11 +143,12 @@ def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(
     assert "--replace" in log
     assert "Traceback" not in log
     # And when one takes over from it, the old one drains while the new one claims
-    new = cluster.node(slots=2, replace=True)
+    new = cluster.node(slots=2, replace=True, poll_s=0.05)
     assert {n.state for n in cluster.store.nodes()} == {"draining", "active"}
     # Then it starts nothing beyond the slots of their name
     later = cluster.submit("noop", *({} for _ in range(5)))
-    time.sleep(0.5)
+    beats = new.beats()
+    until(lambda: new.beats() > beats + 1, "the new one has polled between two of its heartbeats")
     assert {cluster.store.job(i).state for i in later} == {State.PENDING}
     # And goes on as soon as the old one has ended its work
     go.touch()

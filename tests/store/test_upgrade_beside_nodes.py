@@ -256,7 +256,7 @@ def test_who_keeps_a_table_delays_the_upgrade_and_nobody_else(
         upgrade(on_server.database, folder=coming)
 
     assert len(took_s) == 1, "tried again once"
-    assert took_s[0] < 1.0
+    assert took_s[0] < 5.0, "it waited neither for the reporter nor for the upgrade"
     assert schema(on_server) == NEXT
 
 
