@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
+from typer.main import get_group
 
 from spinney import config
 from spinney.cli.commands import full_app
@@ -90,8 +90,8 @@ def commands(snippet: Snippet) -> list[tuple[str, str]]:
 
 def require_lawful(words: list[str]) -> None:
     """Raise what the command line raises for options that it does not have; nothing is run."""
-    group = get_command(full_app())
-    group.commands[words[0]].make_context(words[0], words[1:])  # type: ignore[attr-defined]
+    group = get_group(full_app())
+    group.commands[words[0]].make_context(words[0], words[1:])
 
 
 def run_console(

@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from contract.words import Site, kind
-from server.conftest import RealClock, store_at
+from contract.words import RealClock, Site, kind
+from server.conftest import store_at
 from spinney.bridges.bridge import TEND_S, Bridge
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
 from spinney.features.jobs.commands import RetryJob
@@ -117,7 +117,7 @@ class Beside:
 @pytest.fixture
 def sides(tmp_path: Path) -> Iterator[Beside]:
     store = open_store(store_at(tmp_path / "spinney.db"))
-    site = Site(store, RealClock())  # type: ignore[arg-type]
+    site = Site(store, RealClock())
     control = Control(store=store, clock=now_us, wake_nodes=lambda: None, by=NAME)
     shelf = Shelf(entries={"a": "free", "b": "free"})
     made = Beside(site, shelf, control, Bridge(shelf, control, room=10))

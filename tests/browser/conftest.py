@@ -80,7 +80,7 @@ def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
         context = browser.new_context(
             base_url=site.url,
             viewport=NARROW if small else WIDE,
-            java_script_enabled=scripts,  # type: ignore[arg-type]
+            java_script_enabled=scripts,
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )

@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import pytest
 from chaos_load import Grove, Harvest, works
@@ -48,7 +49,7 @@ def test_workers_are_killed(plant: Plant, tell: Tell, store: str) -> None:
         for _ in range(BLOWS):
             grove.rest(grove.draw.uniform(0.3, 1.2))  # so that some have begun something by then
             node = grove.nodes[grove.draw.choice(["oak", "elm"])]
-            grove.blow(lambda node=node: kill_a_worker(node, grove.draw))  # type: ignore[misc]
+            grove.blow(partial(kill_a_worker, node, grove.draw))
     harvest = grove.harvest()
     assert harvest.recovery_s is not None, "nothing was hit"
     tell("worker killed", _NAMES[store], harvest)
@@ -66,8 +67,8 @@ def test_nodes_are_killed_and_started_again(plant: Plant, tell: Tell, store: str
         for _ in range(BLOWS):
             grove.rest(grove.draw.uniform(0.2, 1.0))
             name = grove.draw.choice(["oak", "elm"])
-            node = until(lambda name=name: _joined(grove, name), "it works")  # type: ignore[misc]
-            grove.blow(lambda node=node: kill_the_node(node, grove.draw))  # type: ignore[misc]
+            node = until(partial(_joined, grove, name), "it works")
+            grove.blow(partial(kill_the_node, node, grove.draw))
             node.wait()
     harvest = grove.harvest()
     assert grove.restarts >= BLOWS - 1
@@ -85,8 +86,8 @@ def test_nodes_of_other_hosts_are_killed(plant: Plant, tell: Tell) -> None:
         works(grove)
         for name in ["oak", "elm"] * 4:
             grove.rest(1.0)
-            grove.blow(lambda name=name: kill(*grove.nodes[name].processes()))  # type: ignore[misc]
-            until(lambda name=name: grove.nodes[name].process.poll() is not None)  # type: ignore[misc]
+            grove.blow(partial(kill, *grove.nodes[name].processes()))
+            grove.nodes[name].wait()
             # Its own successor finds the proof on its host: so for a while there is none.
             settings = grove.serving.pop(name)
             grove.rest(4.0)
@@ -108,10 +109,10 @@ def test_a_node_stands_still_past_its_lease_and_goes_on(plant: Plant, tell: Tell
         works(grove)
         for name in ["oak", "elm"] * 3:
             grove.rest(1.0)
-            node = until(lambda name=name: _joined(grove, name), "it works")  # type: ignore[misc]
+            node = until(partial(_joined, grove, name), "it works")
             settings = grove.serving.pop(name)
             stopped: list[int] = []
-            grove.blow(lambda node=node, stopped=stopped: stopped.extend(node.pause()))  # type: ignore[misc]
+            grove.blow(lambda node=node, stopped=stopped: stopped.extend(node.pause()))
             give_up = time.monotonic() + 2 * FREEZE_LEASE_S
             while node.info() is not None and time.monotonic() < give_up:
                 grove.rest(0.05)
@@ -139,7 +140,7 @@ def test_two_nodes_of_one_name(plant: Plant, tell: Tell, store: str) -> None:
             grove.rest(1.0)
             node = until(lambda: _who_works(grove, hosts), "one of them works")
             grove.rest(0.5)
-            grove.blow(lambda node=node: kill(*node.processes()))  # type: ignore[misc]
+            grove.blow(partial(kill, *node.processes()))
             node.wait()
     harvest = grove.harvest()
     assert any("is alive on" in grove.log(key) for key in hosts), "none was ever refused"

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from chaos_load import Grove, Harvest, works
@@ -46,7 +47,7 @@ def test_jobs_are_cancelled_in_every_state(
             due = not grove.blows or grove.draw.random() < 0.5
             if due and node.process.poll() is None and node.info() is not None:
                 strike = grove.draw.choice([kill_a_worker, kill_the_node] if LONG else [kill_a_worker])
-                grove.blow(lambda node=node, strike=strike: strike(node, grove.draw))  # type: ignore[misc]
+                grove.blow(partial(strike, node, grove.draw))
         assert all(found[state] >= EACH for state in OPEN), found
     # What waited for somebody is cancelled, too, so that all can settle
     for job_id in standing:

@@ -1,6 +1,7 @@
 """A tree of very many subjobs, whose nodes are killed while it is grown, worked off and reported."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from chaos_load import Grove, Harvest, quietly
@@ -30,7 +31,7 @@ def test_a_big_tree_is_grown_worked_off_and_reported_once(
         )
         grove.tend()
         for node in grove.nodes.values():
-            grove.blow(lambda node=node: kill(*node.processes()))  # type: ignore[misc]
+            grove.blow(partial(kill, *node.processes()))
             node.wait()
         grove.tend()
         grove.rest(0.5)

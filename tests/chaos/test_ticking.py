@@ -12,7 +12,7 @@ from long_tests import LONG
 from spinney.features.schedules.due_times_sql import RUNS_KEPT
 from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.schedules import Overlap, Schedule
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.sql import open_store
 
@@ -37,7 +37,7 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     actor = Actor(by="ann", call="c")
     for name in NAMES:
         overlap = Overlap(name.partition("-")[0])
-        schedule = Schedule(name=name, type="one", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
+        schedule = Schedule(name=name, type="one", every_s=1, overlap=overlap, catch_up=CatchUp.ALL)
         store.schedules.put(schedule, actor, now_us=START_US)
     store.close()  # before anybody forks
     # When two at a time decide what is due, a little more each round, and are killed in the midst of it

@@ -126,7 +126,7 @@ class Shell:
             for name, value in (_SHOWN | more).items():
                 patch.setenv(name, value)
             code = main.run(list(words))
-        told = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+        told = [stream.buffer.getvalue().decode() for stream in (out, err)]
         return subprocess.CompletedProcess(words, code, *told)
 
     def submit_lines(self, lines: str, type_: str, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.behind import sql_store
 from spinney.model.audits import BEGINNING, AuditEntry, digest
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
@@ -85,7 +86,10 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
         "tree": True,
         "which": {"states": ["failed"], "type": "t"},
     }
-    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store, store.database.write() as tx:  # type: ignore[attr-defined]
+    with (
+        open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store,
+        sql_store(store).database.write() as tx,
+    ):
         note(tx, 1, Actor(by="ann", call="c", reason=None), "cancel", asked, 8)
 
     line = shell.ok("audit").splitlines()[1]

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from typer.main import get_command
+from typer.main import get_group
 
 from spinney.cli import completer, shells
 from spinney.cli.commands import full_app
@@ -292,7 +292,7 @@ def test_every_word_of_a_name_is_completed(shell: Shell) -> None:
     possible = {verb.value: sorted(ALLOWED_STATES[verb]) for verb in Verb}
     seen = []
     with contextlib.chdir(shell.folder):
-        for name, command in _commands(get_command(full_app())):
+        for name, command in _commands(get_group(full_app())):
             for parameter in command.params:
                 for option in set(parameter.opts) & set(wanted):
                     context = command.make_context(name, [], resilient_parsing=True)
@@ -318,7 +318,7 @@ def test_every_option_of_a_kind_knows_its_names() -> None:
     }
     bare = [
         (name, option)
-        for name, command in _commands(get_command(full_app()))
+        for name, command in _commands(get_group(full_app()))
         for parameter in command.params
         for option in set(parameter.opts) & kinds
         if parameter._custom_shell_complete is None
@@ -331,13 +331,13 @@ def test_the_catalogue_has_every_command_where_it_is() -> None:
 
     import typer
 
-    assert sorted(COMMAND_MODULES) == sorted(get_command(full_app()).commands)  # type: ignore[attr-defined]
+    assert sorted(COMMAND_MODULES) == sorted(get_group(full_app()).commands)
     assert len(COMMAND_MODULES) == sum(map(len, HEADINGS.values()))
     for name, module in COMMAND_MODULES.items():
         alone = typer.Typer()
         import_module(f"spinney.{module}").add_to(alone)
         alone.callback()(lambda: None)
-        assert name in get_command(alone).commands, name  # type: ignore[attr-defined]
+        assert name in get_group(alone).commands, name
 
 
 def _commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -44,7 +44,7 @@ def test_what_jobs_wrote_is_harmless_on_a_terminal(
         content.write(piece)
     content.write(b"", last=True)
 
-    assert terminal.buffer.getvalue().decode() == shown  # type: ignore[attr-defined]
+    assert terminal.buffer.getvalue().decode() == shown
 
 
 def test_a_list_is_one_value_a_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

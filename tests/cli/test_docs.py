@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
+from typer.main import get_group
 
 from spinney.cli.commands import full_app
 from spinney.model import errors
@@ -31,7 +31,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 def commands(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in (group or get_command(full_app())).commands.items():
+    for name, command in (group or get_group(full_app())).commands.items():
         if getattr(command, "commands", None):
             yield from commands(command, f"{path}{name} ")
         else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from io import StringIO
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,8 +22,8 @@ def queue(name: str, **figures: int) -> QueueStats:
     return QueueStats(queue=name, limit=None, rate=0.0, **counted)
 
 
-def job(number: int, **fields: object) -> Job:
-    plain: dict[str, object] = {
+def job(number: int, **fields: Any) -> Job:
+    plain: dict[str, Any] = {
         "id": number,
         "type": "noop",
         "stage": "run",
@@ -39,8 +40,8 @@ def job(number: int, **fields: object) -> Job:
         "warnings": 0,
         "cancelling": False,
     }
-    empty = dict.fromkeys(Job.__dataclass_fields__)
-    return Job(**empty | plain | fields)  # type: ignore[arg-type]
+    empty: dict[str, Any] = dict.fromkeys(Job.__dataclass_fields__)
+    return Job(**empty | plain | fields)
 
 
 def failure(mark: str) -> Failure:

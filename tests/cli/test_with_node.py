@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from contract.behind import sql_store
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder
 from spinney.terminal.connection import open_local_store
@@ -186,7 +187,10 @@ def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_nod
     working.ok("hold", "--queue", "default", "--reason", "damage it first")
     jobs = [submit(working, type_, "-p", "n=1") for type_ in ("double", "parent")]
     programs = [submit(working, "missing")]
-    with open_local_store(f"sqlite:///{working.folder}/spinney.db") as store, store.database.write() as tx:  # type: ignore[attr-defined]
+    with (
+        open_local_store(f"sqlite:///{working.folder}/spinney.db") as store,
+        sql_store(store).database.write() as tx,
+    ):
         tx.run(
             "update jobs set params = '{' where id in (select j.value from json_each(?) j)",
             (json.dumps([int(job) for job in jobs + programs]),),

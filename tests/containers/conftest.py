@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ def into(tmp_path: Path) -> Path:
 def unpacked(into: Path) -> Unpack:
     """Unpacks a container below ``into``, within modest limits."""
 
-    def run(container: Path, **limits: float) -> list[Member]:
-        chosen = Limits(**{"total_bytes": 50_000_000, "members": 1000, "depth": 20, **limits})  # type: ignore[arg-type]
+    def run(container: Path, **limits: Any) -> list[Member]:
+        chosen = Limits(**{"total_bytes": 50_000_000, "members": 1000, "depth": 20, **limits})
         return unpack(container, into, name=container.name, limits=chosen)
 
     return run
@@ -30,7 +31,7 @@ def unpacked(into: Path) -> Unpack:
 def refused(unpacked: Unpack, into: Path, tmp_path: Path) -> Refused:
     """Expects a container to be refused, and nothing of it to be left anywhere; returns the message."""
 
-    def run(container: Path, **limits: float) -> str:
+    def run(container: Path, **limits: Any) -> str:
         before = {p for p in tmp_path.rglob("*") if p != into.parent}
         with pytest.raises(NotAdmitted) as refusal:
             unpacked(container, **limits)

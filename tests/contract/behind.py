@@ -5,11 +5,13 @@ damage rows or read them, the sizes of steps, and modules whose functions fail w
 only ``conftest``, ``everything`` and the doctor's tests know the SQL store.
 """
 
+from pathlib import Path
 from typing import Any
 
 from spinney.store.contract import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.claim.claims import RUN_MAX
+from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.read import access_paths, duration_samples
 from spinney.store.sql.record.circuit_breaker import ACTOR as BREAKER
 from spinney.store.sql.record.circuit_breaker import IDLE_US
@@ -32,6 +34,7 @@ __all__ = [
     "refresh",
     "rows",
     "sql_store",
+    "sqlite_file",
     "staging",
 ]
 
@@ -39,6 +42,13 @@ __all__ = [
 def sql_store(store: Store) -> SqlStore:
     assert isinstance(store, SqlStore)
     return store
+
+
+def sqlite_file(store: Store) -> Path:
+    """Return the file of a store in SQLite."""
+    database = sql_store(store).database
+    assert isinstance(database, SqliteDatabase)
+    return database.path
 
 
 def damage(store: Store, sql: str, *args: Any) -> None:

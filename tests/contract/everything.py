@@ -24,6 +24,7 @@ from spinney.model.states import State
 from spinney.model.types import Backoff, QueueSpec
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 
+from .behind import sql_store
 from .words import USUAL, Clock, Site, kind, stage
 
 FRAGILE = kind("fragile", "work", on_lost="orphan")
@@ -133,9 +134,9 @@ def fill(site: Site) -> Everything:
 
 def _new_file(site: Site) -> str | None:
     """Where the store lies, when it is in a file and as it was made, and the clock has not been moved."""
-    database = site.store.database  # type: ignore[attr-defined]
-    new = not site.store.types() and site.now == Clock().now_us and type(database) is SqliteDatabase
-    return str(database.path) if new else None
+    database = sql_store(site.store).database
+    new = not site.store.types() and site.now == Clock().now_us
+    return str(database.path) if new and isinstance(database, SqliteDatabase) else None
 
 
 class _Copy:

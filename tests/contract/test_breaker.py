@@ -1,6 +1,7 @@
 """The circuit breaker: a stage that fails in job after job with one cause holds its type."""
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
+from spinney.store.contract import Store
 
 from .behind import BREAKER, IDLE_US, sql_store
 from .conftest import sqlite_alone
@@ -299,8 +301,8 @@ def test_a_breaker_that_is_taken_away_lets_go(broken: Site) -> None:
     assert holds(broken) == []
 
 
-def test_stores_of_several_processes_count_together(broken: Site, open_another: object) -> None:
-    other = Site(open_another(), broken.clock)  # type: ignore[operator]
+def test_stores_of_several_processes_count_together(broken: Site, open_another: Callable[[], Store]) -> None:
+    other = Site(open_another(), broken.clock)
     other._here, other._nodes, other._owner = broken.here, broken._nodes, broken._owner
     failing(broken, 1)
     failing(other, 1)

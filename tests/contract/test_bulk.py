@@ -538,7 +538,7 @@ def test_a_trial_sees_what_it_does_and_leaves_nothing(site: Site) -> None:
     job = site.submit_one()
     entries = len(site.store.audit.entries())
     bulk, seconds = site.store.bulk, [0.0]
-    bulk._clock = lambda: seconds[0]  # type: ignore[attr-defined]
+    bulk._clock = lambda: seconds[0]
 
     def cancel() -> BulkStep:
         return bulk.apply(Order(verb=Verb.CANCEL), [job], Actor(by="ann", call="trial"), now_us=site.now)

@@ -101,7 +101,7 @@ def test_siblings_append_to_their_parent_and_nothing_is_lost(site: Site) -> None
     lengths = [_append(site, lease, "done", lease.job_id, parent) for lease in leases]
 
     assert lengths == list(range(1, 11))
-    assert sorted(site.store.get_data(parent)["done"]) == born  # type: ignore[type-var]
+    assert sorted(site.store.get_data(parent)["done"]) == born
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.DEFER, Outcome.DIED, Outcome.OK])
@@ -140,7 +140,7 @@ def test_a_list_does_not_grow_beyond_64_kb(site: Site) -> None:
     with pytest.raises(BadParameters):
         _append(site, lease, "log", "x" * 40_000)
 
-    assert len(site.store.get_data(lease.job_id)["log"]) == 1  # type: ignore[arg-type]
+    assert len(site.store.get_data(lease.job_id)["log"]) == 1
 
 
 def test_a_job_without_data_has_none(site: Site) -> None:

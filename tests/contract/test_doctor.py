@@ -33,7 +33,7 @@ from spinney.store.contract import Store
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.session import Session
 
-from .behind import damage
+from .behind import damage, sql_store, sqlite_file
 from .conftest import sqlite_alone
 from .everything import fill
 from .words import Clock, Node, Site, kind
@@ -51,8 +51,8 @@ class Patient(Site):
         damage(self.store, sql, *args)
 
     def unguard_audit(self) -> None:
-        with self.store.database.write() as tx:  # type: ignore[attr-defined]
-            if isinstance(self.store.database, SqliteDatabase):  # type: ignore[attr-defined]
+        with sql_store(self.store).database.write() as tx:
+            if isinstance(sql_store(self.store).database, SqliteDatabase):
                 tx.run("drop trigger audit_stays")
             else:
                 tx.run("alter table audit disable trigger all")
@@ -63,8 +63,7 @@ class Patient(Site):
 
     @property
     def path(self) -> Path:
-        path: Path = self.store.database.path  # type: ignore[attr-defined]
-        return path
+        return sqlite_file(self.store)
 
     def beat(self) -> None:
         for node in self.store.nodes():
@@ -906,7 +905,7 @@ def _(patient: Patient) -> Case:
     patient.store.schedules.put(
         Schedule(name="hourly", type="one", every_s=3600, overlap="allow"),
         ANN,
-        now_us=patient.now,  # type: ignore[arg-type]
+        now_us=patient.now,
     )
     while patient.store.schedules.tick(now_us=patient.now + 366 * 86_400 * 10**6):
         pass
@@ -1013,7 +1012,7 @@ def _(patient: Patient) -> str:
     patient.store.schedules.put(
         Schedule(name="hourly", type="one", every_s=60, overlap="allow"),
         ANN,
-        now_us=patient.now,  # type: ignore[arg-type]
+        now_us=patient.now,
     )
     for _ in range(5):
         patient.clock.forward(60)

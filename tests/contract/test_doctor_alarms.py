@@ -15,7 +15,7 @@ from spinney.model.orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
-from spinney.model.settings.schedules import Schedule
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
@@ -205,9 +205,9 @@ class Life:
                 name="often",
                 type="one",
                 every_s=self.dice.choice([10, 60]),
-                overlap=self.dice.choice(["skip", "queue", "allow"]),  # type: ignore[arg-type]
-                catch_up=self.dice.choice(["none", "last", "all"]),
-            ),  # type: ignore[arg-type]
+                overlap=self.dice.choice(list(Overlap)),
+                catch_up=self.dice.choice(list(CatchUp)),
+            ),
             ANN,
             now_us=self.site.now,
         )

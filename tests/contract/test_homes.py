@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -34,13 +35,19 @@ def local(store: Store, clock: Clock) -> Iterator[Site]:
     damage(store, "delete from meta where name = 'folders'")
 
 
-def at(site: Site, place: str, name: str | None = None, *, root: str | None = None, **more: object) -> Node:
+def _home(site: Site, job: int) -> str:
+    home = site.store.homes.of(job)
+    assert home is not None
+    return home.host
+
+
+def at(site: Site, place: str, name: str | None = None, *, root: str | None = None, **more: Any) -> Node:
     """A node on a host, with the root there."""
     found = FolderRoot(mark=root or f"mark-{place}", path=f"/var/{place}")
     return site.node(
         name or f"node-{place}",
         root=found,
-        **{"host": place, "boot_id": place, "types": KNOWN} | more,  # type: ignore[arg-type]
+        **{"host": place, "boot_id": place, "types": KNOWN} | more,
     )
 
 
@@ -291,7 +298,7 @@ def test_a_job_that_is_let_go_of_goes_on_elsewhere_where_it_stopped(local: Site)
     (lease,) = local.claim(odin)
     assert (lease.job_id, lease.stage) == (job, "third")
     local.pass_(lease)
-    assert (local.state(job), local.store.homes.of(job).host) == (State.COMPLETED, "odin")  # type: ignore[union-attr]
+    assert (local.state(job), _home(local, job)) == (State.COMPLETED, "odin")
     assert local.stages_run(job) == ["first", "second", "third"]
     ((entry, _),) = local.store.audit.entries(verb="rehome")
     assert (entry.by, json.loads(entry.what)) == ("ann", {"job": job, "host": "thor", "path": "/var/thor"})
@@ -472,7 +479,7 @@ def test_one_that_runs_for_the_first_time_is_asked_for_where_it_runs(local: Site
     job = local.submit_one("three")
     assert local.store.homes.of(job) is None
     local.claim(thor)
-    assert local.store.homes.of(job).host == "thor"  # type: ignore[union-attr]
+    assert _home(local, job) == "thor"
     assert local.store.fetches.ask(job, "x", length=1, now_us=local.now) == 1
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_a_key_is_kept_for_a_day(site: Site) -> None:
 def _cut_off(site: Site, monkeypatch: pytest.MonkeyPatch, store: Store, where: str) -> None:
     """A writer that dies there, in the middle of a long submission, without a chance to clean up."""
 
-    def die(*_: object, **__: object) -> None:
+    def die(*_: object, **__: Any) -> None:
         raise Crash
 
     with monkeypatch.context() as patched:
@@ -130,7 +131,7 @@ def test_one_that_was_accepted_just_before_the_crash_is_not_made_again(
 def test_one_that_could_not_be_written_may_be_asked_again_at_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def full(*_: object, **__: Any) -> None:
         raise Refused("the disk is full")
 
     with monkeypatch.context() as patched:
@@ -150,8 +151,8 @@ def test_a_writer_that_is_taken_for_dead_and_is_not_cannot_make_them_twice(
     made: list[SubmitResult] = []
     steps = staging.write_steps
 
-    def after_a_minute(*args: object, **more: object) -> int:
-        beat_us = steps(*args, **more)  # type: ignore[arg-type]
+    def after_a_minute(*args: Any, **more: Any) -> int:
+        beat_us = steps(*args, **more)
         site.clock.forward(61)
         monkeypatch.setattr(staging, "write_steps", steps)
         made.append(submit(site, n=LONG))

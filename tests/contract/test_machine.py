@@ -5,7 +5,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 
 import pytest
@@ -397,8 +397,8 @@ class JobLife(RuleBasedStateMachine):
         lease = self.leases[data.draw(st.sampled_from(sorted(self.leases)))]
         return lease, self.model.jobs[lease.job_id]
 
-    def _some_job(self, data: st.DataObject, fits: object) -> ModelJob | None:
-        ids = [i for i, job in self.model.jobs.items() if fits(job)]  # type: ignore[operator]
+    def _some_job(self, data: st.DataObject, fits: Callable[[ModelJob], object]) -> ModelJob | None:
+        ids = [i for i, job in self.model.jobs.items() if fits(job)]
         return self.model.jobs[data.draw(st.sampled_from(ids))] if ids else None
 
     def _at_rest(self, job: ModelJob) -> bool:
@@ -423,15 +423,15 @@ class JobLife(RuleBasedStateMachine):
         last = max((self.model.jobs[lease.job_id].priority for lease in leases), default=0)
         assert all(job.priority >= last for job in left), "strict priority"
 
-    def _both(self, told: object, done: object) -> None:
+    def _both(self, told: Callable[[], object], done: Callable[[], object]) -> None:
         """What the model refuses the store must refuse, and the other way round."""
         try:
-            told()  # type: ignore[operator]
+            told()
         except Refusal:
             with pytest.raises(SpinneyError):
-                done()  # type: ignore[operator]
+                done()
             return
-        done()  # type: ignore[operator]
+        done()
 
     def _sweep(self) -> None:
         self.site.sweep()

@@ -6,6 +6,7 @@ import pytest
 
 from long_tests import LONG
 from spinney.model.errors import Cycle, NoSuchJob, Refused
+from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
 
@@ -272,10 +273,10 @@ def test_a_need_that_does_not_exist_is_refused(site: Site) -> None:
     ids=["itself", "each other", "three"],
 )
 def test_jobs_that_would_wait_in_a_circle_are_refused_and_none_is_stored(
-    site: Site, circle: list[object]
+    site: Site, circle: list[Submission]
 ) -> None:
     with pytest.raises(Cycle):
-        site.submit_all(*circle)  # type: ignore[arg-type]
+        site.submit_all(*circle)
 
     assert site.ids() == []
 

@@ -326,7 +326,7 @@ def test_two_walk_at_once_without_harm(site: Site, open_another: Callable[[], St
     while not all(a is None for a in at):
         turn = 1 - turn
         if at[turn] is not None:
-            step, at[turn] = stores[turn].retention.sweep(at[turn], NODE, now_us=site.now, limit=50)  # type: ignore[call-overload]
+            step, at[turn] = stores[turn].retention.sweep(at[turn], NODE, now_us=site.now, limit=50)
             gone += step
 
     assert sorted(gone) == list(range(1, 301))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.model.errors import BadParameters, NoSuchJob, SpinneyError, UnknownType, UsageError
-from spinney.model.jobs import Filter
+from spinney.model.jobs import Filter, Submission
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
@@ -187,10 +187,10 @@ def test_an_unknown_type_is_refused(site: Site) -> None:
     ids=["unknown type", "missing need", "missing lock field", "need beyond the call"],
 )
 def test_one_wrong_job_and_none_of_the_call_is_stored(
-    site: Site, wrong: object, refusal: type[SpinneyError]
+    site: Site, wrong: Submission, refusal: type[SpinneyError]
 ) -> None:
     with pytest.raises(refusal):
-        site.submit_all(submission(n=3), wrong)  # type: ignore[arg-type]
+        site.submit_all(submission(n=3), wrong)
 
     assert site.ids() == []
     assert site.claim() == []

@@ -205,7 +205,7 @@ def test_a_message_of_a_job_whose_secrets_cannot_be_read_is_hidden(patient: Pati
 def test_every_verb_works_on_a_job_whose_parameters_cannot_be_read(patient: Patient) -> None:
     ids = patient.submit("one", n=3)
     patient.damage("update jobs set params = '{'")
-    patient.store.bulk._clock = lambda: 0.0  # type: ignore[attr-defined]  # however slow, all three in one step
+    patient.store.bulk._clock = lambda: 0.0  # however slow, all three in one step
 
     for verb, more in (
         (Verb.HOLD, {"reason": "look"}),
@@ -217,7 +217,7 @@ def test_every_verb_works_on_a_job_whose_parameters_cannot_be_read(patient: Pati
         (Verb.CANCEL, {}),
         (Verb.DELETE, {}),
     ):
-        step = patient.store.bulk.apply(Order(verb=verb, **more), ids, ANN, now_us=patient.now)  # type: ignore[arg-type]
+        step = patient.store.bulk.apply(Order(verb=verb, **more), ids, ANN, now_us=patient.now)
         assert step.refused == {}, verb
     assert [patient.store.explainer.explain(job, now_us=patient.now).cause for job in ids] == ["settled"] * 3
 

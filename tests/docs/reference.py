@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
+from typer.main import get_group
 
 from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Secret, Spinney, Warn, config
 from spinney.cli.commands import full_app
@@ -265,7 +265,7 @@ def _toml(schema: Mapping[str, Any], named: Mapping[str, Any]) -> str:
 
 
 def _command(name: str) -> list[Row]:
-    command = get_command(full_app()).commands[name]  # type: ignore[attr-defined]
+    command = get_group(full_app()).commands[name]
     return [
         (each.opts[0], "" if each.is_flag else _cell(each.metavar or "TEXT"), "", each.help)
         for each in command.params

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
+from typer.main import get_group
 
 from spinney.apps.ingest.cli import app as ingest
 from spinney.apps.ingest.merritt.cli import app as merritt
@@ -55,12 +55,12 @@ def test_the_concepts_are_short() -> None:
 
 
 COMMANDS = {
-    **get_command(full_app()).commands,  # type: ignore[attr-defined]
-    "ingest": get_command(ingest),
-    "monitor": get_command(monitor),
-    "receivers": get_command(receivers),
-    "disbatch": get_command(disbatch),
-    "merritt": get_command(merritt),
+    **get_group(full_app()).commands,
+    "ingest": get_group(ingest),
+    "monitor": get_group(monitor),
+    "receivers": get_group(receivers),
+    "disbatch": get_group(disbatch),
+    "merritt": get_group(merritt),
 }
 COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
 

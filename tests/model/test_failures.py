@@ -4,6 +4,7 @@ import json
 import string
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -195,7 +196,7 @@ def twins(draw: st.DrawFn) -> tuple[str, str]:
             varied = {"number": numbers, "path": paths, "url": tails.map(lambda t: URL_WORDS + t)}[kind]
             quoted = draw(varied)
             one.append(quoted)
-            other.append(draw(varied.filter(lambda v, q=quoted: ("'" in v) == ("'" in q))))  # type: ignore[misc]
+            other.append(draw(varied.filter(lambda v, q=quoted: ("'" in v) == ("'" in q))))
     return " ".join(one), " ".join(other)
 
 
@@ -349,8 +350,8 @@ def test_neighbours_do_not_run_into_each_other() -> None:
     assert fingerprint("ab", "c", "d", "") != fingerprint("a", "bc", "d", "")
 
 
-def record(outcome: Outcome = Outcome.ERROR, **fields: object) -> Record:
-    return Record(1, 2, outcome, 3, 4, **fields)  # type: ignore[arg-type]
+def record(outcome: Outcome = Outcome.ERROR, **fields: Any) -> Record:
+    return Record(1, 2, outcome, 3, 4, **fields)
 
 
 def error(type_: str) -> str:

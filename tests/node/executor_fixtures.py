@@ -107,7 +107,7 @@ class Host:
             child.page.cells[CELL_CANCEL] = 0
             child._backlog = Backlog()
         for left in (self.stages, self.rows, self.returned, self.asked, self.hellos, self.exits, self.marked):
-            left.clear()  # type: ignore[attr-defined]
+            left.clear()
         self.answers = {}
         for folder in self.root.iterdir():
             shutil.rmtree(folder)

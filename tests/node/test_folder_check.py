@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.behind import sql_store
 from new_store import new_store
 from spinney.features.doctor.checks import Violation
 from spinney.features.doctor.folder_check import ORPHANS, FolderCheck
@@ -137,7 +138,7 @@ def test_a_damage_is_told_exactly_and_mended(place: Place, name: str) -> None:
 @case("folder-left-behind")
 def _(place: Place) -> tuple[str, Callable[[], bool]]:
     """Job 1 has gone on in another home."""
-    database = place.store.database  # type: ignore[attr-defined]
+    database = sql_store(place.store).database
     with database.write() as tx:
         tx.run("insert into meta (name, value) values ('folders', 'local')")
         tx.take("registry")

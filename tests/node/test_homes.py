@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, Node, lines, now_us, until
 
+from contract.behind import sql_store
 from long_tests import long_alone
 from servers import postgres_schema
 from spinney.cli import main
@@ -59,7 +60,7 @@ def spinney(cluster: Cluster, host: str, *words: str) -> tuple[int, str, str]:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.chdir(place), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main.run(list(words))
-    return code, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return code, *(stream.buffer.getvalue().decode() for stream in (out, err))
 
 
 def begun(cluster: Cluster, host: str, count: int = 1) -> list[int]:
@@ -218,7 +219,7 @@ def test_a_copy_of_a_root_that_is_in_use_is_refused(cluster: Cluster) -> None:
     for name in (folders.TOKEN, folders.FINGERPRINT_FILE):
         (root(cluster, "odin") / name).write_bytes((root(cluster, "thor") / name).read_bytes())
     # Given that they are two machines: these two have one kernel
-    database = cluster.store.database  # type: ignore[attr-defined]
+    database = sql_store(cluster.store).database
     with database.write() as tx:
         tx.run("update nodes set boot_id = 'another kernel'")
     said = _refused(cluster.start(name="on-odin", host="odin", folders=str(root(cluster, "odin")), **SHORT))

@@ -69,7 +69,7 @@ async def test_who_got_the_datagram_is_not_woken_again() -> None:
     wire, woken = Wire(), Woken()
     listener = asyncio.ensure_future(
         NotificationListener(lambda: Exchange(wire), run_dir_id="here", on_wake=woken).run()
-    )  # type: ignore[arg-type, return-value]
+    )
     await woken.again()  # for what was said before it listened
 
     wire.says("here", "here")
@@ -99,7 +99,7 @@ async def test_a_lost_connection_is_made_again_after_pauses_that_grow() -> None:
     listener = asyncio.ensure_future(
         NotificationListener(
             lambda: store, run_dir_id="here", on_wake=woken, pause=pause, draw=lambda: 0.5
-        ).run()  # type: ignore[arg-type, return-value]
+        ).run()
     )
     await woken.again()
     first.speaker.close()

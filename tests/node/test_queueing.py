@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from node_fixtures import Cluster, cluster, now_us, until
@@ -32,9 +33,9 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         made.close()
 
 
-def change(cluster: Cluster, queue: str, **what: object) -> int:
+def change(cluster: Cluster, queue: str, **what: Any) -> int:
     """Returns when it is in force."""
-    cluster.store.queue_admin.change(queue, QueueChange(**what), ANN, now_us=now_us())  # type: ignore[arg-type]
+    cluster.store.queue_admin.change(queue, QueueChange(**what), ANN, now_us=now_us())
     return now_us()
 
 

@@ -96,9 +96,10 @@ class FakeSpans:
 
 class Scene:
     def __init__(self) -> None:
-        self.store, self.dispatcher = FakeStore(), FakeDesk()
+        self.store: Any = FakeStore()
+        self.dispatcher = FakeDesk()
         self.pauses: list[float] = []
-        self.spans = FakeSpans()
+        self.spans: Any = FakeSpans()
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -106,7 +107,7 @@ class Scene:
 
 
 async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int = 600) -> None:
-    async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+    async with StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
         recorder = Recorder(
             db,
@@ -115,7 +116,7 @@ async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int =
             batch=batch,
             now_us=lambda: 1,
             use_results={("t", "s")},
-            spans=scene.spans,  # type: ignore[arg-type]
+            spans=scene.spans,
             pause=scene.pause,
             draw=lambda: 0.5,
         )
@@ -172,13 +173,13 @@ async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_
     scene = Scene()
 
     def lost(records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int) -> FlushResult:
-        del scene.store.flush_and_claim  # type: ignore[attr-defined]
+        del scene.store.flush_and_claim
         scene.store.trouble = 2
         raise CommitUncertain("lost in the commit")
 
     # ... that has the first record and the second's lease; of the third, which had not begun, there is nothing;
     # the fourth's attempt was taken from it; 50 is known, of 60 the node has never heard
-    scene.store.flush_and_claim = lost  # type: ignore[method-assign]
+    scene.store.flush_and_claim = lost
     scene.store.accounts = Reconciliation(leased=[(2, 2), (5, 50), (6, 60)], recorded=frozenset({1}))
 
     async def work(queue: RecordQueue) -> None:
@@ -246,7 +247,7 @@ async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
         taken.extend(records)
         return FlushResult(leases=[], refused=[])
 
-    scene.store.flush_and_claim = picky  # type: ignore[method-assign]
+    scene.store.flush_and_claim = picky
 
     async def work(queue: RecordQueue) -> None:
         queue.add([record(1), record(2)._replace(outcome=Outcome.DEFER, delay_s=1e300), record(3)])
@@ -266,8 +267,8 @@ async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
     def broken(records: Any, claim_request: Any, *, now_us: int) -> Any:
         raise KeyError("a mistake in the store")
 
-    scene.store.flush_and_claim = broken  # type: ignore[method-assign]
-    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+    scene.store.flush_and_claim = broken
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
         recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
         queue.add([record(1), record(2)])
@@ -288,7 +289,7 @@ async def test_a_late_record_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
 async def test_errors_of_a_call_reach_its_caller_alone() -> None:
     scene = Scene()
-    async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+    async with StoreThread("test", lambda: scene.store) as db:
         with pytest.raises(ZeroDivisionError):
             await db.call(lambda store: 1 // 0)
         assert await db.call(lambda store: 5) == 5
@@ -309,7 +310,7 @@ async def test_nobody_waits_for_a_dead_store_thread() -> None:
     def die(store: Any) -> None:
         raise SystemExit("broken")
 
-    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
         calls = [asyncio.ensure_future(db.call(die)), asyncio.ensure_future(db.call(lambda store: 1))]
         done = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(d, BaseException) for d in done)
@@ -323,8 +324,8 @@ async def test_a_recorder_ends_with_its_store_thread() -> None:
     def die(records: Any, claim_request: Any, *, now_us: int) -> Any:
         raise SystemExit("broken")
 
-    scene.store.flush_and_claim = die  # type: ignore[method-assign]
-    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+    scene.store.flush_and_claim = die
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
         recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
         queue.add([record(1)])

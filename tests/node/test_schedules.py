@@ -8,7 +8,7 @@ from node_fixtures import Cluster, cluster, now_us, until
 from long_tests import long_alone
 from spinney.model.jobs import Filter, Job
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.schedules import Overlap, Schedule, ScheduleRun
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
 
@@ -37,7 +37,7 @@ def test_two_nodes_make_one_job_a_nominal_time(cluster: Cluster) -> None:
         cluster.start(name=name)
     for node in cluster.nodes:
         node.joined()
-    put(cluster, Schedule(name="each", type="noop", every_s=1, overlap="allow", catch_up="all"))  # type: ignore[arg-type]
+    put(cluster, Schedule(name="each", type="noop", every_s=1, overlap=Overlap.ALLOW, catch_up=CatchUp.ALL))
     # When some seconds have passed
     until(lambda: len(runs(cluster, "each")) >= 4, "four times have come")
     for node in cluster.nodes:
@@ -65,8 +65,8 @@ def test_jobs_that_take_longer_than_their_interval_never_overlap_beside_what_can
     put(
         cluster,
         Schedule(
-            name="slow", type="nap", every_s=1, params={"seconds": 1.1}, overlap=overlap, catch_up="all"
-        ),  # type: ignore[arg-type]
+            name="slow", type="nap", every_s=1, params={"seconds": 1.1}, overlap=overlap, catch_up=CatchUp.ALL
+        ),
     )
 
     def ended() -> list[int]:

@@ -1,5 +1,7 @@
 """What becomes of a job after an attempt that did not pass: one answer whoever asks."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,8 @@ SPEC = TypeSpec(name="t", stages=(STAGE,), poison_after=3)
 ORPHAN = TypeSpec(name="o", stages=(STAGE,), poison_after=3, on_lost="orphan")
 
 
-def judge(outcome: Outcome, spec: TypeSpec = SPEC, **facts: object) -> RetryDecision:
-    usual = {
+def judge(outcome: Outcome, spec: TypeSpec = SPEC, **facts: Any) -> RetryDecision:
+    usual: dict[str, Any] = {
         "attempt": 1,
         "interruptions": 0,
         "started": True,
@@ -23,7 +25,7 @@ def judge(outcome: Outcome, spec: TypeSpec = SPEC, **facts: object) -> RetryDeci
         "defer_s": None,
         "draw": 0.5,
     }
-    return decide(spec, spec.stages[0], outcome, **usual | facts)  # type: ignore[arg-type]
+    return decide(spec, spec.stages[0], outcome, **usual | facts)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.TIMEOUT])
@@ -132,7 +134,7 @@ def test_a_dead_worker_is_a_retryable_error_that_is_also_counted(attempt: int, s
     draw=st.floats(0, 1),
 )
 def test_every_verdict_is_a_lawful_step_for_a_running_job_and_never_in_the_past(
-    outcome: Outcome, spec: TypeSpec, **facts: object
+    outcome: Outcome, spec: TypeSpec, **facts: Any
 ) -> None:
     told = judge(outcome, spec, **facts)
 

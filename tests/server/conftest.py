@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from contract.words import Site, kind, stage
+from contract.words import RealClock, Site, kind, stage
 from new_store import new_store
 from spinney.control import Control
 from spinney.folders import folders
@@ -57,14 +57,6 @@ LOCKED = kind("locked", stage("work", locks=(LockSpec(template="receiver:{serno}
 BATCH = kind("batch", "expand", stage("report", again=True), children="settled")
 TYPES = (DOUBLE, LOCKED, BATCH, kind("three", "first", "second", "third"), kind("one", "work"))
 QUEUES = (QueueSpec(name="default", type="double"), QueueSpec(name="slow", limit=1))
-
-
-class RealClock:
-    """For ``Site``: the time that the server goes by, too."""
-
-    @property
-    def now_us(self) -> int:
-        return now_us()
 
 
 class Askers:
@@ -171,7 +163,7 @@ def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
             identity=identity,
         )
     )
-    yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)  # type: ignore[arg-type]
+    yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)
     store.close()
 
 

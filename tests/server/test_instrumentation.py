@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from contract.words import Site
+from contract.words import RealClock, Site
 from new_store import new_store
 from otlp_collector import attributes, collecting
 from spinney.control import Control
@@ -26,8 +26,6 @@ from spinney.tracing import current
 from spinney.web.counters import ServerCounters
 from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings
-
-from .conftest import RealClock
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -186,7 +184,7 @@ def test_each_counter_is_there_before_its_first_event() -> None:
 
 async def test_metrics_have_the_times_of_stages(url: str) -> None:
     with closing(open_store(url)) as store:
-        site = Site(store, RealClock())  # type: ignore[arg-type]
+        site = Site(store, RealClock())
         site.drain()
     async with served(url) as client:
         samples = figures((await client.get("/metrics")).text)

@@ -19,7 +19,7 @@ import orjson
 import pytest
 from starlette.responses import Response
 
-from contract.words import Site
+from contract.words import RealClock, Site
 from http_listener import Listening
 from spinney.client import Client
 from spinney.control import Control
@@ -49,7 +49,7 @@ from spinney.web.identity.cookies import Cookies
 from spinney.web.request_context import now_us
 from spinney.web.settings import ServerSettings
 
-from .conftest import RealClock, store_at
+from .conftest import store_at
 
 QUICK_S = 0.05
 PATIENCE_S = 20.0
@@ -141,7 +141,7 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
         site=Site(store, RealClock()),
         folders=root,
         socket=unix,
-        listening=listening,  # type: ignore[arg-type]
+        listening=listening,
     )
     listening.end()
     store.close()

@@ -8,6 +8,7 @@ import orjson
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
+from starlette.types import Message
 
 from server.conftest import World
 from spinney.server import request_guard
@@ -24,9 +25,9 @@ class Answer:
     """What was sent."""
 
     def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Message] = []
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         self.messages.append(message)
 
     @property
@@ -90,7 +91,7 @@ async def _ask(
 
     answer = Answer()
     request_guard.add_to(app, settings, Quotas(settings))
-    await app(scope, receive, answer.send)  # type: ignore[arg-type]
+    await app(scope, receive, answer.send)
     return answer
 
 
@@ -240,7 +241,7 @@ async def test_given_a_byte_now_and_then_then_it_is_cut_off_although_each_comes_
 
     answer = Answer()
     request_guard.add_to(app, settings, Quotas(settings))
-    await app(_scope(), receive, answer.send)  # type: ignore[arg-type]
+    await app(_scope(), receive, answer.send)
 
     assert answer.status == 408
     assert sent < 50

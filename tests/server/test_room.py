@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import HTTPConnection
 from starlette.responses import StreamingResponse
 
-from contract.words import Site
+from contract.words import RealClock, Site
 from http_listener import Listening
 from spinney.folders import folders
 from spinney.model.access import Rights, Role
@@ -27,7 +27,7 @@ from spinney.web.problems import TooMany
 from spinney.web.quotas import Quota, Quotas
 from spinney.web.settings import ServerSettings
 
-from .conftest import Askers, RealClock, store_at
+from .conftest import Askers, store_at
 
 PATIENCE_S = 20.0
 SETTINGS = ServerSettings(
@@ -146,7 +146,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         store=store,
         site=Site(store, RealClock()),
         folders=root,
-        listening=listening,  # type: ignore[arg-type]
+        listening=listening,
         quotas=app.state.quotas,
         sockets=ExitStack(),
     )

@@ -2,11 +2,12 @@
 
 import pytest
 
+from contract.behind import sql_store
 from server.conftest import World
 
 
 def damage(world: World, sql: str, *args: object) -> None:
-    with world.store.database.write() as tx:  # type: ignore[attr-defined]
+    with sql_store(world.store).database.write() as tx:
         tx.run(sql, args)
 
 

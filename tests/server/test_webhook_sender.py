@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from contract.words import USUAL, Site
+from contract.words import USUAL, RealClock, Site
 from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
 from spinney.control import Control
@@ -34,8 +34,6 @@ from spinney.store.sql import open_store
 from spinney.web.request_context import now_us
 from spinney.web.store_pool import StorePool
 
-from .conftest import RealClock
-
 ANN = Actor(by="ann", call="c", reason=None)
 Start = Callable[..., AbstractAsyncContextManager[WebhookSender]]
 
@@ -51,7 +49,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def site(file: Path) -> Iterator[Site]:
     with closing(open_store(f"sqlite:///{file}")) as store:
-        yield Site(store, RealClock())  # type: ignore[arg-type]
+        yield Site(store, RealClock())
 
 
 @pytest.fixture

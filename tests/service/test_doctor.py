@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.behind import sqlite_file
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
@@ -71,8 +72,7 @@ class Other:
 
 
 def damage(site: Site, sql: str) -> None:
-    path = site.store.database.path  # type: ignore[attr-defined]  # behind its back
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+    with closing(sqlite3.connect(sqlite_file(site.store), isolation_level=None)) as database:
         assert database.execute(sql).rowcount
 
 

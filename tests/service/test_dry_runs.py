@@ -39,7 +39,7 @@ ORDERS = [
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     store = open_store(new_store(tmp_path / "x.db"))
-    store.bulk._clock = lambda: 0.0  # type: ignore[attr-defined]  # a slow machine makes no shorter steps
+    store.bulk._clock = lambda: 0.0  # a slow machine makes no shorter steps
     made = Site(store, Clock())
     fill(made)
     yield made

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract.behind import sql_store
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
@@ -557,7 +558,7 @@ def test_a_party_that_cannot_be_is_refused(ext: External, said: Any, error: type
 
 def test_what_cannot_be_read_fails_and_the_party_gets_the_rest(site: Site, ext: External) -> None:
     damaged, sound = site.submit("talk", {"n": 1}, {"n": 2})
-    with site.store.database.write() as tx:  # type: ignore[attr-defined]
+    with sql_store(site.store).database.write() as tx:
         tx.run("update jobs set params = '{' where id = ?", (damaged,))
     external_worker = join(ext)
 

@@ -72,7 +72,7 @@ def rests() -> Rests:
 def control(store: Store, wakeups: Wakeups) -> Control:
     """Every step takes a second by the store's clock."""
     ticks, seconds = itertools.count(time.time_ns() // 1000), itertools.count()
-    store.holds._clock = lambda: float(next(seconds))  # type: ignore[attr-defined]
+    store.holds._clock = lambda: float(next(seconds))
     return Control(store=store, clock=lambda: next(ticks), wake_nodes=wakeups, by="ann")
 
 

@@ -160,7 +160,7 @@ def test_the_script_makes_what_init_makes(server: PrivateServer, schema: str) ->
         assert connection.execute("select to_regnamespace(%s)", (schema,)).fetchone() == (None,)
     # When somebody runs it
     with psycopg.connect(server.url(user="gardener"), autocommit=True) as connection:
-        connection.execute(script)  # type: ignore[call-overload]
+        connection.execute(script)
     # Then there is a store that works, also for the role it was granted to
     worked(store)
     digger = open_store(server.url(user="digger", schema=schema))
@@ -188,7 +188,7 @@ def test_the_script_of_a_store_that_is_current_changes_nothing(server: PrivateSe
     script = store.script()
     assert "create" not in script.lower()
     with psycopg.connect(server.url(user="gardener"), autocommit=True) as connection:
-        connection.execute(script)  # type: ignore[call-overload]
+        connection.execute(script)
 
     assert (_catalog(server, schema), store.facts()) == (before, facts)
     store.close()
@@ -219,7 +219,7 @@ def _catalog(server: PrivateServer, schema: str) -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
     with server.connect() as connection:
         for look in looks:
-            rows = connection.execute(look, {"schema": schema}).fetchall()  # type: ignore[arg-type]
+            rows = connection.execute(look, {"schema": schema}).fetchall()
             found += sorted([tuple(str(v).replace(schema, "S") for v in row) for row in rows])
         for table, column in (("meta", "name"), ("alembic_version", "version_num"), ("counters", "name")):
             rows = connection.execute(

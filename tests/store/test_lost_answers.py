@@ -11,9 +11,9 @@ from spinney.model.errors import CommitUncertain, StoreUnavailable
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.store.contract import Store
-from spinney.store.sql import open_store
+from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection import postgres_connection
+from spinney.store.sql.connection.postgres import PostgresDatabase
 
 WANT = ClaimRequest(
     node_id=1, slots=[SlotRequest(n, 1, 0.0, True) for n in range(2)], lanes={("t", "s"): LaneRequest()}
@@ -35,7 +35,7 @@ def network(server: PrivateServer) -> Iterator[Network]:
 
 
 @pytest.fixture
-def store(server: PrivateServer, network: Network) -> Iterator[Store]:
+def store(server: PrivateServer, network: Network) -> Iterator[SqlStore]:
     """On the far side of the network, with two jobs and a node that has claimed them."""
     with server_with_store_schema(server) as schema:
         with closing(
@@ -65,7 +65,7 @@ def store(server: PrivateServer, network: Network) -> Iterator[Store]:
         made.close()
 
 
-def test_what_was_recorded_and_what_was_claimed_is_in_the_account(store: Store, network: Network) -> None:
+def test_what_was_recorded_and_what_was_claimed_is_in_the_account(store: SqlStore, network: Network) -> None:
     # Given two attempts that have ended
     first, second = store.flush_and_claim([], WANT, now_us=2).leases
     records = [Record(lease.job_id, lease.fence, Outcome.OK, 2, 3) for lease in (first, second)]
@@ -82,7 +82,7 @@ def test_what_was_recorded_and_what_was_claimed_is_in_the_account(store: Store, 
 
 
 def test_a_connection_that_was_ended_while_nothing_was_asked_of_it_is_made_again(
-    store: Store, server: PrivateServer
+    store: SqlStore, server: PrivateServer
 ) -> None:
     first, second = store.flush_and_claim([], WANT, now_us=2).leases
     records = [Record(lease.job_id, lease.fence, Outcome.OK, 2, 3) for lease in (first, second)]
@@ -99,7 +99,7 @@ def test_a_connection_that_was_ended_while_nothing_was_asked_of_it_is_made_again
 
 @long_alone
 @pytest.mark.timeout(20)
-def test_a_network_that_swallows_what_is_sent_hangs_nobody(store: Store, network: Network) -> None:
+def test_a_network_that_swallows_what_is_sent_hangs_nobody(store: SqlStore, network: Network) -> None:
     store.signature()
     network.cut()
     with pytest.raises(StoreUnavailable, match=r"no answer within 1\.5 s"):
@@ -112,7 +112,7 @@ def test_a_network_that_swallows_what_is_sent_hangs_nobody(store: Store, network
 
 
 @pytest.mark.timeout(20)
-def test_a_server_that_stands_still_hangs_nobody(store: Store, server: PrivateServer) -> None:
+def test_a_server_that_stands_still_hangs_nobody(store: SqlStore, server: PrivateServer) -> None:
     server.stand_still()
     try:
         with pytest.raises(StoreUnavailable, match=r"no answer within 1\.5 s"):
@@ -122,12 +122,17 @@ def test_a_server_that_stands_still_hangs_nobody(store: Store, server: PrivateSe
     assert len(store.flush_and_claim([], WANT, now_us=3).leases) == 2
 
 
+def schema_of(store: SqlStore) -> str:
+    assert isinstance(store.database, PostgresDatabase)
+    return store.database.schema
+
+
 @pytest.mark.timeout(20)
 def test_one_who_stands_still_with_the_turn_is_ended_by_the_server(
-    store: Store, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(postgres_connection._SETTINGS, "idle_in_transaction_session_timeout", "1s")
-    other = open_store(server.url(schema=store.database.schema))  # type: ignore[attr-defined]
+    other = open_store(server.url(schema=schema_of(store)))
     with pytest.raises(StoreUnavailable, match="cannot be reached"), other.database.write() as tx:  # noqa: PT012
         # Who waits for the turn gets it after a pause, and not an error
         assert len(store.flush_and_claim([], WANT, now_us=2).leases) == 2
@@ -137,13 +142,13 @@ def test_one_who_stands_still_with_the_turn_is_ended_by_the_server(
 
 @pytest.mark.timeout(20)
 def test_one_who_stands_still_within_a_pipeline_is_ended_by_the_server(
-    store: Store, server: PrivateServer
+    store: SqlStore, server: PrivateServer
 ) -> None:
     with server.connect() as connection:
         if connection.info.server_version < 170000:
             pytest.skip("needs a server that times transactions: PostgreSQL 17")
-    other = open_store(server.url(schema=store.database.schema), 0.7)  # type: ignore[attr-defined]
-    with pytest.raises(StoreUnavailable, match="cannot be reached"), other.database.write():  # type: ignore[attr-defined]  # noqa: PT012
+    other = open_store(server.url(schema=schema_of(store)), 0.7)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"), other.database.write():  # noqa: PT012
         writer = other.database._writer  # type: ignore[attr-defined]
         with writer.pipeline():
             writer.execute("select 1").fetchone()
@@ -152,9 +157,9 @@ def test_one_who_stands_still_within_a_pipeline_is_ended_by_the_server(
     other.close()
 
 
-def test_a_claim_outlasts_a_crash_of_the_server(server: PrivateServer, store: Store) -> None:
+def test_a_claim_outlasts_a_crash_of_the_server(server: PrivateServer, store: SqlStore) -> None:
     # Given a claim alone, and a server that writes nothing by itself for a while
-    schema = store.database.schema  # type: ignore[attr-defined]
+    schema = schema_of(store)
     server.stop()
     server.start(wal_writer_delay="10s", wal_writer_flush_after="0")
     store.close()

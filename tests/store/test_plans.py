@@ -23,7 +23,7 @@ from spinney.model.jobs import (
 )
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.schedules import Overlap, Schedule
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
@@ -192,7 +192,7 @@ def test_nor_do_schedules(house: House) -> None:
     actor, schedules = Actor(by="ann", call="c"), house.store.schedules
     house.seen.clear()
     for overlap in Overlap:
-        made = Schedule(name=str(overlap), type="plain", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
+        made = Schedule(name=str(overlap), type="plain", every_s=1, overlap=overlap, catch_up=CatchUp.ALL)
         schedules.put(made, actor, now_us=0)
     while schedules.tick(now_us=3 * 10**8):
         pass

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
+from typer.main import get_group
 
 import spinney.apps.ingest
 from spinney.apps.ingest.cli import app
@@ -67,7 +67,7 @@ def commands() -> dict[str, set[str]]:
     return {
         f"{group} {name}": options(one)
         for group, commands_ in (("ingest", app), ("merritt", merritt))
-        for name, one in get_command(commands_).commands.items()  # type: ignore[attr-defined]
+        for name, one in get_group(commands_).commands.items()
     }
 
 

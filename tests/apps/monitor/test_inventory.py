@@ -14,9 +14,9 @@ from spinney.tables.database import Database
 from .monitor import PATIENCE_S, Monitor, service
 
 
-def row(line: int, **fields: object) -> Row:
-    made = {"entity": "Sea Institute", "type": "wms", "uri": f"http://h/{line}", **fields}
-    return Row(place=f"line {line}", **made)  # type: ignore[arg-type]
+def row(line: int, **fields: Any) -> Row:
+    made: dict[str, Any] = {"entity": "Sea Institute", "type": "wms", "uri": f"http://h/{line}", **fields}
+    return Row(place=f"line {line}", **made)
 
 
 def run(tables: Database, *rows: Row | WrongRow, is_part: bool = False) -> Imported:

@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, b"fine")
 
-    def _send(self, status: int, body: bytes, **headers: str) -> None:
+    def _send(self, status: int, body: bytes, **headers: Any) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -102,9 +102,9 @@ def server() -> Iterator[str]:
         running.shutdown()
 
 
-def find(check: Check, uri_: str, *, private: tuple[str, ...] = ("127.0.0.1",), **fields: str) -> Finding:
-    made = {"type": "WMS", "version": "1.3.0", "description": "Soil", **fields}
-    service = Service(gid=1, eid=1, uuid="u", uri=uri_, **made)  # type: ignore[arg-type]
+def find(check: Check, uri_: str, *, private: tuple[str, ...] = ("127.0.0.1",), **fields: Any) -> Finding:
+    made: dict[str, Any] = {"type": "WMS", "version": "1.3.0", "description": "Soil", **fields}
+    service = Service(gid=1, eid=1, uuid="u", uri=uri_, **made)
     context = Context(timeout_s=20, data=Path("unused"), network=Network(private=private))
     return check(service, context)
 

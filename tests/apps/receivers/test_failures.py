@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.words import Site
-from server.conftest import RealClock
+from contract.words import RealClock, Site
 from spinney.apps.receivers import app, failures
 from spinney.apps.receivers.application import exports
 from spinney.errors import UsageError
@@ -34,7 +33,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("SPINNEY_STORE", url)
     monkeypatch.setattr(app, "_settings", None, raising=False)
     (tmp_path / "receivers.toml").write_text(SETTINGS)
-    made = Site(open_store(url), RealClock())  # type: ignore[arg-type]
+    made = Site(open_store(url), RealClock())
     made.knows(*(kind.spec for kind in app.types.values()))
     return made
 

@@ -33,7 +33,8 @@ def node(db: Database, *, mark: str = "one", linked: bool = False, name: str = "
 
 def queue(db: Database, threads: Any = 4, name: str = "mail") -> ObjectId:
     document: dict[str, Any] = {"name": name, "plugin": DEMO, "threads": threads}
-    return db["queues"].insert_one(document).inserted_id  # type: ignore[no-any-return]
+    inserted: ObjectId = db["queues"].insert_one(document).inserted_id
+    return inserted
 
 
 def task(db: Database, queue_id: ObjectId, **fields: Any) -> ObjectId:
@@ -44,7 +45,8 @@ def task(db: Database, queue_id: ObjectId, **fields: Any) -> ObjectId:
         "mtime": datetime.now(UTC),
         "params": {},
     }
-    return db["tasks"].insert_one(document | fields).inserted_id  # type: ignore[no-any-return]
+    inserted: ObjectId = db["tasks"].insert_one(document | fields).inserted_id
+    return inserted
 
 
 def states(db: Database) -> dict[ObjectId, tuple[int, str | None, bool]]:

@@ -133,7 +133,8 @@ def queue(
     db: Database, name: str = "mail", threads: int | None = 2, plugin: str = DEMO, **fields: Any
 ) -> ObjectId:
     document = {"name": name, "plugin": plugin, "threads": threads, **fields}
-    return db["queues"].insert_one(document).inserted_id  # type: ignore[no-any-return]
+    inserted: ObjectId = db["queues"].insert_one(document).inserted_id
+    return inserted
 
 
 def tasks(db: Database, queue_id: ObjectId, *params: Mapping[str, Any], **fields: Any) -> Sequence[ObjectId]:
@@ -153,6 +154,14 @@ def tasks(db: Database, queue_id: ObjectId, *params: Mapping[str, Any], **fields
         for each in params
     ]
     return db["tasks"].insert_many(documents).inserted_ids
+
+
+def beaten_at(db: Database) -> datetime:
+    """When the node oak has sent its last heartbeat."""
+    found = db["nodes"].find_one({"node": "oak"})
+    assert found is not None
+    beaten: datetime = found["timestamp"]
+    return beaten
 
 
 def until(what: str, node: Node, look: Any) -> Any:
@@ -220,7 +229,7 @@ def test_results_output_and_failures(
     (array_task,) = finished(db, node, [array])
     assert (array_task["status"], "params" in array_task["stderr"]) == (2, True)
     assert [task["status"] for task in db["tasks"].find({"_id": {"$in": [*unknown, *blocked]}})] == [-2, -4]
-    assert db["nodes"].find_one({"node": "oak"})["timestamp"] > datetime.now(UTC) - timedelta(seconds=30)  # type: ignore[index]
+    assert beaten_at(db) > datetime.now(UTC) - timedelta(seconds=30)
     assert "disbatch:" in node.spinney("bridges")
     node.spinney("bridges", "--forget", f"disbatch:{db.name}:oak", code=1)
     node.stop()
@@ -286,12 +295,8 @@ def test_limits_sorts_and_node_limits(
     assert db["tasks"].count_documents({"_id": {"$in": [*never, *unset]}, "status": -2}) == 2
     db["nodes"].update_one({"node": "oak"}, {"$set": {"maxthreads": 0}})
     db["queues"].update_one({"name": "never"}, {"$set": {"threads": 1}})
-    beat = db["nodes"].find_one({"node": "oak"})["timestamp"]  # type: ignore[index]
-    until(
-        "beats",
-        node,
-        lambda: db["nodes"].find_one({"node": "oak"})["timestamp"] > beat + timedelta(seconds=2),
-    )  # type: ignore[index]
+    beat = beaten_at(db)
+    until("beats", node, lambda: beaten_at(db) > beat + timedelta(seconds=2))
     assert db["tasks"].count_documents({"_id": {"$in": never}, "status": -2}) == 1
     db["nodes"].update_one({"node": "oak"}, {"$set": {"maxthreads": None}})
     finished(db, node, never)
@@ -333,9 +338,7 @@ def test_cancel_reset_retry_and_deleted_tasks(
     ]
     db["tasks"].update_one({"_id": failing}, {"$set": {"stdout": "overwritten"}})
     node.spinney("rerun", str(job), "--yes")
-    until(
-        "the output again", node, lambda: db["tasks"].find_one({"_id": failing})["stdout"] == "of the plugin"
-    )  # type: ignore[index]
+    until("the output again", node, lambda: db["tasks"].find_one({"_id": failing, "stdout": "of the plugin"}))
 
 
 @pytest.mark.parametrize("kind", ["default", "nomongo"])

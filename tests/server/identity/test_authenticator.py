@@ -76,7 +76,7 @@ def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_i
 def test_given_a_wrong_token_then_it_is_refused_and_in_the_audit_without_its_secret(
     house: House, secret: str
 ) -> None:
-    answer = house.client().get("/probe", headers={"Authorization": f"Bearer {secret}".encode("latin-1")})  # type: ignore[dict-item]
+    answer = house.client().get("/probe", headers={"Authorization": f"Bearer {secret}".encode("latin-1")})
 
     assert answer.status_code == 401
     assert "spinney token make" in answer.json()["detail"]

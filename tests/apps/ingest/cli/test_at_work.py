@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,9 +67,14 @@ def slots(house: House, number: int) -> Iterator[None]:
         house.shell.ok("slots", "n1", "2")
 
 
-def jobs(house: House, **which: object) -> list[Job]:
+def settled_us(job: Job) -> int:
+    assert job.settled_us is not None
+    return job.settled_us
+
+
+def jobs(house: House, **which: Any) -> list[Job]:
     with closing(open_store(f"sqlite:///{house.folder / 'spinney.db'}")) as store:
-        return store.jobs(Filter(**which), limit=1000)  # type: ignore[arg-type]
+        return store.jobs(Filter(**which), limit=1000)
 
 
 def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
@@ -371,13 +377,14 @@ def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House)
         told = [working.until(batch, "completed")["job"] for batch in (first, second)]
 
     # Then these were through before more than the one object that had the slot.
-    leaves = [job.settled_us for job in jobs(working, parent_id=told[0])]
+    leaves = [settled_us(job) for job in jobs(working, parent_id=told[0])]
     (read,) = (job.started_us for job in jobs(working, ids=(told[1],)))
-    (reader,) = (job.settled_us for job in jobs(working, ids=(ticket["job"],)))
-    report = min(job.settled_us for job in jobs(working, type="reports.mail", states=(State.COMPLETED,)))  # type: ignore[type-var]
+    assert read is not None
+    (reader,) = (settled_us(job) for job in jobs(working, ids=(ticket["job"],)))
+    report = min(settled_us(job) for job in jobs(working, type="reports.mail", states=(State.COMPLETED,)))
     assert "torn.checkm" in mails.received[0].mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     for what in (read, reader, report):
-        assert sum(leaf < what for leaf in leaves) <= 1  # type: ignore[operator]
+        assert sum(leaf < what for leaf in leaves) <= 1
 
 
 def test_free_connections_of_a_host_are_waited_for_without_a_slot(working: House) -> None:

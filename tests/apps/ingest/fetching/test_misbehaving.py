@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,9 +39,9 @@ Fetch = Callable[..., bytes]
 def fetch(rules: Rules, folder: Path, rests: Rests) -> Fetch:
     """Fetches one URL and returns what came; rules may be set by keyword."""
 
-    def fetch_one(url: str, *, wanted: dict[str, object] | None = None, **changed: object) -> bytes:
+    def fetch_one(url: str, *, wanted: dict[str, Any] | None = None, **changed: object) -> bytes:
         own = {f: getattr(rules, f) for f in rules.__slots__}
-        one = RemoteFile(url=url, name="a", **(wanted or {}))  # type: ignore[arg-type]
+        one = RemoteFile(url=url, name="a", **(wanted or {}))
         [found] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.given)
         assert found.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
         return (folder / "a").read_bytes()

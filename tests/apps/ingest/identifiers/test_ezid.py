@@ -5,6 +5,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,10 +28,16 @@ def server() -> Iterator[EzidServer]:
         thread.join()
 
 
-def minter(server: EzidServer, pauses: list[int] | None = None, **fields: object) -> EzidMinter:
-    chosen = {"shoulder": "ark:/99999/fk4", "user": "us", "password": PASSWORD, "tries": 3, **fields}
+def minter(server: EzidServer, pauses: list[int] | None = None, **fields: Any) -> EzidMinter:
+    chosen: dict[str, Any] = {
+        "shoulder": "ark:/99999/fk4",
+        "user": "us",
+        "password": PASSWORD,
+        "tries": 3,
+        **fields,
+    }
     pause = pauses.append if pauses is not None else lambda tries: None
-    return EzidMinter(url=server.url, pause=pause, **chosen)  # type: ignore[arg-type]
+    return EzidMinter(url=server.url, pause=pause, **chosen)
 
 
 def test_what_it_is_asked(server: EzidServer) -> None:
@@ -207,7 +214,7 @@ def test_the_password_is_told_to_nobody(
     ],
 )
 def test_what_cannot_mint_is_refused_at_once(fields: dict[str, object]) -> None:
-    whole = {
+    whole: dict[str, Any] = {
         "url": "https://ezid.example.org",
         "shoulder": "ark:/99999/fk4",
         "user": "us",
@@ -216,6 +223,6 @@ def test_what_cannot_mint_is_refused_at_once(fields: dict[str, object]) -> None:
     }
 
     with pytest.raises(NotAdmitted) as refusal:
-        EzidMinter(**whole)  # type: ignore[arg-type]
+        EzidMinter(**whole)
 
     assert "wörd" not in str(refusal.value)

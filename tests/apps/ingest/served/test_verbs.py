@@ -9,8 +9,7 @@ import pytest
 from httpx import Response
 from starlette.testclient import TestClient
 
-from contract.words import Site
-from server.conftest import RealClock
+from contract.words import RealClock, Site
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.verbs import VERBS
 from spinney.model.jobs import Submission
@@ -61,7 +60,7 @@ def house(served: Served) -> Iterator[House]:
     accepted = hand_in(served, "ann").json()
     served.service.holds({"a": b"1"})
     with served.service.store() as store:
-        site = Site(store, RealClock())  # type: ignore[arg-type]
+        site = Site(store, RealClock())
         (lease,) = [one for one in site.claim() if one.job_id == accepted["job"]]
         order = {
             "jid": accepted["bid"].replace("bid", "jid"),
@@ -203,7 +202,7 @@ def test_failed_objects_are_sent_back_by_who_handed_them_in_and_by_operators(hou
 def test_a_batch_is_deleted_and_all_are_swept_by_operators(house: House) -> None:
     assert house.allowed("sweep", days=0, dry_run=True) == {"operator", "admin"}
     with house.served.service.store() as store:
-        Site(store, RealClock()).drain()  # type: ignore[arg-type]
+        Site(store, RealClock()).drain()
     asking = ("vic", "ann", "eve", "mia", "operator")
     answers = {name: house.ask(name, "delete", batch=house.bid, completed=True) for name in asking}
     assert [answer.status_code for answer in answers.values()] == [403, 403, 409, 200, 409]

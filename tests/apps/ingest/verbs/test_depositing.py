@@ -96,7 +96,7 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
             real.submit(*words, **more)
             raise CommitUncertain("the connection was lost;")
 
-    losing = replace(service, control=replace(service.control, store=Losing()))  # type: ignore[arg-type]
+    losing = replace(service, control=replace(service.control, store=Losing()))
     with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as told:
         submit(losing, source, GIVEN)
 

@@ -1,11 +1,10 @@
 """Batches in the middle of their work: what is shown of them, and what stops them."""
 
-import time
 from typing import Any
 
 import pytest
 
-from contract.words import Site, submission
+from contract.words import RealClock, Site, submission
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
 from spinney.apps.ingest.deposits.states import BatchState
@@ -25,19 +24,13 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 
-class Clock:
-    @property
-    def now_us(self) -> int:
-        return time.time_ns() // 1000
-
-
 class Works:
     """A batch whose objects are in work, and a node of which each step is a test's to take."""
 
     def __init__(self, service: Service, objects: int = 3, site: Site | None = None) -> None:
         (service.settings.profiles / "open.toml").write_text("collection = 'maps'\n")
         given = Submit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
-        self.service, self.site = service, site or Site(service.store, Clock())  # type: ignore[arg-type]
+        self.service, self.site = service, site or Site(service.store, RealClock())
         path = service.settings.home / "map.tif"
         path.write_bytes(b"map")
         with path.open("rb") as source:
