@@ -318,7 +318,7 @@ def test_an_upload_waits_on_a_full_disk_and_goes_on_when_there_is_room(
     with small_disk(tmp_path / "spinney.folders", 32) as disk:
         house: House = request.getfixturevalue("house")
         page = house.signed_in(new_page(loud=True))
-        slow(page)
+        network = slow(page)
         upload(page, card)
         until_true(lambda: received(house.root))
         disk.fill()
@@ -326,5 +326,6 @@ def test_an_upload_waits_on_a_full_disk_and_goes_on_when_there_is_room(
             page.get_by_text(re.compile("is full; make room there.*goes on where it stopped"))
         ).to_be_visible()
         assert received(house.root) < LONG
+        fast(network)
         disk.empty()
         assert file_of(house.root, page) == card.read_bytes()

@@ -97,11 +97,11 @@ def test_no_lease_is_longer_than_others_wait_for_a_node_that_does_not_say_its_ow
 def test_a_node_with_a_short_lease_leaves_one_with_a_long_lease_its_work(cluster: Cluster) -> None:
     """Promise 3, between nodes with different ``--lease``."""
     # Given a node of another host with a long lease, whose supervisor stands still while an attempt runs
-    elm = cluster.node(name="elm", host="far", slots=1, lease_period_s=10.0, beat_s=0.1)
+    elm = cluster.node(name="elm", host="far", slots=1, lease_period_s=7.0, beat_s=0.1)
     go, notes = cluster.file("go"), cluster.file("notes")
     ids = cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: len(lines(notes)) == 1, "it runs")
-    oak = cluster.node(name="oak", slots=1, lease_period_s=5.0, beat_s=0.1)
+    oak = cluster.node(name="oak", slots=1, lease_period_s=4.0, beat_s=0.1)
     os.kill(elm.supervisor(), signal.SIGSTOP)
     # When a node with a short lease runs the job again
     until(lambda: len(lines(notes)) == 2, "it runs again")

@@ -126,7 +126,7 @@ def test_database_errors_are_counted_while_the_file_is_locked(cluster: Cluster) 
 def test_the_wait_of_an_attempt_that_ends_while_the_file_is_locked_is_looked_up_later(
     cluster: Cluster,
 ) -> None:
-    scraped = Scraped(cluster)
+    scraped = Scraped(cluster, lease_period_s=8.0)  # it waits for a locked file for a quarter of it
     go, notes = cluster.file("go"), cluster.file("notes")
     cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")

@@ -43,12 +43,14 @@ def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> Non
 @FILE
 def test_a_task_that_hangs_or_dies_is_an_error_of_its_service(monitor: Monitor) -> None:
     monitor.task("00_odd.sh", f"[ $gid = 1 ] && sleep 100; [ $gid = 2 ] && kill -9 $$; {OK}")
+    settings = monitor.place / "monitor.toml"
+    settings.write_text(settings.read_text().replace("timeout_s = 5", "timeout_s = 3"))
     monitor.import_([service(1), service(2), service(3)])
     monitor.start_node()
     sequence = monitor.check("--all")
     monitor.wait(lambda: monitor.is_settled(sequence))
 
-    assert monitor.status(1) == {"odd": ("error", "the task did not end within 5 s")}
+    assert monitor.status(1) == {"odd": ("error", "the task did not end within 3 s")}
     assert monitor.status(2) == {"odd": ("error", "the task failed with signal SIGKILL")}
     assert monitor.status(3) == {"odd": ("ok", "fine")}
     assert monitor.job(sequence)["state"] == "completed"

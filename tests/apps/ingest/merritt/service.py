@@ -21,7 +21,7 @@ DEADLINE_S = 90.0
 class IngestService:
     """``start``, ``kill``, ``stop`` it however often you like."""
 
-    def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "", poll: str = "1s") -> None:
+    def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "", poll: str = "0.2s") -> None:
         self.place, self.name, self.queue = place, name, place.parent / "queue"
         (place / "profiles").mkdir(parents=True)
         self.queue.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ from kazoo.security import make_digest_acl
 
 from bridges.merritt.trees import CONFIGURATION, new_batch, new_job, tree
 from cli.shell import Shell
+from spinney.apps.ingest.merritt import connection
 from spinney.bridges.merritt import AccessState, BatchState, JobState, MerrittQueue
 
 from .service import IngestService
@@ -150,9 +151,11 @@ def test_locks_of_queues_and_collections(queue: MerrittQueue, merritt: Merritt) 
 
 
 def test_wrong_hosts_names_and_rights_are_said(
-    client: KazooClient, queue: MerrittQueue, merritt: Merritt
+    client: KazooClient, queue: MerrittQueue, merritt: Merritt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "no ZooKeeper server" in merritt("ls", servers="127.0.0.1:1", code=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "CONNECT_S", 0.5)
+        assert "no ZooKeeper server" in merritt("ls", servers="127.0.0.1:1", code=1)
     assert "is missing" in merritt("show", "jid0000000009", code=1)
     assert "there is no batch" in merritt("show", "bid-none", code=2)
     assert "is no state" in merritt("ls", "--state", "Lost", code=2)
