@@ -95,7 +95,7 @@ def test_a_refused_job_leaves_nothing_behind(site: Site, made: Everything) -> No
 
     need = made["failed"]
     assert step.refused == {
-        job: f"job {job} would fail again at once, since job {need}, which it needs, is failed; retry that one first"
+        job: f"job {job} would fail again at once, since job {need}, which it needs, failed; retry that one first"
     }
     assert step.touched == [made["failed late"]]
     assert (site.job(job), list(site.store.attempts(job))) == (before, history)

@@ -149,9 +149,9 @@ def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
     site.fail(site.run(mine))
     site.fail(site.run(other))
     for look in (full(site).queries, of(site).queries):
-        assert look.job(own).message == f"job {mine}, which it needs, is failed"
+        assert look.job(own).message == f"job {mine}, which it needs, failed"
     blind = site.submit_one(collection="alpha", needs=(other,))
-    assert of(site).queries.job(blind).message == "a job, which it needs, is failed"
+    assert of(site).queries.job(blind).message == "a job, which it needs, failed"
     assert f" {other}" not in told(site, blind)
     assert f"job {other}, which" in told(site, blind, AccessScope())
 

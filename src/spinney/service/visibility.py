@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spinney.model.lock_infos import LockInfo
     from spinney.store.contract import Store
 
-_NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? is )")
+_NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? (?:is |was |failed))")
 """How the engine words because of which job another failed."""
 _NOBODY = {"its subjob": "one of its subjobs", "job": "a job"}
 _PAGE = 10_000

@@ -24,6 +24,13 @@ PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
+_ENDINGS: dict[str, str] = {
+    State.FAILED: "failed",
+    State.CANCELLED: "was cancelled",
+    State.DELETED: "was deleted",
+}
+"""How a job has ended, as the predicate of a sentence; ``service.visibility`` recognizes these sentences."""
+
 
 class Cascade:
     """The cascade of one transaction: add changes, then ``drain``."""
@@ -139,7 +146,8 @@ class Cascade:
             return
         still_open, broken = placement.needs_left(tx, row.id)
         if broken is not None:
-            self.fail(row, f"job {broken[0]}, which it needs, is {broken[1]}", because="needs", leased=leased)
+            message = f"job {broken[0]}, which it needs, {_ended(broken[1])}"
+            self.fail(row, message, because="needs", leased=leased)
         elif still_open:
             self._stand_aside(row, "needs", "for jobs that it needs", leased)
         elif self.older_children_open(row):
@@ -392,8 +400,12 @@ class Cascade:
 
 
 def _because_of_child(tx: Tx, child_id: int) -> str:
-    state = tx.value("select state from jobs where id = ?", (child_id,))
-    return f"its subjob {child_id} is {state}"
+    state: str = tx.value("select state from jobs where id = ?", (child_id,))
+    return f"its subjob {child_id} {_ended(state)}"
+
+
+def _ended(state: str) -> str:
+    return _ENDINGS.get(state, f"is {state}")
 
 
 def existing_row(tx: Tx, job_id: int) -> Row | None:
