@@ -1,7 +1,7 @@
 """Queries for jobs as people see them, each from one snapshot that is ended at once."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,30 +15,61 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import filter_queries, state_counts
 from spinney.store.sql.registry.job_rows import VISIBLE
 
-_COLUMNS = {
-    **{
-        name: f"jobs.{name}"
-        for name in (
-            *("id", "type", "stage", "state", "queue", "priority", "share", "collection", "submitter", "key"),
-            *("parent_id", "root_id", "lineage", "params", "created_us", "started_us", "settled_us"),
-            *("attempts", "interruptions", "warnings", "code", "trace"),
-        )
-    },
+
+class _Row(NamedTuple):
+    """The columns of ``_SELECT``, in its order."""
+
+    id: int
+    type: str
+    stage: str
+    state: str
+    queue: str
+    priority: int
+    share: int
+    share_name: str | None
+    collection: str | None
+    submitter: str | None
+    key: str | None
+    parent_id: int | None
+    root_id: int
+    lineage: str
+    params: str
+    created_us: int
+    started_us: int | None
+    settled_us: int | None
+    attempts: int
+    interruptions: int
+    warnings: int
+    code: int | None
+    trace: str | None
+    fence: int | None
+    running_us: int | None
+    node: str | None
+    waits_for: str | None
+    wake_us: int | None
+    reason: str | None
+    progress: float | None
+    progress_message: str | None
+    last_message: str | None
+
+
+_FROM_ELSEWHERE = {
     "share_name": "(select name from shares where shares.id = -jobs.share)",
     "fence": "l.fence",
     "running_us": "l.running_us",
     "node": "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id))",
     "waits_for": "p.waits_for",
     "wake_us": "p.wake_us",
-    "message": "p.reason",
+    "reason": "p.reason",
     "progress": "g.fraction",
     "progress_message": "g.message",
     # The message of the last attempt, read from the table, because the view would scan all jobs.
     "last_message": "case when jobs.final_fence is null then "
     "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end",
 }
+"""The columns that are not of the table ``jobs``."""
 _SELECT = (
-    f"select {', '.join(_COLUMNS.values())} "
+    f"select {', '.join(_FROM_ELSEWHERE.get(name, f'jobs.{name}') for name in _Row._fields)} "
     "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
     "left join progress g on g.job_id = jobs.id "
 )
@@ -117,27 +148,48 @@ def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
 
 def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
     cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
-    return [_job(row, cancel_requests) for row in rows]
+    return [_job(_Row._make(row), cancel_requests) for row in rows]
 
 
-def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    running_us, last_message = values.pop("running_us"), values.pop("last_message")
-    job_id, state = values["id"], State(values["state"])
-    if values["fence"] is not None:
-        state = State.CLAIMED if running_us is None else State.RUNNING
-    cancelling = job_id in cancel_requests or any(map(cancel_requests.get, ancestors(values["lineage"])))
-    values |= {
-        "state": state,
-        "stage": None if state is State.COMPLETED else values["stage"],
-        "share": values.pop("share_name") or str(values["share"]),
-        "params": json_object(values["params"], of_job(job_id)),
-        "started_us": values["started_us"] or running_us,
-        "message": values["message"] or (last_message if state is State.COMPLETED else None),
-        "waits_for": values["waits_for"] if state in (State.WAITING, State.HELD) else None,
-        "cancelling": cancelling and values["settled_us"] is None,
-    }
-    return Job(**values)
+def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
+    state = State(row.state)
+    if row.fence is not None:
+        state = State.CLAIMED if row.running_us is None else State.RUNNING
+    cancelling = bool(cancel_requests) and (
+        row.id in cancel_requests or any(map(cancel_requests.get, ancestors(row.lineage)))
+    )
+    return Job(
+        id=row.id,
+        type=row.type,
+        stage=None if state is State.COMPLETED else row.stage,
+        state=state,
+        queue=row.queue,
+        priority=row.priority,
+        share=row.share_name or str(row.share),
+        collection=row.collection,
+        submitter=row.submitter,
+        key=row.key,
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        lineage=row.lineage,
+        params=json_object(row.params, of_job(row.id)),
+        created_us=row.created_us,
+        started_us=row.started_us or row.running_us,
+        settled_us=row.settled_us,
+        wake_us=row.wake_us,
+        attempts=row.attempts,
+        interruptions=row.interruptions,
+        warnings=row.warnings,
+        code=row.code,
+        message=row.reason or (row.last_message if state is State.COMPLETED else None),
+        waits_for=row.waits_for if state in (State.WAITING, State.HELD) else None,
+        cancelling=cancelling and row.settled_us is None,
+        node=row.node,
+        fence=row.fence,
+        progress=row.progress,
+        progress_message=row.progress_message,
+        trace=row.trace,
+    )
 
 
 def _attempt(row: Any) -> Attempt:
