@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from spinney.bridges.disbatch.interface.service import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import Oids
 from spinney.errors import UsageError
 from spinney.safe_http import is_loopback
+
+if TYPE_CHECKING:
+    from uvicorn import Server
 
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
 PORT = 8080
@@ -64,6 +67,8 @@ def serve(
 ) -> None:
     """Serve the REST API and the page of the command interface, until SIGTERM."""
     try:
+        import uvicorn
+
         from spinney.bridges.disbatch.interface import access, balancer
         from spinney.bridges.disbatch.interface.application import make_interface
     except ImportError as error:  # pragma: no cover - the tests have them
@@ -90,12 +95,17 @@ def serve(
     db = connect(mongo, database)
     check(db)
     interface = make_interface(db, settings)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            interface, host=host, port=port, log_config=None, access_log=False, server_header=False
+        )
+    )
     stop = threading.Event()
     loop = threading.Thread(target=balancer.run, args=(interface.state.service, stop), name="balance")
     if balance:
         loop.start()
     try:
-        _serve_until_sigterm(interface, host, port)
+        _run_until_sigterm(server)
     finally:
         stop.set()
         if balance:
@@ -103,14 +113,7 @@ def serve(
         db.client.close()
 
 
-def _serve_until_sigterm(interface: Any, host: str, port: int) -> None:
-    import uvicorn
-
-    server = uvicorn.Server(
-        uvicorn.Config(
-            interface, host=host, port=port, log_config=None, access_log=False, server_header=False
-        )
-    )
+def _run_until_sigterm(server: "Server") -> None:
     before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
     try:
         server.run()
