@@ -8,7 +8,9 @@ from spinney.model.values import durations
 
 def moment(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
     """Return the time that a text names, in microseconds since 1970 UTC: so long ago (``ahead``: from now), or of the
-    calendar, local unless it has a zone. ``where`` names the option in the message of the UsageError for another text.
+    calendar, in this host's zone unless it has one. ``where`` names the option of a command in the message of the
+    UsageError for another text. Where it is empty, the text comes from a page of the server, whose zone may not be the
+    reader's, and so the message shows a time with a zone.
     """
     try:
         away_us = round(durations.seconds(text) * 1e6)
@@ -21,5 +23,5 @@ def moment(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> i
         how = "how long from now" if ahead else "how long ago"
         raise UsageError(
             f"{where}{where and ' '}{text[:60]!r} is no time; write {how}, as in 90m, 2h or 3d, or when, as in "
-            f"2030-01-31T08:00"
+            f"2030-01-31T08:00{'' if where else 'Z'}"
         ) from None
