@@ -42,7 +42,7 @@ def make_folder(folder: Path, settings_file: str) -> None:
     if folder.exists() and not (folder / settings_file).exists():
         raise UsageError(f"{folder} is not the folder of an earlier demo; move it away")
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # something that cannot be removed may remain
 
 
 def run_command(*words: str, folder: Path | None = None) -> None:
@@ -52,12 +52,13 @@ def run_command(*words: str, folder: Path | None = None) -> None:
         raise UsageError(f"'spinney {' '.join(words)}' failed")
 
 
-def wait_for(look: Callable[[], Any], what: str) -> Any:
-    """Return what ``look`` returns as soon as it is true. Raises UsageError when that takes too long."""
+def wait_for(look: Callable[[], Any], what: str, log: Path) -> Any:
+    """Return what ``look`` returns as soon as it is true. Raises SpinneyError, which names the node's log, when that
+    takes too long."""
     end_s = time.monotonic() + _PATIENCE_S
     while not (answer := look()):
         if time.monotonic() > end_s:
-            raise UsageError(f"{what}: not within {_PATIENCE_S:.0f} s; see node.log")
+            raise SpinneyError(f"{what}: not within {_PATIENCE_S:.0f} s; see {log}")
         time.sleep(0.2)
     return answer
 

@@ -24,8 +24,10 @@ from spinney.apps.monitor.demo.map_server import running, write_map
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory.database import database
 from spinney.config import ENVIRONMENT
+from spinney.errors import SpinneyError
 
 OUT = Path("demo-monitor-out").absolute()
+_LOG = OUT / "node.log"
 _SETTINGS = """workers = 16
 network = {{ private = ["127.0.0.1"], host_limit = 16 }}
 socket = {{ listen = "" }}
@@ -73,7 +75,7 @@ def _run() -> list[str]:
         kinds = _write_services(url)
         run_command("init")
         run_command("monitor", "init")
-        log = stack.enter_context((OUT / "node.log").open("wb"))
+        log = stack.enter_context(_LOG.open("wb"))
         monitor = subprocess.Popen([*COMMAND, "monitor", "run"], stdout=log, stderr=log)
         stack.callback(monitor.wait)
         stack.callback(monitor.send_signal, signal.SIGTERM)
@@ -125,10 +127,14 @@ def _show_states(kinds: dict[int, Kind], check: int) -> list[str]:
 
 def _show_mail() -> list[str]:
     """Wait for the mail to the owner of what changed, print it, and return what is wrong with it."""
-    mail = wait_for(
-        lambda: next((mail for mail in read_mails(OUT / "mails") if "Harbour" in mail["subject"]), None),
-        "the mail comes",
-    )
+    try:
+        mail = wait_for(
+            lambda: next((mail for mail in read_mails(OUT / "mails") if "Harbour" in mail["subject"]), None),
+            "the mail comes",
+            _LOG,
+        )
+    except SpinneyError as error:
+        return [str(error)]
     text = show_mail(mail)
     return [] if "ok -> error" in text and "error -> ok" in text else ["the mail lacks changes"]
 

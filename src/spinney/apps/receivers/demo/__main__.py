@@ -29,6 +29,7 @@ from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name
 from spinney.config import ENVIRONMENT
 
 OUT = Path("demo-receivers-out").absolute()
+_LOG = OUT / "node.log"
 SERIALS = tuple(f"SIM{number}RPI46977" for number in range(1, 6))
 _SETTINGS = """[mail]
 host = "127.0.0.1"
@@ -70,7 +71,7 @@ def _run() -> list[str]:
         _spinney("init")
         _spinney("receivers", "init")
         (OUT / "spinney.folders" / "views").mkdir()
-        log = stack.enter_context((OUT / "node.log").open("wb"))
+        log = stack.enter_context(_LOG.open("wb"))
         first = stack.enter_context(_node(log))
         _spinney(
             "inbox",
@@ -87,7 +88,7 @@ def _run() -> list[str]:
         for archive in archives:
             archive.rename(OUT / "incoming" / archive.name)
         print(f"{len(archives)} archives are dropped into {OUT / 'incoming'}\n")
-        jobs = wait_for(lambda: _settled(len(archives)), "the uploads are done")
+        jobs = wait_for(lambda: _settled(len(archives)), "the uploads are done", _LOG)
         _spinney("list", "--state", "failed")
         failed = [job["id"] for job in _jobs("receivers.detect") if job["state"] == "failed"]
         faults = [] if len(failed) == len(SERIALS) else [f"the bug should fail five jobs, not {len(failed)}"]
@@ -101,7 +102,9 @@ def _run() -> list[str]:
         first.wait()
         _spinney("retry", "--state", "failed", "--type", "receivers.detect", "--yes")
         wait_for(
-            lambda: all(job["state"] == "completed" for job in _jobs("receivers.upload")), "the trees regrow"
+            lambda: all(job["state"] == "completed" for job in _jobs("receivers.upload")),
+            "the trees regrow",
+            _LOG,
         )
         _spinney("tree", str(jobs[0]["id"]))
         _spinney("show", str(jobs[0]["id"]))
@@ -173,7 +176,7 @@ def _wrong_detections() -> list[str]:
 
 def _show_mails(number: int) -> list[str]:
     """Wait for the mails to uploaders, print one, and return what is wrong with them."""
-    mails = wait_for(lambda: read_mails(OUT / "mails")[number - 1 :], "the mails come")
+    mails = wait_for(lambda: read_mails(OUT / "mails")[number - 1 :], "the mails come", _LOG)
     text = show_mail(mails[-1])
     return [] if "Plot of" in text else ["the mail names no plot"]
 
