@@ -84,7 +84,8 @@ _SHOWN = {"COLUMNS": "200", "TERM": "dumb"}
 
 
 def _is_own(variable: str) -> bool:
-    return variable.startswith("SPINNEY_")
+    """Return whether a variable is one of Spinney or its bridges, which a developer may have set."""
+    return variable.startswith(("SPINNEY_", "MERRITT_", "DISBATCH_"))
 
 
 @dataclass(frozen=True)
