@@ -1,4 +1,4 @@
-"""Queues, with their settings and what is in them."""
+"""Queues as operators see them, with their settings and what is in them, and the changes that operators make."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

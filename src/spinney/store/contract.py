@@ -422,7 +422,8 @@ class Administration(Protocol):
 
 
 class JobOperations(Protocol):
-    """Operators' operations on single jobs, each one transaction; ``Bulk`` does the same to many jobs in steps."""
+    """Operators' operations on single jobs; ``Bulk`` does the same to many jobs in steps. One that reaches many jobs (a
+    tree that is cancelled or deleted, failed children that are retried) takes several transactions."""
 
     def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
         """Cancel a job, or it and all jobs below. Running attempts get a cancel request and end soon.

@@ -39,7 +39,7 @@ def limits(incomplete: str) -> list[str]:
 
 
 def of_any_node(incomplete: str) -> list[str]:
-    """Offer what ``queue --nodes`` takes besides a number: ``any`` and ``declared``."""
+    """Offer what ``queue --nodes`` takes: ``any`` and ``declared``."""
     return _fitting(("any", "declared"), incomplete)
 
 

@@ -62,14 +62,14 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
             rows = old.execute(f"select {columns} from jobs order by id").fetchall()  # noqa: S608 - names of columns
     except sqlite3.Error as error:
         raise UsageError(f"{source} is no database of a Motus job server: {error}") from error
-    stumps: dict[int, int] = {}
+    stump_of: dict[int, int] = {}
     jobs: list[OldJob] = []
     wrong: list[str] = []
     for row in rows:
-        fault = _fault(row, stumps)
+        fault = _fault(row, stump_of)
         if fault is None:
             jobs.append(OldJob(*row))
-            stumps[row[0]] = row[2] if row[2] is not None else row[0]
+            stump_of[row[0]] = row[2] if row[2] is not None else row[0]
         else:
             wrong.append(f"job {row[0]!r}: {fault}")
     history.parent.mkdir(parents=True, exist_ok=True)
@@ -116,14 +116,14 @@ def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:
         yield job._replace(id=job.id + offset, pid=parent, stump=job.stump + offset)
 
 
-def _fault(row: Sequence[Any], stumps: dict[int, int]) -> str | None:
-    """Return why a row is no job. ``stumps``: the jobs before it, with their stumps."""
+def _fault(row: Sequence[Any], stump_of: dict[int, int]) -> str | None:
+    """Return why a row is no job. ``stump_of``: the top job of each earlier job's tree."""
     job_id, parent, stump, ctime, mtime, type_, done, *_, data, _, _ = row
     if not isinstance(job_id, int) or job_id < 1:
         return "its id is no positive number"
-    if parent is not None and parent not in stumps:
+    if parent is not None and parent not in stump_of:
         return f"its parent {parent!r} is not there"
-    if stump != (job_id if parent is None else stumps[parent]):
+    if stump != (job_id if parent is None else stump_of[parent]):
         return f"its stump {stump!r} is not the top of its tree"
     if not isinstance(type_, str) or not isinstance(done, int):
         return "it has no type, or no number as its state"

@@ -18,8 +18,8 @@ QueueName = Literal["ingest", "accessSmall", "accessLarge"]
 
 
 class Locks:
-    """The locks below ``/locks``: of queues and collections, which stay until removed, and of objects, which die with
-    their owner."""
+    """The locks below ``/locks``: of queues and collections, which stay until removed, and of objects and local ids,
+    which die with their owner."""
 
     def __init__(self, client: KazooClient, owner: str) -> None:
         self._client = client

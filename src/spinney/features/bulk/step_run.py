@@ -108,9 +108,8 @@ class StepRun:
             yield from self._apply(list(self._refused), job_filter, self._at_once)
 
     def _remember(self, step: BulkStep, job_filter: Filter | None) -> None:
-        if (
-            job_filter is None or not self._opened
-        ):  # of what a filter finds, that there was something is enough
+        # Of the jobs that a filter finds, it is enough to know that there were any.
+        if job_filter is None or not self._opened:
             self._opened.update(step.touched, step.reopened)
         for job_id in (*step.touched, *step.reopened):
             self._refused.pop(job_id, None)

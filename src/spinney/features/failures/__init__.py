@@ -1,1 +1,1 @@
-"""Failed jobs, grouped by the cause of their failures, so that one fault is looked at once."""
+"""Failed jobs, grouped by the cause of their failures: one fault is one group, however many jobs it fails."""

@@ -1,1 +1,1 @@
-"""Rights: users and tokens, verbs and the states in which they are allowed, who may submit a job type."""
+"""Rights: users and tokens, who makes a change, which verbs a caller may use on a job, and who may submit a type."""

@@ -18,7 +18,7 @@ _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """How one object of a batch stands: its job, and the stages that it has passed."""
+    """The state of one object of a batch: its job, its current stage, and the last one that it has passed."""
 
     jid: str
     job: int

@@ -67,7 +67,7 @@ class WrongRow:
 
 @dataclass(slots=True, kw_only=True)
 class Imported:
-    """What an import has done: how many services it added, changed, left and retired, and which rows are wrong."""
+    """What an import has done: how many services it added, changed, found unchanged and retired, and the wrong rows."""
 
     added: int = 0
     changed: int = 0

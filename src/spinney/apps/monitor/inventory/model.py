@@ -79,7 +79,8 @@ class CurrentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A result that differs from the one before, as the history of a service keeps it."""
+    """A result in the history of a service, with the status before it. The history has every result;
+    ``results.changes`` can leave out those whose status is the one before."""
 
     gid: int
     task: str

@@ -231,7 +231,7 @@ def query_sequences(door: Door, arguments: Arguments) -> Reply:
 
 
 def list_jobs(door: Door, arguments: Arguments) -> Reply:
-    """Show the checks that run now, with those of sequences of which all checks have begun at the end."""
+    """Show the checks that run now; checks of sequences with nothing left to begin come last."""
     pending = {sequence.job_id for sequence in requests.sequences(door.control) if sequence.is_pending}
     at_work = sorted(requests.running(door.control), key=lambda check: check.sequence in pending)
     if not at_work:

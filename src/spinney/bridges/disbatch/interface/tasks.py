@@ -90,7 +90,7 @@ def create_from_collection(queue: str, collection: str, parameters: Params, serv
 
 @router.delete("/tasks/{task}")
 def cancel_task(task: str, service: Serving, user: User) -> Response:
-    """Cancel a task: at once, or by a wish that the node which has it obeys."""
+    """Cancel a task: at once when no node has it, else by the field ``wish``, which nodes of Spinney obey."""
     return service.wire.reply(perform(service, "cancel", _id(task), user))
 
 
