@@ -1,8 +1,8 @@
 """Explanations as callers without limits read them."""
 
 from spinney.control import Control
+from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
-from spinney.model.explanations import Explanation
 from spinney.store.contract import Store
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from spinney.model.attempts.failure_groups import FailureGroups as FailureGroups
     from spinney.model.audits import AuditCall as AuditCall
     from spinney.model.bridges import Link as Link
+    from spinney.model.bulk_orders import Order as Order
+    from spinney.model.bulk_orders import Verb as Verb
     from spinney.model.bulk_runs import Plan as Plan
     from spinney.model.bulk_runs import Report as Report
-    from spinney.model.orders import Order as Order
-    from spinney.model.orders import Verb as Verb
     from spinney.model.settings.holds import Hold as Hold
     from spinney.model.settings.holds import Scope as Scope
     from spinney.service.order_scope import OrderScope as OrderScope
@@ -53,7 +53,7 @@ __all__, __getattr__, __dir__ = on_demand(
         "spinney.model.bridges": "Link",
         "spinney.model.bulk_runs": "Plan Report",
         "spinney.model.attempts.failure_groups": "Failure FailureGroups",
-        "spinney.model.orders": "Order Verb",
+        "spinney.model.bulk_orders": "Order Verb",
         "spinney.model.settings.holds": "Hold Scope",
         "spinney.service.order_scope": "OrderScope",
         "spinney.service.queries": "Queries",

@@ -14,7 +14,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
-from spinney.model.values.moments import moment
+from spinney.model.values.times import parse_time
 from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
@@ -129,13 +129,13 @@ def test_a_hold_ends_at_the_time_that_was_said(shell: Shell) -> None:
     ("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("7d", 604_800), ("1970-01-02T00:00+00:00", 86_390)]
 )
 def test_times_as_people_write_them(text: str, seconds: int) -> None:
-    assert moment(text, 10_000_000, ahead=True) == 10_000_000 + seconds * 1_000_000
+    assert parse_time(text, 10_000_000, ahead=True) == 10_000_000 + seconds * 1_000_000
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5", "2h later", "2030-13-01", "-1h", "1e9d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="write how long"):
-        moment(text, 0, ahead=True)
+        parse_time(text, 0, ahead=True)
 
 
 @pytest.mark.parametrize(

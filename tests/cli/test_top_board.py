@@ -10,8 +10,8 @@ from rich.console import Console
 from spinney.features.stats.top_board import LISTED, Action, Board, Item, KeyCommand, Kind, Mode, Snapshot
 from spinney.features.stats.top_view import picture
 from spinney.model.attempts.failure_groups import Failure
+from spinney.model.bulk_orders import Verb
 from spinney.model.jobs import Job
-from spinney.model.orders import Verb
 from spinney.model.states import State
 from spinney.model.stats import QueueStats, Stats
 from spinney.terminal.screen import Keys

@@ -11,9 +11,9 @@ from rich.live import Live
 
 from spinney.commands.job_queries import ListJobs, ShowJob
 from spinney.features.explain.commands import ExplainJob
+from spinney.features.explain.explanation import Explanation
 from spinney.features.holds.commands import ListHoldsOn
 from spinney.features.submission import wait_cli as wait
-from spinney.model.explanations import Explanation
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.values.lists import All, Page

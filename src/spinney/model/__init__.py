@@ -6,12 +6,12 @@
 ``jobs``       submissions, jobs, attempts, leases: what a store takes and returns
 ``lineage``    the path of a job in its tree
 ``attempts``   which stage is next, signals, causes of failures
-``values``     values that check themselves: names, durations, limits
+``values``     values that check themselves: names, durations, times, limits
 
 ``access``     roles, and the limits within which a user has one
 ``rights``     accounts, who makes a change, which verbs a caller may use on a job, who may submit a type
 ``settings``   what operators set at run time: capacities, holds, inboxes, retention, schedules, webhooks
-``orders``     verbs on many jobs at once, and the states of jobs that they take
+``bulk_orders``  verbs on many jobs at once, and the states of jobs that they take
 ``bulk_runs``  what such a verb would do, and has done
 ``audits``     the hash chain of the audit
 ``bridges``    bridges to the databases of other systems, and their links
@@ -19,9 +19,8 @@
 ``fleet``      nodes as operators see them, and the times by which they are judged
 ``homes``      where jobs have their folders, if folders are local
 ``stats``      throughput, times and numbers of jobs
-``queue_infos``  queues with their settings, and changes of these
-``lock_infos``   locks with their owners, and capacities
-``explanations`` why a job does not run yet, or when it will
+``queues``     queues with their settings, and changes of these
+``locks``      locks with their owners, and capacities
 ``subjects``   the line by which people tell a job from others of its type
 ``external``   external workers, which run stages over the API and are no nodes
 ``queue_selection``  which node may serve which queue

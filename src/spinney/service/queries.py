@@ -30,8 +30,8 @@ from spinney.service.visibility import Visibility
 
 if TYPE_CHECKING:  # each command would wait until these are loaded
     from spinney.model.attempts.failure_groups import FailureGroups
-    from spinney.model.lock_infos import LockInfo
-    from spinney.model.queue_infos import QueueInfo
+    from spinney.model.locks import LockInfo
+    from spinney.model.queues import QueueInfo
     from spinney.model.settings.holds import Hold
     from spinney.model.settings.schedules import Schedule, ScheduleRun
     from spinney.model.stats import Stats

@@ -8,7 +8,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
-from spinney.model.values.moments import moment
+from spinney.model.values.times import parse_time
 from spinney.terminal import completion
 from spinney.terminal.connection import now_us
 
@@ -185,7 +185,7 @@ def _states(names: list[str] | None) -> list[State] | None:
 
 
 def _ago(text: str | None, option: str) -> int | None:
-    return None if text is None else moment(text, now_us(), where=option)
+    return None if text is None else parse_time(text, now_us(), where=option)
 
 
 def _text(text: str | None) -> str | None:

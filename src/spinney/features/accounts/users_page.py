@@ -22,7 +22,7 @@ from spinney.features.accounts.commands import (
 from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
 from spinney.model.access import Role
 from spinney.model.rights.accounts import Session, Token, User
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -191,6 +191,6 @@ add_action(
     f"{USERS}/{{name}}/sessions",
     "End all sessions of a user",
     lambda name, form: EndSessions(name=name, reason=form.maybe("reason")),
-    lambda name, result: f"{plural(result.ended, 'session')} of {name} ended",
+    lambda name, result: f"{counted(result.ended, 'session')} of {name} ended",
     back=_path,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.model.errors import AuditBroken, Refused, UsageError
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
@@ -148,7 +148,7 @@ def verify(
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
-    entries = plural(count, "entry is", "entries are")
+    entries = counted(count, "entry is", "entries are")
     typer.echo(f"{entries} whole{'' if head is None else ', and up to that head the ones that they were'}")
     typer.echo(f"head {now}")
 
@@ -176,7 +176,7 @@ def export(
     if json:
         display.print_json({"entries": until, "head": head})
         return
-    typer.echo(f"{plural(until, 'entry', 'entries')} written to {display.safe(str(file))}")
+    typer.echo(f"{counted(until, 'entry', 'entries')} written to {display.safe(str(file))}")
     typer.echo(f"head {head}")
 
 

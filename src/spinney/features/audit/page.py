@@ -13,8 +13,8 @@ from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, Verif
 from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
-from spinney.model.values.plurals import plural
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.page_responses import page, with_query
 from spinney.web.pages.text_formats import lasting, moment
@@ -71,7 +71,7 @@ async def prove(request: Request, context: Authenticated, form: Form) -> Respons
         if chain.broken is not None:
             return Proof(broken=True, sentence=sentence(AuditBroken(chain.broken)))
         up_to = ", and up to that head the ones that they were" if head else ""
-        whole = f"{plural(chain.proven, 'entry is', 'entries are')} whole{up_to}"
+        whole = f"{counted(chain.proven, 'entry is', 'entries are')} whole{up_to}"
         return Proof(broken=False, sentence=whole)
 
     return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")

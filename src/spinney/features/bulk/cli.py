@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spinney.model.bulk_orders import Verb
 from spinney.model.errors import Refused, UsageError
-from spinney.model.orders import Verb
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
@@ -198,7 +198,7 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
         )
         return
     named = command.ids if command.filter is None else None
-    of = f" of {plural(len(named), 'job')}" if named is not None and preview.jobs != len(named) else ""
+    of = f" of {counted(len(named), 'job')}" if named is not None and preview.jobs != len(named) else ""
     typer.echo(f"{_number(preview)}{of} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
     for line in _stage_lines(preview.stages):
         typer.echo(line)
@@ -227,7 +227,7 @@ def _doing(preview: "BulkPreview", command: "RunBulk") -> str:
 
 
 def _number(preview: "BulkPreview") -> str:
-    return f"more than {plural(preview.jobs, 'job')}" if preview.more else plural(preview.jobs, "job")
+    return f"more than {counted(preview.jobs, 'job')}" if preview.more else counted(preview.jobs, "job")
 
 
 def _whereto(command: "RunBulk") -> str:
@@ -240,7 +240,9 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
     """``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``, a line for each type."""
     types = list(dict.fromkeys(count.type for count in stages))
     for type_ in types:
-        counts = ", ".join(f"stage {c.stage!r} of {plural(c.jobs, 'job')}" for c in stages if c.type == type_)
+        counts = ", ".join(
+            f"stage {c.stage!r} of {counted(c.jobs, 'job')}" for c in stages if c.type == type_
+        )
         yield f"  {type_} would run {counts}"
 
 
@@ -301,7 +303,7 @@ class _LiveProgress(_NoProgress):
     def look(self, canary: "CanaryProgress") -> None:
         so_far = "" if self.last is None else f"{_counts_text(self._command, self.last)} so far; "
         self._write(
-            f"{so_far}waiting for {plural(canary.begun - canary.rested, 'job')} to come to rest; "
+            f"{so_far}waiting for {counted(canary.begun - canary.rested, 'job')} to come to rest; "
             f"{canary.bad:,} of {canary.rested:,} failed …"
         )
 

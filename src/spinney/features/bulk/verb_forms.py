@@ -7,14 +7,14 @@ from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
 from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
+from spinney.model.bulk_orders import Order, Verb
 from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
-from spinney.model.orders import Order, Verb
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
+from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
-from spinney.model.values.moments import moment
-from spinney.model.values.plurals import plural
+from spinney.model.values.times import parse_time
 from spinney.web.request_context import Principal, RequestContext, now_us
 
 FIELDS = (
@@ -82,7 +82,7 @@ def order(form: Form) -> Order:
         tree=verb_ is Verb.CANCEL and bool(form.get("tree")),
         queue=form.get("to_queue", "").strip() or None if reruns or verb_ is Verb.MOVE else None,
         priority=int(priority) if priority and verb_ is Verb.PRIORITY else None,
-        until_us=moment(until, now_us(), ahead=True) if until and verb_ is Verb.HOLD else None,
+        until_us=parse_time(until, now_us(), ahead=True) if until and verb_ is Verb.HOLD else None,
     )
 
 
@@ -130,7 +130,7 @@ def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequ
 
 def outcome_sentences(verb_: Verb, report: Report) -> tuple[str, str | None]:
     """What was done, in a sentence; and what was refused, in another."""
-    parts = [f"{plural(report.touched, 'job')} {_DONE[verb_]}"]
+    parts = [f"{counted(report.touched, 'job')} {_DONE[verb_]}"]
     if report.reopened:
         parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
     if report.skipped:

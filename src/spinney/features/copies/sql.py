@@ -24,7 +24,7 @@ import orjson
 from sqlalchemy import Boolean, Column, Float, Integer, Table
 
 from spinney.model.errors import Refused, StoreUnusable
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.store.sql.connection.database import SCHEMA_VERSION, Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SchemaState
 from spinney.store.sql.connection.sqlite import SqliteDatabase
@@ -113,7 +113,7 @@ def _require_nobody_at_work(source: Database, tx: Tx) -> None:
     leased = tx.value("select count(*) from leases")
     if leased:
         raise Refused(
-            f"{plural(leased, 'job is', 'jobs are')} still leased in {source.name}; start a node there, "
+            f"{counted(leased, 'job is', 'jobs are')} still leased in {source.name}; start a node there, "
             f"which takes them back, end it with SIGTERM, and run the same command again"
         )
 

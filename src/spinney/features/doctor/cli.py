@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.model.errors import UsageError
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
 from spinney.terminal.confirmation import require_yes
@@ -75,7 +75,7 @@ def doctor(
         examine = partial(_examine, performer, only or [], deep=deep, json=json)
         examination = None if repair and yes else examine()
         if repair and examination is not None and examination.repairable:
-            require_yes(f"Repair {plural(examination.repairable, 'violation')}?", yes=False)
+            require_yes(f"Repair {counted(examination.repairable, 'violation')}?", yes=False)
         if repair and (examination is None or examination.repairable):
             performer.do(RepairStore(only=only or [], deep=deep), tell=partial(_print_repair, json=json))
             examination = examine()
@@ -137,10 +137,10 @@ class _Violations:
             return
         self._end_rule()
         if self._repeating:
-            typer.echo(f"{plural(self._repeating, 'more rule')} reported the same")
+            typer.echo(f"{counted(self._repeating, 'more rule')} reported the same")
         if examination.violations:
             typer.echo(
-                f"{plural(examination.violations, 'violation')} found; {examination.repairable:,} can be repaired "
+                f"{counted(examination.violations, 'violation')} found; {examination.repairable:,} can be repaired "
                 "(--repair)"
             )
         else:
@@ -213,4 +213,4 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
 
     jobs = control.part(Doctor).recover_dead_node(name, recover)
     if not json:
-        typer.echo(f"node {display.safe(name)} is marked as dead; {plural(len(jobs), 'job')} taken back")
+        typer.echo(f"node {display.safe(name)} is marked as dead; {counted(len(jobs), 'job')} taken back")

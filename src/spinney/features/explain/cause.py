@@ -20,7 +20,7 @@ class Cause:
 
     job_id: int
     cause: str
-    """A word for programs; ``model.explanations.Explanation`` lists them."""
+    """A word for programs; ``features.explain.explanation.Explanation`` lists them."""
     start_us: int | None = None
     """When the job is expected to start, if that is known (microseconds since 1970 UTC)."""
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 
 from spinney.features.explain.cause import COUNTED, NAMED, Cause
 from spinney.model.values import durations
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 
 Facts = Mapping[str, Any]
 Words = tuple[str, str | None]
@@ -47,7 +47,7 @@ def _running(job_id: int, facts: Facts) -> Words:
 
 def _claimed(job_id: int, facts: Facts) -> Words:
     ahead = (
-        f"{plural(facts['ahead'], 'job')} that it runs first" if "ahead" in facts else "what it runs first"
+        f"{counted(facts['ahead'], 'job')} that it runs first" if "ahead" in facts else "what it runs first"
     )
     return f"node {facts['node']} has it in slot {facts['slot']}, behind {ahead}", None
 
@@ -343,7 +343,7 @@ def _sooner(job_id: int, facts: Facts) -> str | None:
 
 
 def _turn(job_id: int, facts: Facts) -> Words:
-    ahead = f" ({plural(facts['ahead'], 'job')} may come before it)" if "ahead" in facts else ""
+    ahead = f" ({counted(facts['ahead'], 'job')} may come before it)" if "ahead" in facts else ""
     return f"slots are free, and its turn comes soon{ahead}", None
 
 

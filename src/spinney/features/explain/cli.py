@@ -10,7 +10,7 @@ from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
 
 if TYPE_CHECKING:
-    from spinney.model.explanations import Explanation
+    from spinney.features.explain.explanation import Explanation
 
 
 def add_to(app: typer.Typer) -> None:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.commands.fields import PAGE_MAX, BoundedNumber, JobNumber
+from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
-from spinney.model.explanations import Explanation
 from spinney.model.jobs import Filter, Job
 from spinney.model.queue_selection import may_serve
 from spinney.model.states import State

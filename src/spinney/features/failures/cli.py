@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
@@ -61,9 +61,9 @@ def failures(
 
 
 def _heading(groups: FailureGroups) -> list[str]:
-    lines = [f"{plural(groups.jobs, 'failure')}, {plural(groups.causes, 'cause')}"]
+    lines = [f"{counted(groups.jobs, 'failure')}, {counted(groups.causes, 'cause')}"]
     if groups.consequences:
-        others = plural(groups.consequences, "more job")
+        others = counted(groups.consequences, "more job")
         lines.append(f"{others} failed because a subjob or a needed job failed")
     if groups.causes > len(groups.groups):
         n = len(groups.groups)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.features.bulk.cli import EachOptions
+from spinney.model.bulk_orders import Verb
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.orders import Verb
 from spinney.model.settings.holds import Scope, scope_text
-from spinney.model.values.moments import moment
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
+from spinney.model.values.times import parse_time
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
@@ -120,7 +120,7 @@ def hold(
         )
     if not reason:
         raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
-    until_us = None if until is None else moment(until, now_us(), ahead=True, where="--until")
+    until_us = None if until is None else parse_time(until, now_us(), ahead=True, where="--until")
     if single_jobs or jobs:
         each_options.run_verb(
             Verb.HOLD,
@@ -244,7 +244,7 @@ def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
-        f"by {display.safe(cause)} {plural(preview.jobs, 'job')} would {would}{later}",
+        f"by {display.safe(cause)} {counted(preview.jobs, 'job')} would {would}{later}",
         json=json,
     )
 
@@ -267,7 +267,7 @@ def _placed_text(performer: "Performs", hold: "Hold") -> str:
     if hold.scope is Scope.JOB:
         after = "it is held" if count else "it is held when it would start next"
         return f"hold {hold.id} on job {hold.name}: {after}"
-    jobs = plural(count, "job is", "jobs are")
+    jobs = counted(count, "job is", "jobs are")
     return f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))}: {jobs} held"
 
 

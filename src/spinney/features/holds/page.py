@@ -13,8 +13,8 @@ from spinney.features.holds.commands import LayHold, LiftHold, held_filter, lift
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.holds import Hold, Scope, scope_text
+from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
-from spinney.model.values.plurals import plural
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -90,7 +90,7 @@ async def lift(context: Authenticated, hold: int, form: Form) -> Response:
 
     def done(released: list[Hold]) -> str:
         on = scope_text(released[0].scope, released[0].name)
-        return f"{plural(len(released), 'hold')} on {on} released"
+        return f"{counted(len(released), 'hold')} on {on} released"
 
     return await run_and_redirect(context, HOLDS, call, done, then=sweep_holds)
 

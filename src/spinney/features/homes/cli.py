@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.model.errors import UsageError
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
@@ -107,4 +107,4 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
 def _jobs(count: int) -> str:
     from spinney.features.homes.commands import COUNTED
 
-    return f"{COUNTED:,} or more jobs" if count >= COUNTED else plural(count, "job")
+    return f"{COUNTED:,} or more jobs" if count >= COUNTED else counted(count, "job")

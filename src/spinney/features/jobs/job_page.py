@@ -13,14 +13,14 @@ from spinney.commands.fields import PAGE_MAX
 from spinney.control import Control
 from spinney.features.audit.commands import ListAuditEntries
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
 from spinney.features.files.uploads import Uploads
 from spinney.model.audits import AuditEntry
+from spinney.model.bulk_orders import Verb
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
-from spinney.model.explanations import Explanation
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.orders import Verb
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State

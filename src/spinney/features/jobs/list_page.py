@@ -14,11 +14,11 @@ from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import columns
 from spinney.features.jobs.columns import Sort
 from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
+from spinney.model.bulk_orders import Verb
 from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.orders import Verb
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.forms import page_or_part, read_coalesced
@@ -319,7 +319,7 @@ async def _asked_about(
         )
 
     preview = await context.run(call, long=True)
-    count = f"{'more than ' if preview.plan.more else ''}{plural(preview.plan.jobs, 'job')}"
+    count = f"{'more than ' if preview.plan.more else ''}{counted(preview.plan.jobs, 'job')}"
     stages = sorted({stage.name for spec in preview.types.values() for stage in spec.stages})
     return page(
         request,

@@ -18,9 +18,9 @@ from spinney.features.locks.commands import (
 )
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
-from spinney.model.lock_infos import CapacityInfo, LockInfo
+from spinney.model.locks import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
 from spinney.web.pages.page_responses import with_query
 from spinney.web.request_context import Authenticated
@@ -87,7 +87,7 @@ async def free(context: Authenticated, form: Form) -> Response:
         return control.do(FreeLock(name=name, reason=form.text("reason"), job=job))
 
     return await run_and_redirect(
-        context, LOCKS, call, lambda done: f"{plural(done.lost, 'job')} lost the lock {name}"
+        context, LOCKS, call, lambda done: f"{counted(done.lost, 'job')} lost the lock {name}"
     )
 
 

@@ -11,7 +11,7 @@ from spinney.control import Control
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue, may_set
 from spinney.features.stats.page import CHARTED_US
 from spinney.model.errors import UsageError
-from spinney.model.queue_infos import QueueInfo
+from spinney.model.queues import QueueInfo
 from spinney.model.stats import QueueStats, ShareStats, Stats
 from spinney.model.values import limits
 from spinney.model.values.limits import Limit, as_text

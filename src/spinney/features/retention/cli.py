@@ -7,7 +7,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
@@ -137,7 +137,7 @@ def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
     if json:
         display.print_json_lines([{"removed": removed}])
     else:
-        typer.echo(f"{plural(removed, 'job')} removed")
+        typer.echo(f"{counted(removed, 'job')} removed")
 
 
 def _for(keep_s: float | None) -> str:

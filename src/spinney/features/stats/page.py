@@ -12,11 +12,11 @@ from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.jobs import Filter, Job
 from spinney.model.outcomes import Outcome
-from spinney.model.queue_infos import QueueInfo
+from spinney.model.queues import QueueInfo
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
 from spinney.model.stats import QueueStats, ShareStats, Stats
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
@@ -226,7 +226,7 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
                 id=f"queue-{queue.queue}",
                 kind=why[0],
                 title=f"Queue {queue.queue}: {why[1]}",
-                more=f"{plural(queue.pending, 'job')} pending; {why[2]}",
+                more=f"{counted(queue.pending, 'job')} pending; {why[2]}",
                 path=with_query("/jobs", queue=queue.queue, state="pending"),
                 label="Jobs",
             )
@@ -235,7 +235,7 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
 def _no_node(pending: int, running: Sequence[NodeStatus]) -> ActionNeeded:
     """``running``: the nodes that run, all of which take no new jobs. One that is about to end cannot be resumed."""
     drained = [node for node in running if node.state == "drained"]
-    wait = f"{plural(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
+    wait = f"{counted(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
     title = "All nodes are about to end" if running else "No node is running"
     more = f"{wait} for one: start it with 'spinney node'"
     if drained:
@@ -270,7 +270,7 @@ def _poison(group: Failure) -> ActionNeeded:
     return ActionNeeded(
         id=f"poison-{group.fingerprint}",
         kind="died",
-        title=f"{plural(group.jobs, 'poison job')} in {group.type}.{group.stage}",
+        title=f"{counted(group.jobs, 'poison job')} in {group.type}.{group.stage}",
         more="each time one ran, its worker or node died; check the output before you retry",
         path=with_query("/jobs", failure=group.fingerprint),
         label="Jobs",
@@ -282,7 +282,7 @@ def _is_unwell(node: NodeStatus) -> bool:
 
 
 def _unwell(node: NodeStatus) -> ActionNeeded:
-    more = node.trouble or f"no heartbeat; {plural(node.leases, 'job')} claimed by it"
+    more = node.trouble or f"no heartbeat; {counted(node.leases, 'job')} claimed by it"
     return ActionNeeded(
         id=f"node-{node.id}",
         kind=node.state if node.state in _UNWELL else "degraded",
@@ -297,7 +297,7 @@ def _died(group: Failure) -> ActionNeeded:
     return ActionNeeded(
         id=f"died-{group.fingerprint}",
         kind="died",
-        title=f"{plural(group.jobs, 'job')} died in {_place(group)}",
+        title=f"{counted(group.jobs, 'job')} died in {_place(group)}",
         more=group.message,
         path=f"/failures/{group.fingerprint}",
         label="Cause",
@@ -308,7 +308,7 @@ def _cause(group: Failure) -> ActionNeeded:
     return ActionNeeded(
         id=f"cause-{group.fingerprint}",
         kind="failed",
-        title=f"{plural(group.jobs, 'job')} failed in {_place(group)}",
+        title=f"{counted(group.jobs, 'job')} failed in {_place(group)}",
         more=f"{exception(group.exception)}: {group.message}",
         path=f"/failures/{group.fingerprint}",
         label="Cause",
@@ -319,7 +319,7 @@ def _held(jobs: int) -> ActionNeeded:
     return ActionNeeded(
         id="held",
         kind="held",
-        title=f"{plural(jobs, 'job')} held by their own stages"
+        title=f"{counted(jobs, 'job')} held by their own stages"
         if jobs > 1
         else "1 job held by its own stage",
         more="they go on when somebody releases them; the list has their reasons",
@@ -335,7 +335,7 @@ def _place(group: Failure) -> str:
 def _failed_batch(batch: FailedBatch) -> ActionNeeded:
     job, causes = batch.job, batch.causes
     named = [f"{group.jobs:,} × {exception(group.exception)} in {_place(group)}" for group in causes.groups]
-    more = f" and {plural(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
+    more = f" and {counted(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
     return ActionNeeded(
         id=f"failed-{job.id}",
         kind=job.state,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.model.states import State
 from spinney.model.stats import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
+from spinney.model.values.counts import counted
 from spinney.model.values.limits import as_text
-from spinney.model.values.plurals import plural
 from spinney.terminal import display
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def states(counts: Mapping[str, int]) -> str:
     shown = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
     total = sum(n for _, n in shown)
     parts = ", ".join(f"{n:,} {state}" for state, n in shown)
-    return f"{plural(total, 'job')}{': ' if parts else ''}{parts}"
+    return f"{counted(total, 'job')}{': ' if parts else ''}{parts}"
 
 
 def rate(per_second: float | None) -> str:

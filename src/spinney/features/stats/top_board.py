@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spinney.model.attempts.failure_groups import Failure
+from spinney.model.bulk_orders import Verb
 from spinney.model.jobs import Job
-from spinney.model.orders import Verb
 from spinney.model.states import State
 from spinney.model.stats import QueueStats, Stats
 

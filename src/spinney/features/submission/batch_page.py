@@ -17,15 +17,15 @@ from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.batches import Batch, Batches
 from spinney.model.access import Role
 from spinney.model.attempts.failure_groups import FailureGroups
+from spinney.model.bulk_orders import Verb
 from spinney.model.errors import NoSuch, Refused, UnlawfulTransition, UsageError
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.orders import Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
-from spinney.model.values.moments import moment
 from spinney.model.values.products import products_of, summaries_of
+from spinney.model.values.times import parse_time
 from spinney.service.queries import Queries
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
@@ -144,7 +144,7 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
 async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.Form, back: str) -> Response:
     reason = form.get("reason", "").strip() or None
     until = form.get("until", "").strip()
-    until_us = moment(until, now_us(), ahead=True) if until else None
+    until_us = parse_time(until, now_us(), ahead=True) if until else None
 
     def call(control: Control) -> None:
         if verb_ is Verb.HOLD:

@@ -12,7 +12,7 @@ from spinney.features.files.uploads import Uploads
 from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.page import read_form, redirect_from
 from spinney.model.errors import Refused, UsageError
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.web.files import spool
 from spinney.web.request_context import Authenticated
 
@@ -39,4 +39,6 @@ async def upload(request: Request, context: Authenticated, job: JobId) -> Respon
             count = len(received.files)
     except (Refused, UsageError, HTTPException) as error:
         return redirect_from(request, back, refused=str(getattr(error, "detail", error)))
-    return redirect_from(request, back, done=f"{plural(count, 'file')} uploaded into the folder of job {job}")
+    return redirect_from(
+        request, back, done=f"{counted(count, 'file')} uploaded into the folder of job {job}"
+    )

@@ -13,7 +13,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean, listed
-from spinney.model.values.moments import moment
+from spinney.model.values.times import parse_time
 
 TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
 NUMBERS = ("root", "parent")
@@ -157,7 +157,7 @@ def _moment(
 ) -> int | None:
     for text in values.get(name, ()):
         try:
-            return moment(text, now_us)
+            return parse_time(text, now_us)
         except UsageError as error:
             errors[name] = str(error)
     return None

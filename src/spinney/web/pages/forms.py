@@ -12,7 +12,7 @@ from starlette.responses import Response
 from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.model.values.moments import moment
+from spinney.model.values.times import parse_time
 from spinney.web.pages.page_responses import page, part, redirect, wants_part
 from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.request_context import Authenticated, RequestContext, now_us
@@ -64,7 +64,7 @@ class FormFields:
     def moment(self, name: str) -> int | None:
         """Return a future time in µs since 1970; None if the field is empty. Raises UsageError."""
         text = self.text(name)
-        return moment(text, now_us(), ahead=True) if text else None
+        return parse_time(text, now_us(), ahead=True) if text else None
 
     @property
     def values(self) -> Mapping[str, str]:

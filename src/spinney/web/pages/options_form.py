@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.define.job.options import Options
 from spinney.model.errors import UsageError
-from spinney.model.values.moments import moment
+from spinney.model.values.times import parse_time
 
 OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ def read(values: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[s
 def _value(name: str, text: str, now_us: int) -> Any:
     if name == "at":
         try:
-            return _EPOCH + timedelta(microseconds=moment(text, now_us, ahead=True))
+            return _EPOCH + timedelta(microseconds=parse_time(text, now_us, ahead=True))
         except OverflowError:
             raise UsageError(f"{text[:40]!r} is after the year 9999; enter an earlier time") from None
     if name != "priority":

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from spinney.model.access import Role
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
-from spinney.model.values.plurals import plural
+from spinney.model.values.counts import counted
 from spinney.web.pages import charts, text_formats
 from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
@@ -111,7 +111,7 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "STATES": tuple(State),
         "SETTLED": SETTLED,
         "bar": charts.bar,
-        "plural": plural,
+        "plural": counted,
         "with_query": with_query,
         "limit_text": limits.as_text,
     }

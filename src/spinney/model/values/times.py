@@ -6,7 +6,7 @@ from spinney.model.errors import UsageError
 from spinney.model.values import durations
 
 
-def moment(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
+def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
     """Return the time that a text names, in microseconds since 1970 UTC: so long ago (``ahead``: from now), or of the
     calendar, in this host's zone unless it has one. ``where`` names the option of a command in the message of the
     UsageError for another text. Where it is empty, the text comes from a page of the server, whose zone may not be the
