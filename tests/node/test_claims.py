@@ -10,7 +10,7 @@ from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import MIN_RUN_US, Lane, Lanes
-from spinney.node.dispatch.pool_worker import Worker
+from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.slots import Lookahead, Slot, backlogged
 from spinney.node.dispatch.ticker import trim
 from spinney.node.services.orders import resize
@@ -179,10 +179,10 @@ class FakeCrew:
     def __init__(self, slots: list[Slot]) -> None:
         self.written: list[Record] = []
         self.crash_suspects = CrashSuspects()
-        self.concurrent = Worker("many", None)
+        self.concurrent = PoolWorker("many", None)
         self.concurrent.child = FakeChild()  # type: ignore[assignment]
         for slot in slots:
-            slot.worker = Worker(f"w{slot.number}", slot)
+            slot.worker = PoolWorker(f"w{slot.number}", slot)
             slot.worker.child = FakeChild()  # type: ignore[assignment]
         self.workers = [*(s.worker for s in slots), self.concurrent]
 
@@ -192,13 +192,13 @@ class FakeCrew:
     def serves(self, a_lane: Lane) -> bool:
         return self.may_start or a_lane.warm or a_lane.concurrent
 
-    def worker_for(self, slot: Slot, a_lane: Lane, job_id: int) -> Worker | None:
+    def worker_for(self, slot: Slot, a_lane: Lane, job_id: int) -> PoolWorker | None:
         return self.concurrent if a_lane.concurrent else slot.worker
 
     def attach(self, dispatcher: Dispatcher) -> None:
         """It reports nothing by itself."""
 
-    def after_output(self, worker: Worker, record: Record) -> None:
+    def after_output(self, worker: PoolWorker, record: Record) -> None:
         self.written.append(record)
 
 
@@ -239,7 +239,7 @@ class Scene:
         child: Any = worker.child
         return list(child.sent)
 
-    def worker(self, slot: int) -> Worker:
+    def worker(self, slot: int) -> PoolWorker:
         worker = self.slots[slot].worker
         assert worker is not None
         return worker

@@ -15,7 +15,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
 from spinney.node.dispatch.crash_suspects import CrashSuspects
-from spinney.node.dispatch.pool_worker import Worker
+from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
 from spinney.node.workers.shared_page import Running
 from spinney.node.workers.worker_events import Exit
@@ -143,7 +143,7 @@ class FakeParts:
         drained.set_result({})
         return drained
 
-    def exited(self, worker: Worker, how: Exit, remarked: object) -> None:
+    def exited(self, worker: PoolWorker, how: Exit, remarked: object) -> None:
         self.steps.append("recorded")
 
     def available(self) -> None: ...
@@ -166,7 +166,7 @@ async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(tmp
         spawn=lambda end: ends.append(asyncio.ensure_future(end)),
     )
     pool.attach(parts)
-    worker: Any = Worker("many", None)
+    worker: Any = PoolWorker("many", None)
     worker.child, worker.hello_received = parts, True
     worker.held = {100 + n: SimpleNamespace(lease=lease(n, 0, "t")) for n in (1, 2, 3)}
     pool._workers[parts] = worker
@@ -180,7 +180,7 @@ async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_th
     tmp_path: Path, grace_s: float
 ) -> None:
     pool = pool_of(tmp_path)
-    worker, child = Worker("many", None), FakeShared()
+    worker, child = PoolWorker("many", None), FakeShared()
     worker.child = child  # type: ignore[assignment]
     worker.endings[101] = (Outcome.CANCELLED, "cancelled while it ran")
     # When the one is ended that does not hear

@@ -4,7 +4,7 @@
 which are put into the store unless an operator has changed them; then the node makes sure that no other node has its
 name, joins, and works.
 
-**Work.** Each part is a task of its own (``DispatchParts``, ``services``), and parts notify each other by
+**Work.** Each part is a task of its own (``DispatchAssembly``, ``services``), and parts notify each other by
 ``NodeSignals``. If one of them fails, the node ends, and the guard cleans up.
 
 **End.** At the first TERM the node drains: it claims nothing, gets back jobs that have not begun, lets running ones
@@ -32,7 +32,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
-from spinney.node.dispatch.dispatch_parts import DispatchParts
+from spinney.node.dispatch.assembly import DispatchAssembly
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.health import NodeHealth
@@ -152,9 +152,9 @@ class Supervisor:
                 spans=None if sender is None else AttemptSpans(sender, self._settings.name),
             )
             async with asyncio.TaskGroup() as group:
-                parts = self._dispatch_parts(context, group.create_task)
-                stack.callback(parts.pool.close)
-                work = group.create_task(self._work(context, parts, root_fingerprint))
+                assembly = self._assembly(context, group.create_task)
+                stack.callback(assembly.pool.close)
+                work = group.create_task(self._work(context, assembly, root_fingerprint))
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
@@ -182,14 +182,14 @@ class Supervisor:
         folders.write_token(self._root, facts["folder_token"])
         return folders.fingerprint(self._root, make=True)
 
-    def _dispatch_parts(
+    def _assembly(
         self, context: NodeContext, spawn: Callable[[Coroutine[Any, Any, Any]], object]
-    ) -> DispatchParts:
+    ) -> DispatchAssembly:
         pages = instance.pages_dir(self._host.run_dir, self._own)
         logs = self._host.run_dir / f"logs-{self._settings.name}"
         for folder in (pages, logs):
             folder.mkdir(mode=0o700, exist_ok=True)
-        return DispatchParts(
+        return DispatchAssembly(
             context,
             self._queue,
             make_child=self._make_child,
@@ -201,12 +201,14 @@ class Supervisor:
 
     # --- start, work, end -----------------------------------------------------------------
 
-    async def _work(self, context: NodeContext, parts: DispatchParts, root_fingerprint: str | None) -> None:
+    async def _work(
+        self, context: NodeContext, assembly: DispatchAssembly, root_fingerprint: str | None
+    ) -> None:
         """Load the application in the first worker, register its types, join, and work until the node is to end."""
         writer, lease_s = context.writer, self._settings.lease_period_s
         try:
-            await parts.start_first_worker()
-            hello = await parts.first_hello
+            await assembly.start_first_worker()
+            hello = await assembly.first_hello
             if hello.error is not None:
                 raise UsageError(hello.error)
             await writer.insist(
@@ -222,25 +224,25 @@ class Supervisor:
                 open_for_beats=self._open_for_beats,
                 deadline=self._deadline,
                 root_fingerprint=root_fingerprint,
-                on_dead=partial(self._on_leases_lost, parts),
+                on_dead=partial(self._on_leases_lost, assembly),
                 trouble=self._health.text,
             ) as member:
-                services = self._services(context, member, parts)
+                services = self._services(context, member, assembly)
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, self._settings.slots, len(hello.types))
                 loops = [
                     asyncio.ensure_future(loop)
-                    for loop in (*parts.tasks(member.node_id, Lanes(hello.types)), *services)
+                    for loop in (*assembly.tasks(member.node_id, Lanes(hello.types)), *services)
                 ]
                 try:
                     await _while_alive(loops, self._term.wait())
-                    await _while_alive(loops, self._drain(context, member.node_id, parts))
+                    await _while_alive(loops, self._drain(context, member.node_id, assembly))
                 finally:
                     for loop in loops:
                         loop.cancel()
             log.info("node %s has left, recorded=%d", self._own, self._queue.recorded)
         finally:
-            await parts.pool.end_all(0.0)
+            await assembly.pool.end_all(0.0)
 
     async def _declare(self, writer: StoreThread, schedules: Sequence[Schedule]) -> None:
         """Put the application's schedules into the store. One that an operator has changed stays, which is logged."""
@@ -258,7 +260,7 @@ class Supervisor:
             )
 
     def _services(
-        self, context: NodeContext, member: Member, parts: DispatchParts
+        self, context: NodeContext, member: Member, assembly: DispatchAssembly
     ) -> list[Coroutine[Any, Any, None]]:
         """Return the background services of a node, each a coroutine that never ends. They start when the node has
         joined and are cancelled when it leaves; if one fails, the node ends and the guard cleans up."""
@@ -273,8 +275,8 @@ class Supervisor:
         return [
             StorePoll(context).run(),
             maintenance.run(),
-            OrderWatcher(context, parts.dispatcher, parts.pool).run(),
-            HoldEnforcer(context, parts.pool, node_id=node_id).run(),
+            OrderWatcher(context, assembly.dispatcher, assembly.pool).run(),
+            HoldEnforcer(context, assembly.pool, node_id=node_id).run(),
             Pruner(context).run(),
             ThroughputRecorder(context, self._open_store).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
@@ -283,13 +285,15 @@ class Supervisor:
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
             InboxWatcher(context, node_id=node_id).run(),
-            *self._metrics(context, parts),
+            *self._metrics(context, assembly),
         ]
 
-    def _metrics(self, context: NodeContext, parts: DispatchParts) -> Iterator[Coroutine[Any, Any, None]]:
+    def _metrics(
+        self, context: NodeContext, assembly: DispatchAssembly
+    ) -> Iterator[Coroutine[Any, Any, None]]:
         address = self._settings.metrics_address()
         if self._measurements is not None and address is not None:
-            dispatcher = parts.dispatcher
+            dispatcher = assembly.dispatcher
             gauges: Mapping[str, Callable[[], float]] = {
                 "slots": lambda: len(dispatcher.slots),
                 "leases": dispatcher.held,
@@ -298,34 +302,34 @@ class Supervisor:
             }
             yield MetricsService(context, self._measurements, address, gauges).run()
 
-    async def _drain(self, context: NodeContext, node_id: int, parts: DispatchParts) -> None:
+    async def _drain(self, context: NodeContext, node_id: int, assembly: DispatchAssembly) -> None:
         """Stop claiming, hand back what has not begun, let running attempts finish up to the drain limit, kill the rest
         (all at once after a second signal), and return when everything is recorded."""
-        log.info("draining: %d leases", parts.dispatcher.held())
+        log.info("draining: %d leases", assembly.dispatcher.held())
         context.status.draining = True
         now_us = self._now_us()
         with contextlib.suppress(StoreUnusable):  # it drains even if the store cannot be updated
             await context.writer.call(
                 lambda store: store.update_node(node_id, state="draining", now_us=now_us)
             )
-        await parts.drain(self._hurry)
-        ended = asyncio.ensure_future(parts.pool.end_all(DRAIN_GRACE_S))
+        await assembly.drain(self._hurry)
+        ended = asyncio.ensure_future(assembly.pool.end_all(DRAIN_GRACE_S))
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait((ended, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not ended.done():
-            await parts.pool.end_all(0.0)
+            await assembly.pool.end_all(0.0)
         await ended
         await self._queue.flushed()
 
     # --- events ---------------------------------------------------------------------
 
-    def _on_leases_lost(self, parts: DispatchParts, why: str) -> None:
+    def _on_leases_lost(self, assembly: DispatchAssembly, why: str) -> None:
         """Log the lost leases, and end everything. This is called in the heartbeat's thread."""
         try:
             _name_lost(
                 "attempts are stopped, their leases are gone",
-                [task.lease for task in parts.dispatcher.tasks()],
+                [task.lease for task in assembly.dispatcher.tasks()],
             )
             _name_lost("late records are refused, their leases are gone", self._queue.pending())
         finally:

@@ -17,7 +17,7 @@ from spinney.model.values.named_tuples import named
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.dispatch.job_lists import messages, with_extras
 from spinney.node.dispatch.lanes import Lane, Lanes
-from spinney.node.dispatch.pool_worker import Worker
+from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.records import Row, detailed_record, interrupted_outcome, success_records
 from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_slot_request
@@ -212,7 +212,7 @@ class Dispatcher:
 
     def _give(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
         now = self._monotonic()
-        groups: dict[Worker, list[tuple[str, str, list[Row]]]] = {}
+        groups: dict[PoolWorker, list[tuple[str, str, list[Row]]]] = {}
         for (_, type_, stage), run in groupby(leases, _SLOT_AND_STAGE):
             chunk = list(run)
             place = self._place(chunk[0], now)
@@ -243,7 +243,7 @@ class Dispatcher:
             for message in messages(some, self._lookahead.list_size):
                 worker.child.send_run(message)
 
-    def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, Worker] | None:
+    def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, PoolWorker] | None:
         """Return where a lease runs; None when it cannot run on this node now."""
         if not self._status.takes_jobs or lease.slot >= len(self.slots):
             return None
@@ -262,7 +262,7 @@ class Dispatcher:
 
     # --- rows from workers ------------------------------------------------------------------
 
-    def done(self, worker: Worker, rows: Sequence[Row]) -> None:
+    def done(self, worker: PoolWorker, rows: Sequence[Row]) -> None:
         """Record attempts that have ended in a worker."""
         plain = max(map(len, rows), default=0) == _PLAIN
         if not plain:
@@ -317,7 +317,7 @@ class Dispatcher:
         if self._measurements is not None:
             self._measurements.passed(lane.key, rows)
 
-    def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
+    def _unusual(self, worker: PoolWorker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """Record an attempt whose row has more than a plain success. Only the dispatcher knows which attempts were
         asked to end: one that was broken off without that, or failed while its worker was being killed, is an
         interruption."""
@@ -338,7 +338,7 @@ class Dispatcher:
         else:
             records.append(record)
 
-    def take_back(self, worker: Worker) -> None:
+    def take_back(self, worker: PoolWorker) -> None:
         """Take back, without the worker's answer, recalled leases that it cannot begin any more."""
         running = worker.child.blocking_fence()
         if running not in worker.held:
@@ -353,13 +353,13 @@ class Dispatcher:
             worker.child.take_back(behind)
             self.back(worker, behind)
 
-    def back(self, worker: Worker, fences: Sequence[int]) -> None:
+    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None:
         """Return leases that a worker hands back without having begun them."""
         tasks = [task for fence in fences if (task := worker.held.pop(fence, None)) is not None]
         self._leave(tasks)
         self._return([task.lease for task in tasks])
 
-    def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None:
+    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None:
         """Record the end of a worker with all its processes: its running attempts have ended, the rest goes back.
         ``remarked``: remarks on the output of its attempts, by fence. When several attempts were running, they become
         suspects (``crash_suspects``)."""
@@ -404,7 +404,7 @@ class Dispatcher:
                 self._measurements.ended(task.lane.key, record)
         self._queue.add(records)
 
-    def _ending(self, worker: Worker, task: Task, how: Exit) -> tuple[Outcome, str]:
+    def _ending(self, worker: PoolWorker, task: Task, how: Exit) -> tuple[Outcome, str]:
         ending = worker.endings.get(task.lease.fence)
         if ending is not None:
             return ending

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.dispatcher import Dispatcher
-from spinney.node.dispatch.pool_worker import Worker
+from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.slots import Task
 from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.workers import stack_taker
@@ -78,12 +78,12 @@ class Limits:
                 on_taken(fence)
 
     def _take_stacks(
-        self, worker: Worker, task: Task, kind: str, on_taken: Callable[[int], None] = lambda fence: None
+        self, worker: PoolWorker, task: Task, kind: str, on_taken: Callable[[int], None] = lambda fence: None
     ) -> None:
         lease, stage = task.lease, task.lane.stage.name
         self._stacks.begin(worker.child, lease.job_id, stage, lease.fence, kind, on_taken=on_taken)
 
-    def _on_cancel_request(self, worker: Worker, task: Task) -> None:
+    def _on_cancel_request(self, worker: PoolWorker, task: Task) -> None:
         fence = task.lease.fence
         if not worker.child.concurrent and worker.child.page.fence() != fence:
             worker.child.recall()  # it has not begun; the store settles it when it goes back
@@ -93,7 +93,7 @@ class Limits:
         worker.child.request_cancel(fence)
         self._force_at[fence] = self._monotonic() + task.lane.stage.grace_s
 
-    def _look(self, worker: Worker, show: list[int]) -> None:
+    def _look(self, worker: PoolWorker, show: list[int]) -> None:
         running = set()
         for line in worker.child.running():
             task = worker.held.get(line.fence)
@@ -127,7 +127,7 @@ class Limits:
             del worker.endings[fence]
             self._force_at.pop(fence, None)
 
-    def _overdue(self, worker: Worker, task: Task, limit_s: float) -> None:
+    def _overdue(self, worker: PoolWorker, task: Task, limit_s: float) -> None:
         fence = task.lease.fence
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
@@ -137,7 +137,7 @@ class Limits:
             worker.child.request_cancel(fence)
             self._force_at[fence] += task.lane.stage.grace_s
 
-    def _force(self, worker: Worker, task: Task) -> None:
+    def _force(self, worker: PoolWorker, task: Task) -> None:
         force_at = self._force_at.get(task.lease.fence)
         is_due = force_at is not None and self._monotonic() >= force_at
         if is_due and not self._stacks.is_taking(task.lease.fence):

@@ -12,7 +12,7 @@ from spinney.node.workers.child import Child
 log = logging.getLogger(__name__)
 
 
-class Worker:
+class PoolWorker:
     """A child process and its leases."""
 
     __slots__ = (

@@ -8,7 +8,7 @@ from spinney.model.jobs import Lease, SlotRequest
 
 if TYPE_CHECKING:
     from spinney.node.dispatch.lanes import Lane
-    from spinney.node.dispatch.pool_worker import Worker
+    from spinney.node.dispatch.pool_worker import PoolWorker
 
 
 class Task(NamedTuple):
@@ -29,7 +29,7 @@ class Slot:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.worker: Worker | None = None
+        self.worker: PoolWorker | None = None
         """Its warm worker, when it has one."""
         self.held = 0
         """The number of its leases: one runs, the others wait behind it in its worker."""

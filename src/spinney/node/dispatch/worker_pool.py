@@ -24,7 +24,7 @@ from spinney.model.jobs import Record
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.output import Pump
-from spinney.node.dispatch.pool_worker import Worker
+from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import Slot, Task
 from spinney.node.workers.child import Child
@@ -48,9 +48,9 @@ class Dispatcher(Protocol):
     nothing_claimable: bool
     """Nothing was claimable when last asked, and nothing has happened since."""
 
-    def done(self, worker: Worker, rows: Sequence[Sequence[Any]]) -> None: ...
-    def back(self, worker: Worker, fences: Sequence[int]) -> None: ...
-    def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None: ...
+    def done(self, worker: PoolWorker, rows: Sequence[Sequence[Any]]) -> None: ...
+    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None: ...
+    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None: ...
     def record(self, records: Sequence[Record]) -> None: ...
     def available(self) -> None: ...
 
@@ -95,9 +95,9 @@ class WorkerPool(Events):
         self._loop = asyncio.get_running_loop()
         self._pump = pump(self._marked_in_thread)
         self._numbers = count(1)
-        self._workers: dict[Child, Worker] = {}
-        self._concurrent_worker: Worker | None = None
-        self._waiting: dict[int, tuple[Worker, Record]] = {}
+        self._workers: dict[Child, PoolWorker] = {}
+        self._concurrent_worker: PoolWorker | None = None
+        self._waiting: dict[int, tuple[PoolWorker, Record]] = {}
         """By fence: records that wait until their output is in its files."""
         self._early: dict[int, str | None] = {}
         """By fence: remarks on output that was written before its row arrived."""
@@ -110,7 +110,7 @@ class WorkerPool(Events):
         self.dispatcher = dispatcher
 
     @property
-    def workers(self) -> Sequence[Worker]:
+    def workers(self) -> Sequence[PoolWorker]:
         return list(self._workers.values())
 
     # --- workers for slots ------------------------------------------------------------------
@@ -128,7 +128,7 @@ class WorkerPool(Events):
             return max(1, self._offers)
         return self._offers
 
-    def worker_for(self, slot: Slot, lane: Lane, job_id: int) -> Worker | None:
+    def worker_for(self, slot: Slot, lane: Lane, job_id: int) -> PoolWorker | None:
         """Return the worker that runs an attempt of this job and lane in this slot; None when there can be none now."""
         if lane.concurrent and job_id in self.crash_suspects:
             worker = self._start("isolated", None, concurrent=True)
@@ -166,10 +166,10 @@ class WorkerPool(Events):
         """Start the slot's warm worker before an attempt needs it, so that its start delays none."""
         slot.worker = self._start(f"slot{slot.number}", slot)
 
-    def _start(self, role: str, slot: Slot | None, *, concurrent: bool = False) -> Worker | None:
+    def _start(self, role: str, slot: Slot | None, *, concurrent: bool = False) -> PoolWorker | None:
         if not self.may_start:
             return None
-        worker = Worker(f"{role}.{next(self._numbers)}", slot)
+        worker = PoolWorker(f"{role}.{next(self._numbers)}", slot)
         page, log_file = self._pages / worker.name, self._logs / f"{role}.log"
         child = self._make_child(
             name=worker.name, events=self, page=page, log_file=log_file, concurrent=concurrent
@@ -223,13 +223,13 @@ class WorkerPool(Events):
                 warm -= worker.slot is not None
                 worker.retire()
 
-    def _worn(self, worker: Worker) -> bool:
+    def _worn(self, worker: PoolWorker) -> bool:
         return (
             worker.attempts_run >= self._rules.recycle_after_jobs
             or worker.child.rss_bytes > self._rules.memory_bytes
         )
 
-    def end_attempt(self, worker: Worker, grace_s: float) -> None:
+    def end_attempt(self, worker: PoolWorker, grace_s: float) -> None:
         """End a worker because of an attempt that is named in its ``endings``; ``exited`` is called afterwards. In a
         shared worker, other attempts may finish within ``grace_s``, and go back otherwise."""
         if worker.child.concurrent:
@@ -239,7 +239,7 @@ class WorkerPool(Events):
             worker.retiring = True
             self._spawn(self._kill(worker, grace_s))
 
-    async def _end_shared(self, worker: Worker, grace_s: float) -> None:
+    async def _end_shared(self, worker: PoolWorker, grace_s: float) -> None:
         until = self._loop.time() + grace_s
         while self._loop.time() < until and any(  # noqa: ASYNC110
             r.fence not in worker.endings for r in worker.child.running()
@@ -247,7 +247,7 @@ class WorkerPool(Events):
             await asyncio.sleep(LOOK_S)
         await self._kill(worker, CLEAN_UP_S)
 
-    async def _kill(self, worker: Worker, grace_s: float) -> None:
+    async def _kill(self, worker: PoolWorker, grace_s: float) -> None:
         worker.retiring = worker.forced = True
         await worker.child.kill_attempt(grace_s)
 
@@ -263,7 +263,7 @@ class WorkerPool(Events):
 
     # --- output ---------------------------------------------------------------------------
 
-    def after_output(self, worker: Worker, record: Record) -> None:
+    def after_output(self, worker: PoolWorker, record: Record) -> None:
         """Add the record when the attempt's output is in its files."""
         self._waiting[record.fence] = (worker, record)
         if worker.child.concurrent:
@@ -348,7 +348,7 @@ class WorkerPool(Events):
         # Its attempts count as ended only when their output is in its files.
         self._spawn(self._after_exit(worker, how, self._pump.remove(worker.name)))
 
-    async def _after_exit(self, worker: Worker, how: Exit, drained: "Future[dict[int, str]]") -> None:
+    async def _after_exit(self, worker: PoolWorker, how: Exit, drained: "Future[dict[int, str]]") -> None:
         remarked: dict[int, str] = {}
         try:
             remarked = await asyncio.wrap_future(drained)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.02
 
 
-class DispatchParts:
+class DispatchAssembly:
     """Jobs pass from the store through these parts to workers and back."""
 
     def __init__(
