@@ -57,7 +57,7 @@ from spinney.apps.ingest.storage.contract import (
     Verified,
     Version,
 )
-from spinney.apps.ingest.storage.targets import open_storage
+from spinney.apps.ingest.storage.factory import open_storage
 
 __all__ = [
     "Busy",

@@ -31,8 +31,8 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")
     files = _files_by_path(order.files)
-    with place.begin_put(claim) as open_put:
-        loaded = open_put.newest()
+    with place.begin_put(claim) as put_in_progress:
+        loaded = put_in_progress.newest()
         before = loaded.inventory if loaded else None
         if before is not None and (earlier := inventories.version_of_key(before, claim.key)) is not None:
             return _earlier_result(place, claim, before, earlier)
@@ -42,11 +42,11 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
         _require_apart(paths)
         shape = _shape(before, algorithm)
-        open_put.begin(shape)
-        stock = _stock(open_put, files, before, shape.algorithm)
+        put_in_progress.begin(shape)
+        stock = _stock(put_in_progress, files, before, shape.algorithm)
         after = {**state, **stock.digests} if order.merge else stock.digests
         if before is not None and after == state:
-            open_put.forget()
+            put_in_progress.forget()
             return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
         inventory = inventories.successor(
             before,
@@ -58,7 +58,9 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
                 created=order.created, message=with_key(order.message, claim.key), user=user_block(order.user)
             ),
         )
-        open_put.commit(Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys()))
+        put_in_progress.commit(
+            Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys())
+        )
     return Stored(
         version=1 if before is None else before.head + 1,
         changed=True,
@@ -106,7 +108,9 @@ class _Stock:
     added_bytes: int = 0
 
 
-def _stock(open_put: Put, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str) -> _Stock:
+def _stock(
+    put_in_progress: Put, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str
+) -> _Stock:
     """Store the contents that the object does not have, each once. Those that it has are not read again, where their
     digest was given."""
     stock = _Stock()
@@ -122,7 +126,7 @@ def _stock(open_put: Put, files: Mapping[str, Incoming], before: Inventory | Non
             with sources.opened(file):
                 stock.digests[file.path] = value
     _compare_recorded(files, stock.digests, before)
-    for file, result in zip(to_read, open_put.keep(to_read, have), strict=True):
+    for file, result in zip(to_read, put_in_progress.keep(to_read, have), strict=True):
         stock.digests[file.path] = result.digest
         if not result.added:
             continue

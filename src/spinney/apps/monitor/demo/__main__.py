@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from spinney.apps.demo import (
+from spinney.apps.demo_tools import (
     COMMAND,
     mail_server,
     make_folder,

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from spinney.apps.demo import (
+from spinney.apps.demo_tools import (
     COMMAND,
     mail_server,
     make_folder,
