@@ -20,7 +20,7 @@ def require_claims(service: Service, lanes: Iterable[tuple[str, str]]) -> None:
             raise Forbidden(f"{service.by} may not claim external stages of job type {type_!r}; {ASK}")
 
 
-def serves(service: Service) -> QueueSelection:
+def claimable_queues(service: Service) -> QueueSelection:
     """Return the queues from which the caller may claim. Raises Forbidden for one who is limited to collections, which
     a claim cannot tell apart."""
     within = service.rights.within
@@ -32,10 +32,10 @@ def serves(service: Service) -> QueueSelection:
     return ALL if within.queues is None else QueueSelection(active=within.queues)
 
 
-def require_serves(service: Service, external_worker: ExternalWorker) -> None:
+def require_same_limits(service: Service, external_worker: ExternalWorker) -> None:
     """Raise Forbidden when the caller has been limited since the external worker joined: it would get too
     much."""
-    allowed = serves(service)
+    allowed = claimable_queues(service)
     named = external_worker.serves.active
     if not allowed.all and (not named or not set(named) <= set(allowed.active)):
         raise Forbidden(

@@ -80,7 +80,7 @@ class External(Service):
             slots=slots,
             lease_s=lease_s,
             lanes=pairs,
-            serves=claim_rights.serves(self),
+            serves=claim_rights.claimable_queues(self),
         )
         before = self.store.external_workers.named(name)
         if before is not None:
@@ -121,7 +121,7 @@ class External(Service):
         highest fence of which the external worker has heard, 0 at first. An external worker makes one claim at a
         time: what an earlier one gave of which it has not heard goes back with this one."""
         external_worker = self._beating(key)
-        claim_rights.require_serves(self, external_worker)
+        claim_rights.require_same_limits(self, external_worker)
         leases = self.store.external_workers.leases(external_worker.id)
         unheard = [given_lease for given_lease in leases if given_lease.fence > seen]
         back = [

@@ -29,7 +29,7 @@ class _Decision(NamedTuple):
     message: str | None = None
 
 
-class Step:
+class ScheduleStep:
     """Decides the times of one schedule that are due: at most ``STEP`` that wait, and ``STEP`` others."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Step:
         """``barred``: why the schedule's maker may not submit its jobs any more, so that its times are refused."""
         self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
         self._barred = barred
-        self._busy = schedule.overlap is not Overlap.ALLOW and is_open(tx, schedule.last_job_id)
+        self._busy = schedule.overlap is not Overlap.ALLOW and job_is_open(tx, schedule.last_job_id)
         self._decisions: list[_Decision] = []
         self._plans: list[Plan] = []
 
@@ -134,7 +134,8 @@ class Step:
         )
 
 
-def is_open(tx: Tx, job_id: int | None) -> bool:
+def job_is_open(tx: Tx, job_id: int | None) -> bool:
+    """Return whether this job exists and has not settled; False for None."""
     state = None if job_id is None else tx.value("select state from jobs where id = ?", (job_id,))
     return state is not None and state not in SETTLED
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from spinney.define.params.redaction import mask
-from spinney.features.schedules.due_times_sql import Step, is_open, submission_of, write_missed
+from spinney.features.schedules.due_times_sql import ScheduleStep, job_is_open, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
 from spinney.model.rights.actor import Actor
@@ -129,7 +129,7 @@ class SqlSchedules:
         with self._session.write() as tx:
             schedule, registry = _require(tx, name), self._session.registry
             last_job_id = schedule.last_job_id
-            if schedule.overlap is not Overlap.ALLOW and is_open(tx, last_job_id):
+            if schedule.overlap is not Overlap.ALLOW and job_is_open(tx, last_job_id):
                 raise Refused(
                     f"job {last_job_id} of schedule {name!r} is still open, and its overlap policy is "
                     f"{schedule.overlap}; wait until it has settled (spinney wait {last_job_id})"
@@ -208,7 +208,7 @@ class SqlSchedules:
                 row = self._due_row(tx, now_us)  # another node may have been faster
                 if row is not None:
                     barred = _fault(tx, self._session.registry, row, now_us)
-                    Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
+                    ScheduleStep(tx, self._session.registry, _schedule(*row), now_us, barred).run()
         except UsageError as error:
             if row is None:
                 raise
@@ -321,4 +321,6 @@ def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
     """Return whether the queued times still wait for the last job; False for a row that cannot be read, since the step
     reports that."""
     schedule = _readable(row)
-    return schedule is not None and schedule.overlap is Overlap.QUEUE and is_open(tx, schedule.last_job_id)
+    return (
+        schedule is not None and schedule.overlap is Overlap.QUEUE and job_is_open(tx, schedule.last_job_id)
+    )

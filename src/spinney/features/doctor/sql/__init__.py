@@ -21,9 +21,9 @@ from spinney.features.doctor.sql import (
     leftovers,
     nodes,
     schedules,
+    stuck_waits,
     trees,
     unfinished,
-    waits,
 )
 from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, json_list
 from spinney.model.errors import Refused, SpinneyError
@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     *claims.RULES,
     *trees.RULES,
     *leftovers.RULES,
-    *waits.RULES,
+    *stuck_waits.RULES,
     *unfinished.RULES,
 )
 """In an order in which few repairs violate a rule before them: what refers to a job comes after the job, and what waits
