@@ -66,10 +66,10 @@ class Claim:
         self._probed: set[tuple[str, str]] = set()
         self._assignments = Assignments()
         self._hold_filter = HoldFilter(cascade) if registry.holds.asking else None
-        self._supply = Candidates(
+        self._candidates = Candidates(
             tx, registry, rotation, claim_request.node_id, self._assignments, self._hold_filter
         )
-        self._heads = LaneHeads(tx, registry, self._supply)
+        self._heads = LaneHeads(tx, registry, self._candidates)
         # No job is put behind a stage that may take long.
         self._closed = {
             lease.slot
@@ -188,7 +188,7 @@ class Claim:
         while heads and self._hold_filter is not None:
             first = min(heads.values())
             at_first = [lane for lane in lanes if heads.get(lane.id) == first]
-            if any(self._supply.of(lane.queue, [lane], first, 1) for lane in at_first):
+            if any(self._candidates.of(lane.queue, [lane], first, 1) for lane in at_first):
                 break
             heads = self._heads.of(lanes, first)
         return min(heads.values(), default=None)
@@ -251,8 +251,7 @@ class Claim:
         self._limits.occupy(lane.queue, allowed[: len(chosen)])
         self._served_last(lane.queue, chosen[-1][3])
         self.starved = self.starved or len(candidates) > len(chosen) or bool(barred)
-        if lane.id in self._heads.alone:
-            self._heads.emptied.add(lane.id)
+        self._heads.note_taken(lane)
         return allowed[len(chosen) :] + barred
 
     def _offered(self, lane: Lane, priority: int, n: int, run: int) -> list[Candidate]:
@@ -261,7 +260,7 @@ class Claim:
         # A quota may exclude even the only one, and so may a hold that is not swept yet.
         if alone and alone[0] == priority and self._hold_filter is None and self._sharing(lane) != "quota":
             return [alone[1]]
-        return self._supply.of(lane.queue, [lane], priority, n, run)[::-1]
+        return self._candidates.of(lane.queue, [lane], priority, n, run)[::-1]
 
     def _sharing(self, lane: Lane) -> str:
         return self.registry.queue(lane.queue).shared
@@ -296,7 +295,7 @@ class Claim:
             return []
         if any(self._lane_request(lane).locks for lane in lanes):
             n += LOCK_MOVES
-        return self._supply.of(queue, lanes, priority, n)
+        return self._candidates.of(queue, lanes, priority, n)
 
     def _next(self, queue: str, slot: int, priority: int, candidates: list[Candidate]) -> Candidate | None:
         """Return the queue's next candidate for this slot; jobs whose lock is taken are put aside."""

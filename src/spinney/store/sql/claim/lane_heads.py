@@ -30,6 +30,11 @@ class LaneHeads:
         self.emptied: set[int] = set()
         """Those of them whose row was taken, by the claim."""
 
+    def note_taken(self, lane: Lane) -> None:
+        """Note that the claim took the first rows of a lane: one with a single row is empty now."""
+        if lane.id in self.alone:
+            self.emptied.add(lane.id)
+
     def of(self, lanes: list[Lane], above: int) -> dict[int, int]:
         """Return the most urgent priority (greater than ``above``) of each lane that has jobs."""
         if not lanes:
