@@ -15,5 +15,5 @@ class Control(Submitter, LocalPerformer):
 
     @property
     def queries(self) -> Queries:
-        """Everything that is read, within the caller's rights, and with secrets masked."""
+        """Everything that is read, within the caller's rights, and with secrets redacted."""
         return self.part(Queries)

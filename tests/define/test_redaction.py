@@ -10,7 +10,14 @@ from pydantic import BaseModel, Field, SecretStr
 
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
-from spinney.define.params.redaction import MASK, Redactor, has_secrets, mask, names_of, secrets_in
+from spinney.define.params.redaction import (
+    REDACTED,
+    Redactor,
+    has_secrets,
+    names_of,
+    redact_params,
+    secrets_in,
+)
 from spinney.define.params.schema import checker
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
@@ -73,14 +80,14 @@ def test_what_is_stored_is_the_value() -> None:
 def test_what_is_shown_is_the_mask_wherever_a_secret_stands() -> None:
     schema = schema_of(**EVERYWHERE)
 
-    assert mask(schema, GIVEN) == {
-        "plain": MASK,
-        "own": MASK,
+    assert redact_params(schema, GIVEN) == {
+        "plain": REDACTED,
+        "own": REDACTED,
         "maybe": None,
-        "many": [MASK, MASK],
-        "named": {"a": MASK},
-        "login": {"user": "ann", "password": MASK, "rest": "PT5S"},
-        "places": [{"host": "h", "key": MASK}, {"host": "i", "key": None}],
+        "many": [REDACTED, REDACTED],
+        "named": {"a": REDACTED},
+        "login": {"user": "ann", "password": REDACTED, "rest": "PT5S"},
+        "places": [{"host": "h", "key": REDACTED}, {"host": "i", "key": None}],
     }
     assert sorted(secrets_in(schema, GIVEN)) == sorted(
         [PASSWORD, "my own", "first one", "second one", "of a", "of login", "of place"]
@@ -91,17 +98,17 @@ def test_what_is_shown_is_the_mask_wherever_a_secret_stands() -> None:
 def test_a_value_that_does_not_fit_the_schema_is_masked_all_the_same() -> None:
     schema = schema_of(**EVERYWHERE)
 
-    shown = mask(schema, {"plain": {"of": [PASSWORD, 7]}, "maybe": 4711_0815, "strange": "seen"})
+    shown = redact_params(schema, {"plain": {"of": [PASSWORD, 7]}, "maybe": 4711_0815, "strange": "seen"})
 
-    assert shown == {"plain": MASK, "maybe": MASK, "strange": "seen"}
+    assert shown == {"plain": REDACTED, "maybe": REDACTED, "strange": "seen"}
 
 
 def test_a_schema_that_names_itself_is_walked_as_deep_as_the_value() -> None:
     node = {"properties": {"key": {"writeOnly": True}, "below": {"$ref": "#/$defs/node"}}}
     schema = {"$ref": "#/$defs/node", "$defs": {"node": node | {"anyOf": [{"$ref": "#/$defs/node"}]}}}
 
-    assert mask(schema, {"below": {"below": {"key": "k", "n": 1}}}) == {
-        "below": {"below": {"key": MASK, "n": 1}}
+    assert redact_params(schema, {"below": {"below": {"key": "k", "n": 1}}}) == {
+        "below": {"below": {"key": REDACTED, "n": 1}}
     }
 
 
@@ -109,7 +116,7 @@ def test_a_parameter_that_is_called_write_only_is_no_secret() -> None:
     schema = schema_of(writeOnly=bool)
 
     assert not has_secrets(schema)
-    assert mask(schema, {"writeOnly": True}) == {"writeOnly": True}
+    assert redact_params(schema, {"writeOnly": True}) == {"writeOnly": True}
 
 
 def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
@@ -158,9 +165,9 @@ def test_parameters_that_are_no_object_are_not_shown_where_there_are_secrets() -
 
 def test_the_mask_itself_is_no_secret_that_anybody_means() -> None:
     with pytest.raises(BadParameters, match="as secrets are shown"):
-        checker(spec(login=Login))({"login": {"user": "ann", "password": MASK}})
+        checker(spec(login=Login))({"login": {"user": "ann", "password": REDACTED}})
 
-    checker(spec(name=str))({"name": MASK})
+    checker(spec(name=str))({"name": REDACTED})
 
 
 def test_a_stage_that_cannot_read_its_parameters_fails_without_showing_them() -> None:
@@ -200,13 +207,13 @@ def redactor() -> Redactor:
 def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
     said = redactor()
 
-    assert said.text('login with say "it" failed') == f"login with {MASK} failed"
-    assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{MASK}"}}'
-    assert said.text(repr(['say "it"', "abc"])) == f"['{MASK}', 'abc']", (
+    assert said.text('login with say "it" failed') == f"login with {REDACTED} failed"
+    assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{REDACTED}"}}'
+    assert said.text(repr(['say "it"', "abc"])) == f"['{REDACTED}', 'abc']", (
         "a short one stands anywhere by chance"
     )
     value = {"plain": 17, "list": ['say "it"!'], "n": 1, "short": None}
-    assert said.value(value) == {"plain": MASK, "list": [f"{MASK}!"], "n": 1, "short": None}
+    assert said.value(value) == {"plain": REDACTED, "list": [f"{REDACTED}!"], "n": 1, "short": None}
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 11, 40])
@@ -229,4 +236,8 @@ def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
         told = result_rows.exception_detail("run", error, redactor())
 
     assert "say" not in orjson.dumps(told).decode()
-    assert orjson.loads(told["error"])["message"] == told["message"] == f"no login with {MASK} and ['{MASK}']"
+    assert (
+        orjson.loads(told["error"])["message"]
+        == told["message"]
+        == f"no login with {REDACTED} and ['{REDACTED}']"
+    )

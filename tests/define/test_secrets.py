@@ -10,7 +10,7 @@ from spinney import Secret, Spinney
 from spinney.define.job.options import Options
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
-from spinney.define.params.redaction import MASK, mask
+from spinney.define.params.redaction import REDACTED, redact_params
 from spinney.define.params.schema import checker
 from spinney.define.params.validation_errors import describe
 from spinney.model.attempts.signals import Fail
@@ -52,7 +52,7 @@ def test_a_secret_is_masked_and_refused_when_it_is_too_short(text: Any) -> None:
     kind = app.job(unlock)
     schema = kind.spec.schema
     assert kind.texts([{"code": "sesame"}]) == ['{"code":"sesame"}']
-    assert mask(schema, {"code": "sesame"}) == {"code": MASK}
+    assert redact_params(schema, {"code": "sesame"}) == {"code": REDACTED}
     checker(kind.spec)({"code": "sesame"})
 
     row = {"code": SHORT}
@@ -96,7 +96,7 @@ def test_a_secret_that_may_be_too_short_says_where_it_is_shown() -> None:
         describe(parameters(code=annotation).schema["properties"]["code"], {})
         for annotation in (SecretStr, Annotated[str, Secret(min_length=4)], Annotated[str, Secret()])
     ]
-    limit = "(masked outside of the parameters only from 6 characters on)"
+    limit = "(redacted outside of the parameters only from 6 characters on)"
     assert said == [
         f"a secret text {limit}",
         f"a secret text {limit} at least this many characters: 4",

@@ -11,7 +11,7 @@ from contract.behind import sql_store
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
-from spinney.define.params.redaction import MASK
+from spinney.define.params.redaction import REDACTED
 from spinney.features.external.service import External
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError
@@ -195,8 +195,12 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
     ext.settle(external_worker.key, work.job_id, work.fence, said)
 
     (attempt,) = site.store.attempts(work.job_id)
-    assert attempt.message == f"'{MASK}' is wrong"
-    assert attempt.error == {"type": "NoEntry", "message": f"{MASK} is wrong", "traceback": f"say '{MASK}'"}
+    assert attempt.message == f"'{REDACTED}' is wrong"
+    assert attempt.error == {
+        "type": "NoEntry",
+        "message": f"{REDACTED} is wrong",
+        "traceback": f"say '{REDACTED}'",
+    }
     found = [sum(site.store.counts(Filter(message=text)).values()) for text in ("sesame", "is wrong")]
     assert found == [0, 1]
 

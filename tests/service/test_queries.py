@@ -13,7 +13,7 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
-from spinney.define.params.redaction import MASK
+from spinney.define.params.redaction import REDACTED
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.explain.cause import Cause
 from spinney.features.explain.service import Explainer
@@ -385,17 +385,17 @@ def test_a_secret_is_masked_in_all_that_is_shown_of_its_job(site: Site) -> None:
         lease, Outcome.ERROR, message=message, error={"type": "E", "message": message, "traceback": message}
     )
     look = full(site).queries
-    shown = {"password": MASK, "url": "https://example.org"}
+    shown = {"password": REDACTED, "url": "https://example.org"}
 
     assert site.job(job_id).params == params, "the stage gets it as it is"
     for found in (look.job(job_id), look.jobs(Filter(type="fetch"))[0], look.tree(job_id)[0]):
         assert found.params == shown
-        assert found.message == f"login with '{MASK}' refused"
-    assert dict(look.data(job_id)) == {"password": MASK, "note": f"with {MASK}"}
+        assert found.message == f"login with '{REDACTED}' refused"
+    assert dict(look.data(job_id)) == {"password": REDACTED, "note": f"with {REDACTED}"}
     (attempt,) = look.attempts(job_id)
     assert SECRET not in f"{attempt.message} {attempt.error}"
     assert SECRET not in full(site).part(Explainer).explain(job_id).sentence
-    assert look.redactor(job_id).text(SECRET) == MASK
+    assert look.redactor(job_id).text(SECRET) == REDACTED
     assert look.job(other).params == {"password": SECRET}, "a type that declares no secret has none"
 
 
@@ -428,8 +428,8 @@ def test_a_result_that_repeats_a_secret_is_masked(site: Site) -> None:
     site.pass_(site.run(job_id), result={"password": "new", "said": SECRET, "n": 1})
     look = full(site).queries
 
-    assert dict(look.results(job_id)) == {"work": {"password": MASK, "said": MASK, "n": 1}}
-    assert look.attempts(job_id)[0].result == {"password": MASK, "said": MASK, "n": 1}
+    assert dict(look.results(job_id)) == {"work": {"password": REDACTED, "said": REDACTED, "n": 1}}
+    assert look.attempts(job_id)[0].result == {"password": REDACTED, "said": REDACTED, "n": 1}
 
 
 def test_a_schedule_shows_no_secret_and_neither_does_the_audit(site: Site) -> None:
@@ -437,8 +437,8 @@ def test_a_schedule_shows_no_secret_and_neither_does_the_audit(site: Site) -> No
     params = {"password": SECRET, "url": "u"}
     control.do(PutSchedule(name="nightly", type="fetch", every_s=60, params=params))
 
-    assert control.queries.schedule("nightly").params == {"password": MASK, "url": "u"}
-    assert control.queries.schedules()[0].params == {"password": MASK, "url": "u"}
+    assert control.queries.schedule("nightly").params == {"password": REDACTED, "url": "u"}
+    assert control.queries.schedules()[0].params == {"password": REDACTED, "url": "u"}
     assert SECRET not in str(control.do(ListAuditEntries()))
     job_id = control.do(RunSchedule(name="nightly")).id
     assert site.job(job_id).params == params

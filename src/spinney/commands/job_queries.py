@@ -63,7 +63,7 @@ class CountJobs(_JobFilterCommand, route="GET /jobs/count"):
 class ShowJob(Command, route="GET /jobs/{job}"):
     """Show a job.
 
-    Where it stands, and which verbs are allowed now. Parameters that the type declares secret are masked."""
+    Where it stands, and which verbs are allowed now. Parameters that the type declares secret are redacted."""
 
     job: JobNumber
 

@@ -233,7 +233,7 @@ class Job:
     """The ``traceparent`` of the span in which it was submitted; its attempts are spans below that."""
     subject: str = ""
     """By what people tell it from other jobs of its type (``spinney.model.subjects``); the store leaves it empty, and
-    ``spinney.service.queries`` adds it from the masked parameters."""
+    ``spinney.service.queries`` adds it from the redacted parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

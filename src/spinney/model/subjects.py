@@ -22,7 +22,7 @@ _CUT = "…"
 def subject(spec: TypeSpec | None, params: Any) -> str:
     """Return the subject of a job of this type; empty if its parameters tell nothing.
 
-    ``params`` must be masked already: whatever they contain may be shown. ``spec`` is None for a type that is not
+    ``params`` must be redacted already: whatever they contain may be shown. ``spec`` is None for a type that is not
     registered any more."""
     if not isinstance(params, Mapping):
         return ""

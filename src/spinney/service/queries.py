@@ -1,4 +1,4 @@
-"""Everything that a caller reads of a store, within the caller's limits and with secrets masked.
+"""Everything that a caller reads of a store, within the caller's limits and with secrets redacted.
 
 All surfaces read through this class, so that none can forget the limits. A job that is not visible does not exist
 (NoSuchJob), and counts include visible jobs only. A caller without limits pays nothing for this.
@@ -24,7 +24,7 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.names import EXTERNAL_PREFIX
-from spinney.service import masks
+from spinney.service import redaction
 from spinney.service.service import Service
 from spinney.service.visibility import Visibility
 
@@ -92,7 +92,7 @@ class Queries(Service):
     def attempts(self, job_id: int) -> list[Attempt]:
         """Return the job's attempts, oldest first; a running attempt is last."""
         redactor = self.redactor(job_id)
-        return masks.attempts(self.store.attempts(job_id), redactor)
+        return redaction.attempts(self.store.attempts(job_id), redactor)
 
     def data(self, job_id: int) -> Mapping[str, Any]:
         """Return the data that the job and its children have stored in it."""
@@ -113,7 +113,7 @@ class Queries(Service):
 
     def redactor(self, job_id: int) -> Redactor:
         """Return the redactor of the job's secrets, for output and other text of the job. Raises NoSuchJob."""
-        return self._masks.over(self._job(job_id))
+        return self._redactors.of(self._job(job_id))
 
     def allowed(self, job: Job) -> list[str]:
         """Return the verbs that the job's state and the caller's rights allow now."""
@@ -184,11 +184,11 @@ class Queries(Service):
 
     def schedules(self) -> "Sequence[Schedule]":
         """Return the schedules whose jobs are visible, by name."""
-        return [self._masks.schedule(s) for s in self.store.schedules.all() if self._makes_visible(s)]
+        return [self._redactors.schedule(s) for s in self.store.schedules.all() if self._makes_visible(s)]
 
     def schedule(self, name: str) -> "Schedule":
         """Return one schedule. Raises NoSuch, which suggests the nearest name."""
-        return self._masks.schedule(self._schedule(name))
+        return self._redactors.schedule(self._schedule(name))
 
     def runs(self, name: str, limit: int = 20) -> "Sequence[ScheduleRun]":
         """Return the schedule's latest runs, newest first. Raises NoSuch when there is no such schedule."""
@@ -234,8 +234,8 @@ class Queries(Service):
         return self.store.types()
 
     @cached_property
-    def _masks(self) -> masks.Masks:
-        return masks.Masks(self._types)
+    def _redactors(self) -> redaction.Redactors:
+        return redaction.Redactors(self._types)
 
     def _job(self, job_id: int) -> Job:
         job = self.store.job(job_id)
@@ -247,7 +247,7 @@ class Queries(Service):
             jobs = self._visibility.jobs(jobs)
         return [
             replace(job, subject=subject(self._types.get(job.type), job.params))
-            for job in self._masks.jobs(jobs)
+            for job in self._redactors.jobs(jobs)
         ]
 
     def _without_others(self, node: NodeStatus) -> NodeStatus:

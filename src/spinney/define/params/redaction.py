@@ -1,5 +1,5 @@
-"""Mask secrets among parameters: values that a type's schema declares ``writeOnly`` are hidden wherever parameters are
-shown.
+"""Redact secrets among parameters: values that a type's schema declares ``writeOnly`` are hidden wherever parameters
+are shown.
 
 A parameter annotated ``pydantic.SecretStr`` gets a schema with ``writeOnly: true``, and so does anything annotated
 ``Annotated[…, Field(json_schema_extra={"writeOnly": True})]``. The real value is stored, because the stage needs it; so
@@ -14,7 +14,7 @@ from typing import Any
 from spinney.model.errors import BadParameters
 from spinney.model.values.unreadable import Unreadable
 
-MASK = "••••••"
+REDACTED = "••••••"
 """The text in place of a secret of any length."""
 MIN_SECRET_LENGTH = 6
 """The least length of a secret that is searched in other texts: shorter ones occur in any text by chance."""
@@ -53,8 +53,8 @@ def names_of(schema: Schema) -> frozenset[str]:
     )
 
 
-def mask(schema: Schema, params: Any) -> Any:
-    """Return ``params`` with ``MASK`` in place of secrets, also in nested objects and lists. Null stays null."""
+def redact_params(schema: Schema, params: Any) -> Any:
+    """Return ``params`` with ``REDACTED`` in place of secrets, also in nested objects and lists. Null stays null."""
     return _Walk(schema).shown(schema, params)
 
 
@@ -65,11 +65,11 @@ def secrets_in(schema: Schema, params: Any) -> list[str]:
     return walk.hidden
 
 
-def require_unmasked(type_name: str, schema: Schema, params: Any) -> None:
-    """Raise BadParameters when a secret is the mask itself, because it was copied from shown parameters."""
-    if MASK in secrets_in(schema, params):
+def require_not_redacted(type_name: str, schema: Schema, params: Any) -> None:
+    """Raise BadParameters when a secret is ``REDACTED`` itself, because it was copied from shown parameters."""
+    if REDACTED in secrets_in(schema, params):
         raise BadParameters(
-            f"job type {type_name!r}: a secret parameter is {MASK!r}, as secrets are shown, and not its value. "
+            f"job type {type_name!r}: a secret parameter is {REDACTED!r}, as secrets are shown, and not its value. "
             f"Nothing was submitted; give the value itself and submit again"
         )
 
@@ -101,9 +101,9 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return a text without the secrets."""
         if self.hides_all:
-            return f"{MASK} (hidden: the job's parameters cannot be read, and with them what is secret)"
+            return f"{REDACTED} (hidden: the job's parameters cannot be read, and with them what is secret)"
         for secret in self.texts:
-            text = text.replace(secret, MASK)
+            text = text.replace(secret, REDACTED)
         return text
 
     def value(self, value: Any) -> Any:
@@ -114,7 +114,9 @@ class Redactor:
             return self.text(value)
         if isinstance(value, Mapping):
             return {
-                self.text(str(name)): MASK if name in self.names and part is not None else self.value(part)
+                self.text(str(name)): REDACTED
+                if name in self.names and part is not None
+                else self.value(part)
                 for name, part in value.items()
             }
         return [self.value(part) for part in value] if isinstance(value, list | tuple) else value
@@ -156,7 +158,7 @@ class _Walk:
         unfolded = _unfolded(self._root, node)
         if any(n.get("writeOnly") is True for n in unfolded):
             self.hidden += _texts(value)
-            return MASK
+            return REDACTED
         if isinstance(value, Mapping):
             return {name: self._through(_of_property(unfolded, name), part) for name, part in value.items()}
         if isinstance(value, list | tuple):
@@ -164,7 +166,7 @@ class _Walk:
         return value
 
     def _through(self, nodes: Sequence[Schema], value: Any) -> Any:
-        """Return a value masked by all of these schema nodes."""
+        """Return a value redacted by all of these schema nodes."""
         for node in nodes:
             value = self.shown(node, value)
         return value

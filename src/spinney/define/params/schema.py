@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from spinney.define.params.environment import check_variables
-from spinney.define.params.redaction import has_secrets, require_unmasked
+from spinney.define.params.redaction import has_secrets, require_not_redacted
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
@@ -86,7 +86,7 @@ def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
                 type_name, schema, (p for e in errors for p in _problems(schema, params, e))
             )
         if secret:
-            require_unmasked(type_name, schema, params)
+            require_not_redacted(type_name, schema, params)
 
     return check
 

@@ -136,7 +136,7 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
-        base += f" (masked outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
+        base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
     return " ".join([base, *([", ".join(bounds)] if bounds else [])])
 

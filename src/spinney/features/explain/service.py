@@ -26,7 +26,7 @@ class Explainer(Service):
 
     def explain(self, job_id: int) -> Explanation:
         """Explain why a job is not running, in a sentence that names only what the caller may see, with the secrets of
-        the job masked. Raises NoSuchJob."""
+        the job redacted. Raises NoSuchJob."""
         redactor = self.part(Queries).redactor(job_id)  # raises NoSuchJob for a job that is not visible
         cause = self.store.explainer.explain(job_id, now_us=self.clock())
         if not self.rights.everywhere:

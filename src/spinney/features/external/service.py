@@ -41,7 +41,7 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
-from spinney.service.masks import Masks
+from spinney.service.redaction import Redactors
 from spinney.service.service import Service
 from spinney.service.submission_lines import submissions
 from spinney.store.external_timeouts import ended_record, overdue_of
@@ -187,7 +187,7 @@ class External(Service):
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
                 f"first"
             )
-        settlement = without_secrets(settlement, Masks(self.store.types()).over(self.store.job(job_id)))
+        settlement = without_secrets(settlement, Redactors(self.store.types()).of(self.store.job(job_id)))
         began_us = 0 if settlement.outcome is Outcome.RETURNED else lease.running_us
         error = None if settlement.error is None else to_text(settlement.error, "the error")
         record = ended_record(

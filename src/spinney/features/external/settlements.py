@@ -22,7 +22,7 @@ def result_text(settlement: Settlement) -> str | None:
 
 
 def without_secrets(settlement: Settlement, redactor: Redactor) -> Settlement:
-    """Return the settlement with secret parameters masked in its texts, as a node's worker does: they become
+    """Return the settlement with secret parameters redacted in its texts, as a node's worker does: they become
     a failure's cause, and a filter by message finds them."""
     if redactor is REDACT_NOTHING:
         return settlement

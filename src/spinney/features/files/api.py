@@ -128,7 +128,7 @@ async def read_output(
     follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
     start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
 ) -> Response:
-    """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are masked."""
+    """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are redacted."""
     attempt, redactor = await context.run(
         lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
     )

@@ -1,6 +1,6 @@
 """Files of a job as pages and the API send them: from this host, or through a node of the host that has them.
 
-What the engine itself keeps in the folder (output, parameters) may contain secrets of the job, which are masked.
+What the engine itself keeps in the folder (output, parameters) may contain secrets of the job, which are redacted.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What the pages show of a job's files: the output of its attempts, searched or followed, and listings.
 
-Everything is read within bounds, and secrets of the job are masked.
+Everything is read within bounds, and secrets of the job are redacted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The commands for inboxes. Whoever makes one decides which files nodes read and move away, so that takes an admin.
 
-Secrets in parameters are masked in answers.
+Secrets in parameters are redacted in answers.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
-from spinney.define.params.redaction import mask
+from spinney.define.params.redaction import redact_params
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
 from spinney.model.access import Role
@@ -195,7 +195,9 @@ def _inbox(service: Service, name: str) -> Inbox:
 
 def _shown(service: Service, inbox: Inbox) -> Inbox:
     spec = service.store.types().get(inbox.type)
-    return inbox if spec is None else dataclasses.replace(inbox, params=mask(spec.schema, inbox.params))
+    return (
+        inbox if spec is None else dataclasses.replace(inbox, params=redact_params(spec.schema, inbox.params))
+    )
 
 
 COMMANDS = (ListInboxes, ShowInbox, PutInbox, PauseInbox, ScanInbox, RemoveInbox, ListArrivals)

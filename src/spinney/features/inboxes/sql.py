@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.redaction import mask
+from spinney.define.params.redaction import redact_params
 from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
@@ -94,7 +94,11 @@ class SqlInboxes:
                 "problem": None,
             }
             upsert(tx, "inboxes", "name", values)
-            details = {**inbox.to_json(), "inbox": inbox.name, "params": mask(spec.schema, inbox.params)}
+            details = {
+                **inbox.to_json(),
+                "inbox": inbox.name,
+                "params": redact_params(spec.schema, inbox.params),
+            }
             note(tx, now_us, actor, "inbox add", details, 1)
             return _require(tx, inbox.name)
 

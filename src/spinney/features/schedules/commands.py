@@ -1,6 +1,6 @@
 """The commands for schedules. A schedule is checked as a submission of its jobs would be.
 
-A schedule that the caller may not see does not exist for the caller. Secrets in parameters are masked in answers.
+A schedule that the caller may not see does not exist for the caller. Secrets in parameters are redacted in answers.
 """
 
 import dataclasses
@@ -23,8 +23,8 @@ from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, Schedul
 from spinney.model.types import known_type
 from spinney.model.values.lists import All
 from spinney.schemas import CreatedJob
-from spinney.service.masks import Masks
 from spinney.service.queries import Queries
+from spinney.service.redaction import Redactors
 from spinney.service.service import ASK, Service
 from spinney.service.submit_rights import authorized, require_type
 
@@ -197,7 +197,7 @@ class ListComingTimes(Command, route="GET /schedules/{name}/coming"):
 
 
 def _shown(service: Service, schedule: Schedule) -> Schedule:
-    return Masks(service.store.types()).schedule(schedule)
+    return Redactors(service.store.types()).schedule(schedule)
 
 
 def _require_own(service: Service, name: str) -> None:

@@ -1,7 +1,7 @@
 """One delivery of a webhook: its body, one try to send it, and the result.
 
 The body is read from the store when it is sent, with the rights that the webhook's maker has at that time: secrets are
-masked, a job that the maker may not see is not reported, and of a job that retention has removed only the id is. No
+redacted, a job that the maker may not see is not reported, and of a job that retention has removed only the id is. No
 state is kept in between: if a sender dies, the delivery is due again a little later, under the same id.
 """
 

@@ -44,7 +44,7 @@ class AccessOrder(FrozenModel):
     secret: Annotated[
         str, Field(pattern=r"^[0-9a-f]{32}$", repr=False, json_schema_extra={"writeOnly": True})
     ]
-    """Masked wherever parameters are shown: seeing the job does not reveal the token."""
+    """Redacted wherever parameters are shown: seeing the job does not reveal the token."""
 
 
 class Status(StrEnum):

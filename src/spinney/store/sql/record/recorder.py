@@ -221,7 +221,7 @@ class Recorder:
         self._not_passed(row, record, lease, lane, began)
 
     def _redacted(self, record: Record, type_: str) -> Record:
-        """Redact the job's secrets in a record, because its texts go to places where they are not masked: causes of
+        """Redact the job's secrets in a record, because its texts go to places where they are not redacted: causes of
         failures, a breaker's hold, the audit, and filters by message."""
         spec = self.registry.types.get(type_)
         if (not record.message and not record.error) or spec is None or not has_secrets(spec.schema):

@@ -1,33 +1,35 @@
-"""Mask the secrets of jobs in everything that is shown of them, by the schemas of their types."""
+"""Redact the secrets of jobs in everything that is shown of them, by the schemas of their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets, mask
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets, redact_params
 from spinney.model.jobs import Attempt, Job
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec
 
 
-class Masks:
-    """The masks of all job types of a store. Jobs of types without secrets are not changed."""
+class Redactors:
+    """The redactors of all job types of a store. Jobs of types without secrets are not changed."""
 
     def __init__(self, types: Mapping[str, TypeSpec]) -> None:
         self._schemas = {name: spec.schema for name, spec in types.items() if has_secrets(spec.schema)}
 
-    def over(self, job: Job) -> Redactor:
+    def of(self, job: Job) -> Redactor:
         """Return the redactor that hides the secrets of one job."""
         schema = self._schemas.get(job.type)
         return REDACT_NOTHING if schema is None else Redactor.for_params(schema, job.params)
 
     def jobs(self, jobs: list[Job]) -> list[Job]:
-        """Return the jobs with their secrets masked."""
+        """Return the jobs with their secrets redacted."""
         return [self._job(job) for job in jobs] if self._schemas else jobs
 
     def schedule(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the secrets of its jobs masked."""
+        """Return the schedule with the secrets of its jobs redacted."""
         schema = self._schemas.get(schedule.type)
-        return schedule if schema is None else replace(schedule, params=mask(schema, schedule.params))
+        return (
+            schedule if schema is None else replace(schedule, params=redact_params(schema, schedule.params))
+        )
 
     def _job(self, job: Job) -> Job:
         schema = self._schemas.get(job.type)
@@ -36,14 +38,14 @@ class Masks:
         redactor = Redactor.for_params(schema, job.params)
         return replace(
             job,
-            params=mask(schema, job.params),
+            params=redact_params(schema, job.params),
             message=_text(redactor, job.message),
             progress_message=_text(redactor, job.progress_message),
         )
 
 
 def attempts(rows: Sequence[Attempt], redactor: Redactor) -> list[Attempt]:
-    """Return a job's history with its secrets masked in messages, tracebacks and values."""
+    """Return a job's history with its secrets redacted in messages, tracebacks and values."""
     if redactor is REDACT_NOTHING:
         return list(rows)
     return [
