@@ -234,7 +234,7 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(app: Spinney) -> Non
 
 
 def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app: Spinney) -> None:
-    from spinney.model.queues import QueueChange
+    from spinney.model.operators.queues import QueueChange
     from spinney.model.rights.actor import Actor
     from spinney.model.types import StageSpec, TypeSpec
     from spinney.store.sql import open_store

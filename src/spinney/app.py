@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import orjson
 
-from spinney import store_access
+from spinney import stage_guard
 from spinney.config import Settings, settings
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
@@ -402,8 +402,8 @@ class Spinney:
     def _open(self) -> tuple["Store", "Waker"]:
         """Return the store and the waker of its nodes. The caller must have the lock: one thread at a time. A forked
         child opens its own store, because connections must not be shared. Raises UsageError within a stage (see
-        ``store_access``)."""
-        store_access.require(self, names_store=self._locations[0] is not None)
+        ``stage_guard``)."""
+        stage_guard.require_store_allowed(self, names_store=self._locations[0] is not None)
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here, because workers load the application and must start fast.
             from spinney.store.sql import open_store

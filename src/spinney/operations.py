@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from spinney.model.access import Role as Role
     from spinney.model.attempts.failure_groups import Failure as Failure
     from spinney.model.attempts.failure_groups import FailureGroups as FailureGroups
-    from spinney.model.audits import AuditCall as AuditCall
     from spinney.model.bridges import Link as Link
-    from spinney.model.bulk_orders import Order as Order
-    from spinney.model.bulk_orders import Verb as Verb
-    from spinney.model.bulk_runs import Plan as Plan
-    from spinney.model.bulk_runs import Report as Report
+    from spinney.model.operators.audits import AuditCall as AuditCall
+    from spinney.model.operators.bulk_orders import Order as Order
+    from spinney.model.operators.bulk_orders import Verb as Verb
+    from spinney.model.operators.bulk_runs import Plan as Plan
+    from spinney.model.operators.bulk_runs import Report as Report
     from spinney.model.settings.holds import Hold as Hold
     from spinney.model.settings.holds import Scope as Scope
     from spinney.service.order_scope import OrderScope as OrderScope
@@ -49,11 +49,11 @@ __all__, __getattr__, __dir__ = on_demand(
         "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
         "spinney.features.jobs.commands": "CancelJob DeleteJob HoldJob PrioritiseJob ReleaseJob",
         "spinney.model.access": "Role",
-        "spinney.model.audits": "AuditCall",
+        "spinney.model.operators.audits": "AuditCall",
         "spinney.model.bridges": "Link",
-        "spinney.model.bulk_runs": "Plan Report",
+        "spinney.model.operators.bulk_runs": "Plan Report",
         "spinney.model.attempts.failure_groups": "Failure FailureGroups",
-        "spinney.model.bulk_orders": "Order Verb",
+        "spinney.model.operators.bulk_orders": "Order Verb",
         "spinney.model.settings.holds": "Hold Scope",
         "spinney.service.order_scope": "OrderScope",
         "spinney.service.queries": "Queries",

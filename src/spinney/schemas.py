@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.model.access import Rights
-from spinney.model.bulk_orders import Verb
-from spinney.model.bulk_runs import StageCount
+from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_runs import StageCount
 
 # --- submitting ---------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from spinney.define.jobtype import JobType
 from spinney.define.params.values import to_text
 from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import Outcome
-from spinney.store_access import storeless
+from spinney.stage_guard import storeless
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contract.behind import sql_store
-from spinney.model.audits import BEGINNING, AuditEntry, digest
+from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.store.sql.audit import note

@@ -22,7 +22,7 @@ from typer.main import get_group
 
 from spinney.cli import completer, shells
 from spinney.cli.commands import full_app
-from spinney.model.bulk_orders import ALLOWED_STATES, Verb
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.states import SETTLED, State
 from spinney.store import completion_names
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS

@@ -10,10 +10,10 @@ from rich.console import Console
 from spinney.features.stats.top_board import LISTED, Action, Board, Item, KeyCommand, Kind, Mode, Snapshot
 from spinney.features.stats.top_view import picture
 from spinney.model.attempts.failure_groups import Failure
-from spinney.model.bulk_orders import Verb
 from spinney.model.jobs import Job
+from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.stats import QueueStats, Stats
 from spinney.model.states import State
-from spinney.model.stats import QueueStats, Stats
 from spinney.terminal.screen import Keys
 
 

@@ -20,8 +20,8 @@ from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.jobs.commands import RetryJob
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.features.types.commands import ShowType
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.schemas import BulkProgress

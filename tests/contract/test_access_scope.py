@@ -8,8 +8,8 @@ import pytest
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.stats import Stats
 from spinney.model.states import LEASED, State
-from spinney.model.stats import Stats
 from spinney.store.contract import Store
 
 from .behind import access_paths

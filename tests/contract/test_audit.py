@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from spinney.model.audits import BEGINNING, digest
 from spinney.model.errors import AuditBroken, Refused, UsageError
+from spinney.model.operators.audits import BEGINNING, digest
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from spinney.model.bulk_orders import DEFAULT_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import DEFAULT_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope

@@ -10,9 +10,9 @@ from explanations import explained
 from spinney.features.explain.explanation import Explanation
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import ClaimRequest, Lease, SlotRequest
+from spinney.model.operators.queues import QueueChange
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.queues import QueueChange
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State

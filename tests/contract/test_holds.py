@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from explanations import explained
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Submission
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from long_tests import LONG
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, StaleFence, UnknownType, UsageError
 from spinney.model.jobs import Lease
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope

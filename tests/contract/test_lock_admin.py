@@ -7,7 +7,7 @@ import pytest
 
 from spinney.model.errors import BadName, Refused
 from spinney.model.jobs import Lease
-from spinney.model.locks import LockInfo
+from spinney.model.operators.locks import LockInfo
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from explanations import explained
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
-from spinney.model.locks import CapacityInfo
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.locks import CapacityInfo
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity

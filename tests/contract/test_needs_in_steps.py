@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import BulkStep
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.contract import Store

@@ -7,8 +7,8 @@ import pytest
 
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Lease
+from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.queues import QueueChange, QueueInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec

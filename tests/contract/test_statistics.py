@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from spinney.model.jobs import ClaimRequest, Filter, SlotRequest
+from spinney.model.operators.stats import QueueStats, StageStats, Stats
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.model.stats import QueueStats, StageStats, Stats
 from spinney.model.types import QueueSpec
 
 from .behind import duration_samples

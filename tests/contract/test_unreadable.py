@@ -6,10 +6,10 @@ import json
 import pytest
 
 from spinney.model.access import Rights, Role
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.external import ExternalWorker
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL
 from spinney.model.rights.actor import Actor

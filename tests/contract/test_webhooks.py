@@ -8,8 +8,8 @@ import pytest
 
 from spinney.features.webhooks import sql as sql_webhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome as Ended
 from spinney.model.rights.accounts import Token
 from spinney.model.rights.actor import Actor

@@ -10,8 +10,8 @@ from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
 from servers import postgres_schema
+from spinney.model.operators.queues import QueueChange
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.queues import QueueChange
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 

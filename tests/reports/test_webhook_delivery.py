@@ -168,7 +168,7 @@ def test_a_ping_is_about_no_job(site: Site) -> None:
 
 
 def order_to(queue: str) -> Any:
-    from spinney.model.bulk_orders import Order, Verb
+    from spinney.model.operators.bulk_orders import Order, Verb
 
     return Order(verb=Verb.MOVE, queue=queue)
 

@@ -14,10 +14,10 @@ from contract.words import Clock, Site
 from new_store import new_store
 from spinney.features.bulk.service import Bulk
 from spinney.features.bulk.step_run import PAGE, STEP
-from spinney.model.bulk_orders import DEFAULT_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, UnknownType, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import DEFAULT_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State

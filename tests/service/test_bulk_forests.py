@@ -16,9 +16,9 @@ from contract.words import Clock, Site, kind, stage
 from long_tests import LONG
 from new_store import new_store
 from spinney.features.bulk.service import Bulk
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import BulkStep, Report
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep, Report
 from spinney.model.states import State
 from spinney.store.sql import open_store
 

@@ -12,8 +12,8 @@ from spinney.control import Control
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.commands import LayHold, PlanHold, PlanRelease, lift_holds, sweep_holds
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.store.sql import open_store

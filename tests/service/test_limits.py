@@ -19,10 +19,10 @@ from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import Plan
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import Plan
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec

@@ -21,9 +21,9 @@ from spinney.features.external.service import External
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.rights.allowed_verbs import allowed

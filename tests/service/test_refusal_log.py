@@ -9,7 +9,7 @@ import pytest
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.model.audits import AuditEntry
+from spinney.model.operators.audits import AuditEntry
 from spinney.service.refusal_log import ADDRESSES, AT_ONCE, NOBODY, RefusalLog
 from spinney.store.contract import Store
 from spinney.store.sql import open_store

@@ -86,9 +86,9 @@ from spinney.features.stats.commands import ShowStats
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule

@@ -13,8 +13,8 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.features.accounts.commands import AddUser, ChangeUser, MakeLink, MakeToken, set_password
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.audits import AuditEntry
 from spinney.model.errors import BadLogin, BadName, TooManyAttempts, UsageError
+from spinney.model.operators.audits import AuditEntry
 from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
 from spinney.service.login_limits import FREE_OF_MANY

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter, Submission
-from spinney.model.queues import QueueChange
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.queues import QueueChange
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from new_store import new_store
-from spinney.model.audits import BEGINNING, AuditEntry, digest
 from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
+from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.contract import Store
 from spinney.store.sql import SqlStore, open_store

@@ -11,9 +11,9 @@ from contract.test_bulk import ANN, LAWFUL, PARTICULARS, apply
 from contract.words import Clock, Site, submission
 from new_store import new_store
 from spinney.features.bulk.sql import ENOUGH_S, SqlBulk, _Working
-from spinney.model.bulk_orders import ALLOWED_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.sql import SqlStore, open_store, store

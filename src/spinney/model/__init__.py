@@ -11,16 +11,11 @@
 ``access``     roles, and the limits within which a user has one
 ``rights``     accounts, who makes a change, which verbs a caller may use on a job, who may submit a type
 ``settings``   what operators set at run time: capacities, holds, inboxes, retention, schedules, webhooks
-``bulk_orders``  verbs on many jobs at once, and the states of jobs that they take
-``bulk_runs``  what such a verb would do, and has done
-``audits``     the hash chain of the audit
+``operators``  what operators order and read: bulk verbs, the audit, statistics, queues, locks
 ``bridges``    bridges to the databases of other systems, and their links
 
 ``fleet``      nodes as operators see them, and the times by which they are judged
 ``homes``      where jobs have their folders, if folders are local
-``stats``      throughput, times and numbers of jobs
-``queues``     queues with their settings, and changes of these
-``locks``      locks with their owners, and capacities
 ``subjects``   the line by which people tell a job from others of its type
 ``external``   external workers, which run stages over the API and are no nodes
 ``queue_selection``  which node may serve which queue

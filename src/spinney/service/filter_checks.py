@@ -7,9 +7,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from spinney.model.access import AccessScope
-from spinney.model.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.states import State
 from spinney.model.types import known_type
 from spinney.model.values.hints import did_you_mean, listed

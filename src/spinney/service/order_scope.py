@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spinney.model.access import Role
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State

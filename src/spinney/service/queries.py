@@ -30,11 +30,11 @@ from spinney.service.visibility import Visibility
 
 if TYPE_CHECKING:  # each command would wait until these are loaded
     from spinney.model.attempts.failure_groups import FailureGroups
-    from spinney.model.locks import LockInfo
-    from spinney.model.queues import QueueInfo
+    from spinney.model.operators.locks import LockInfo
+    from spinney.model.operators.queues import QueueInfo
+    from spinney.model.operators.stats import Stats
     from spinney.model.settings.holds import Hold
     from spinney.model.settings.schedules import Schedule, ScheduleRun
-    from spinney.model.stats import Stats
 
 STATS_WINDOW_S = 60.0
 """Rates are those of so long."""

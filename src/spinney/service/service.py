@@ -13,7 +13,7 @@ from spinney.model.rights.actor import Actor
 from spinney.store.contract import Store
 
 if TYPE_CHECKING:
-    from spinney.model.stats import Stats
+    from spinney.model.operators.stats import Stats
 
 PartT = TypeVar("PartT", bound="Service")
 _A = {

@@ -13,7 +13,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.settings.holds import Hold, Scope
 
 if TYPE_CHECKING:
-    from spinney.model.locks import LockInfo
+    from spinney.model.operators.locks import LockInfo
     from spinney.store.contract import Store
 
 _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? (?:is |was |failed))")

@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"\w[\w.:@%+=,/-]*")
 
 def states(ctx: typer.Context, incomplete: str) -> list[str]:
     """Those that the command's jobs can stand in."""
-    from spinney.model.bulk_orders import ALLOWED_STATES, Verb
+    from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 
     possible = {verb.value: ALLOWED_STATES[verb] for verb in Verb} | {"keep": SETTLED}
     return _fitting(possible.get(ctx.command.name or "", frozenset(State)), incomplete)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from spinney.model.stats import Stats
+from spinney.model.operators.stats import Stats
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 from spinney.store.contract import Store

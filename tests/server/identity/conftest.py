@@ -18,8 +18,8 @@ from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.accounts.commands import AddUser
 from spinney.model.access import Rights, Role
-from spinney.model.audits import AuditEntry
 from spinney.model.errors import TooManyAttempts
+from spinney.model.operators.audits import AuditEntry
 from spinney.server.application import Parts, make
 from spinney.service.login_limits import login_limits
 from spinney.store.contract import Store

@@ -5,9 +5,9 @@ import pytest
 
 from spinney.features.bulk import page as bulk_runs
 from spinney.features.bulk.page import BulkRun, BulkRuns, Stopped
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import BulkStep, Plan, Report
 from spinney.model.errors import Refused
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 
 PLAN = Plan(order=Order(verb=Verb.CANCEL), job_filter=None, jobs=2)
 

@@ -18,7 +18,7 @@ from spinney.terminal.connection import open_commands
 if TYPE_CHECKING:
     from spinney.commands.command import Returns
     from spinney.features.audit.commands import ChainedEntry
-    from spinney.model.audits import AuditCall
+    from spinney.model.operators.audits import AuditCall
     from spinney.model.values.lists import Page
 
 SHOWN_ITEMS = 5
@@ -196,7 +196,7 @@ def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
 
 
 def _numbers(line: "AuditCall | ChainedEntry") -> str:
-    from spinney.model.audits import AuditEntry
+    from spinney.model.operators.audits import AuditEntry
 
     if isinstance(line, AuditEntry):
         return str(line.seq)

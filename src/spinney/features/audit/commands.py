@@ -12,8 +12,8 @@ from pydantic import Field, WithJsonSchema
 from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Word
 from spinney.model.access import Role
-from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.errors import AuditBroken
+from spinney.model.operators.audits import AuditCall, AuditEntry
 from spinney.model.values.lists import Page
 from spinney.service.service import Service
 

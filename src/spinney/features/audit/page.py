@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, VerifyAudit
-from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.operators.audits import AuditCall
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import Form, sentence

@@ -12,9 +12,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from spinney.features.bulk.step_run import PAGE, STEP, StepRun, pages
-from spinney.model.bulk_orders import ALLOWED_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State

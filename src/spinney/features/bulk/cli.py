@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import Refused, UsageError
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values.counts import counted
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option

@@ -13,9 +13,9 @@ from spinney.commands.job_filter import JobFilterBody
 from spinney.define.params.duration_field import DurationField
 from spinney.features.bulk.service import Bulk
 from spinney.features.bulk.step_run import STEP
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import BulkStep, Plan, Report
 from spinney.model.errors import Refused, TooManyAttempts, UsageError
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
 from spinney.service.canary import Canary, CanaryRun
 from spinney.service.queries import Queries

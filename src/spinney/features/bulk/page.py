@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from spinney.model.bulk_runs import BulkStep, Plan, Report
 from spinney.model.errors import SpinneyError
+from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 
 PATIENCE_S = 1.5
 """So long the page waits before it shows how far it is."""

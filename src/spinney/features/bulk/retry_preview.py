@@ -6,9 +6,9 @@ That both agree is held by a test that compares a preview with what then ran (``
 from collections.abc import Callable, Collection, Sequence
 
 from spinney.model.attempts.progress import again_stages, next_stage, stages_from
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import NoSuchJob
 from spinney.model.lineage import ancestors
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
 from spinney.features.bulk.step_run import STEP, StepRun, pages
-from spinney.model.bulk_orders import ALLOWED_STATES, DEFAULT_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, DEFAULT_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.settings.holds import require_valid_hold
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES

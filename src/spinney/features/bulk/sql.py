@@ -15,11 +15,11 @@ import orjson
 
 from spinney.features.bulk.retry_preview import Preview
 from spinney.model.access import AccessScope
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import BulkStep
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.lineage import ancestors
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note

@@ -10,9 +10,9 @@ before it comes to that, and a cancel is known to a parent before its last child
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spinney.model.bulk_orders import ALLOWED_STATES, Order, Verb
-from spinney.model.bulk_runs import BulkStep
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
 from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
-from spinney.model.bulk_orders import Order, Verb
-from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import Plan, Report
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed

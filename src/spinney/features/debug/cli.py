@@ -72,7 +72,7 @@ def debug(
     from spinney.app_loader import load_app
     from spinney.features.debug.debuggers import Debugger
     from spinney.features.debug.stage_copy import copy_stage
-    from spinney.store_access import storeless
+    from spinney.stage_guard import storeless
 
     configured = resolve_settings(store)
     application = app or configured.app

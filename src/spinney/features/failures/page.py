@@ -13,9 +13,9 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import State
 from spinney.web.pages.filters import FINGERPRINT
 from spinney.web.pages.forms import page_or_part

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.features.bulk.cli import EachOptions
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope, scope_text
 from spinney.model.values.counts import counted
 from spinney.model.values.times import parse_time

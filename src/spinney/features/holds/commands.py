@@ -13,9 +13,9 @@ from pydantic import Field
 from spinney.commands import Command, LocalPerformer, Performs
 from spinney.commands.fields import JobNumber, Moment, Reason, RequiredReason
 from spinney.model.access import Role
-from spinney.model.bulk_orders import Order, Verb
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.settings.holds import (
     SWEEP_REST_FACTOR,
     Hold,

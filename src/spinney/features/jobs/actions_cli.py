@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.features.bulk.cli import VerbOptions, run_verb
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import UsageError
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
 from spinney.terminal.arguments import SomeJobsArgument, option

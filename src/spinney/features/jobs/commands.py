@@ -10,9 +10,9 @@ from spinney.commands.fields import JobNumber, Moment, Priority, Reason, Word
 from spinney.features.bulk.commands import bulk_order
 from spinney.features.bulk.service import Bulk, require_order
 from spinney.model.access import Role
-from spinney.model.bulk_orders import Verb
-from spinney.model.bulk_runs import BulkStep, Plan
 from spinney.model.errors import Refused
+from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_runs import BulkStep, Plan
 from spinney.schemas import VerbResult
 from spinney.service.order_scope import OrderScope
 from spinney.service.queries import Queries

@@ -17,10 +17,10 @@ from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
 from spinney.features.files.uploads import Uploads
-from spinney.model.audits import AuditEntry
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
+from spinney.model.operators.audits import AuditEntry
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State

@@ -14,10 +14,10 @@ from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import columns
 from spinney.features.jobs.columns import Sort
 from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
-from spinney.model.bulk_orders import Verb
-from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
+from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_runs import Plan, StageCount
 from spinney.model.values.counts import counted
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters

@@ -26,7 +26,7 @@ from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
-    from spinney.model.locks import CapacityInfo, LockInfo
+    from spinney.model.operators.locks import CapacityInfo, LockInfo
 
 _PAGE = 1_000
 _OWNERS_SHOWN = 5

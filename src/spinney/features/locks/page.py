@@ -18,7 +18,7 @@ from spinney.features.locks.commands import (
 )
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
-from spinney.model.locks import CapacityInfo, LockInfo
+from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
 from spinney.model.values.counts import counted
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect

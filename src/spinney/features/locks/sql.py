@@ -14,7 +14,7 @@ import orjson
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
-from spinney.model.locks import CapacityInfo, LockInfo
+from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean

@@ -17,7 +17,7 @@ from spinney.terminal.connection import open_commands, open_local_store
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.commands.command import Returns
-    from spinney.model.queues import QueueInfo
+    from spinney.model.operators.queues import QueueInfo
     from spinney.model.types import QueueSpec
 
 NONE, ANY, DECLARED = "none", "any", "declared"

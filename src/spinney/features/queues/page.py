@@ -11,8 +11,8 @@ from spinney.control import Control
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue, may_set
 from spinney.features.stats.page import CHARTED_US
 from spinney.model.errors import UsageError
-from spinney.model.queues import QueueInfo
-from spinney.model.stats import QueueStats, ShareStats, Stats
+from spinney.model.operators.queues import QueueInfo
+from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.values import limits
 from spinney.model.values.limits import Limit, as_text
 from spinney.web.events.history import Sample

@@ -14,8 +14,8 @@ from spinney.features.stats import sql as statistics
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import may_serve
-from spinney.model.queues import QueueChange, QueueInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.states import SETTLED, State
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec

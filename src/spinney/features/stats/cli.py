@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.stats import Stats
+from spinney.model.operators.stats import Stats
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, length, option
 from spinney.terminal.connection import open_commands

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.define.params.duration_field import DurationField
-from spinney.model.stats import Stats
+from spinney.model.operators.stats import Stats
 from spinney.service.queries import STATS_WINDOW_S, Queries
 from spinney.service.service import Service
 

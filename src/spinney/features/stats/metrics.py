@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from spinney.model.bridges import BridgeStatus
 from spinney.model.errors import Forbidden
-from spinney.model.stats import NodeStats, QueueStats, StageStats, Stats
+from spinney.model.operators.stats import NodeStats, QueueStats, StageStats, Stats
 from spinney.service.queries import STATS_WINDOW_S
 from spinney.web.instrumentation import Requests
 from spinney.web.problems import Unidentified

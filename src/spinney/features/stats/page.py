@@ -11,11 +11,11 @@ from spinney.control import Control
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.queues import QueueInfo
+from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.outcomes import Outcome
-from spinney.model.queues import QueueInfo
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
-from spinney.model.stats import QueueStats, ShareStats, Stats
 from spinney.model.values.counts import counted
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from spinney.model.access import AccessScope
 from spinney.model.fleet import presumed_dead
 from spinney.model.jobs import Filter
+from spinney.model.operators.stats import NodeStats, QueueStats, ShareStats, StageStats, Stats
 from spinney.model.states import State
-from spinney.model.stats import NodeStats, QueueStats, ShareStats, StageStats, Stats
 from spinney.model.types import DEFAULT_QUEUE
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import access_paths, duration_samples, filter_queries, state_counts

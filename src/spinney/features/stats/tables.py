@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spinney.model.operators.stats import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
 from spinney.model.states import State
-from spinney.model.stats import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
 from spinney.model.values.counts import counted
 from spinney.model.values.limits import as_text
 from spinney.terminal import display

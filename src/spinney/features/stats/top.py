@@ -13,8 +13,8 @@ import typer
 
 from spinney.features.stats.top_board import Action, Board, KeyCommand, Kind, Snapshot
 from spinney.features.stats.top_view import picture
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
 from spinney.terminal import endpoint

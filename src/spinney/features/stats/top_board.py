@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spinney.model.attempts.failure_groups import Failure
-from spinney.model.bulk_orders import Verb
 from spinney.model.jobs import Job
+from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.stats import QueueStats, Stats
 from spinney.model.states import State
-from spinney.model.stats import QueueStats, Stats
 
 LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
 """The states of which jobs can be listed; Tab goes from one to the next."""

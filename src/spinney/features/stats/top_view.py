@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 from spinney.features.stats import tables as stats_tables
 from spinney.features.stats.top_board import ALLOWED_VERBS, VERBS, Action, Board, Item, Kind, Mode, Snapshot
 from spinney.model.attempts.failure_groups import Failure
-from spinney.model.bulk_orders import Verb
 from spinney.model.jobs import Job
+from spinney.model.operators.bulk_orders import Verb
 from spinney.terminal import display
 
 if TYPE_CHECKING:

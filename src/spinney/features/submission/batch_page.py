@@ -17,10 +17,10 @@ from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.batches import Batch, Batches
 from spinney.model.access import Role
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.bulk_orders import Verb
 from spinney.model.errors import NoSuch, Refused, UnlawfulTransition, UsageError
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec

@@ -1,8 +1,8 @@
 """Which verbs may be used on a job now, by its state and the caller's rights."""
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.bulk_orders import DEFAULT_STATES, Verb
 from spinney.model.jobs import Job
+from spinney.model.operators.bulk_orders import DEFAULT_STATES, Verb
 from spinney.model.states import TRANSITIONS, State
 
 OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})

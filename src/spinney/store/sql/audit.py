@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from spinney.model.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.errors import AuditBroken, UsageError
+from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session
@@ -50,7 +50,7 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any
 
 
 class SqlAudit:
-    """The audit: an append-only chain of entries; see ``spinney.model.audits``."""
+    """The audit: an append-only chain of entries; see ``spinney.model.operators.audits``."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spinney.model.errors import SpinneyError
-from spinney.model.stats import Stats
+from spinney.model.operators.stats import Stats
 from spinney.web.background import BackgroundLoop
 from spinney.web.store_pool import StorePool
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.operators.stats import Stats
 from spinney.model.states import State
-from spinney.model.stats import Stats
 from spinney.model.values.hints import did_you_mean, listed
 
 State_ = Any

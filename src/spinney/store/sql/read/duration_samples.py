@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.operators.stats import Percentiles
 from spinney.model.outcomes import PASSED
-from spinney.model.stats import Percentiles
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read.access_paths import kinds
 from spinney.store.sql.registry.registry import Registry

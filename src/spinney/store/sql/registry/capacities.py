@@ -6,7 +6,7 @@ them."""
 from collections.abc import Iterable, Sequence
 
 from spinney.model.errors import Refused
-from spinney.model.locks import CapacityInfo
+from spinney.model.operators.locks import CapacityInfo
 from spinney.model.settings.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx

@@ -221,4 +221,5 @@ audit = Table(
     Column("link", Chars, nullable=False),
     Index("audit_by_call", "call", "seq"),
 )
-"""The entries of the audit; see ``spinney.model.audits``. ``link``: the digest of the previous link and this entry."""
+"""The entries of the audit; see ``spinney.model.operators.audits``. ``link``: the digest of the previous link and this
+entry."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spinney.model.bulk_orders import Order
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def storeless(app: object = None) -> Iterator[None]:
         _storeless.remove(app)
 
 
-def require(app: object, *, names_store: bool) -> None:
+def require_store_allowed(app: object, *, names_store: bool) -> None:
     """Raise UsageError where stages run, unless another application opens the store that its code names."""
     if _storeless and (not names_store or app in _storeless):
         raise UsageError(_WITHIN_A_STAGE)
