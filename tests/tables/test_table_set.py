@@ -1,5 +1,7 @@
 """An application's own tables: made beside those of a store, upgraded, and refused with a sentence that helps."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,3 +111,24 @@ def test_a_server_that_does_not_listen_is_away(migrations: Path) -> None:
     with pytest.raises(TablesAway, match="cannot be reached") as away:
         database.checked()
     assert "hidden" not in str(away.value)
+
+
+UNCLOSED = """
+import gc, sys
+from pathlib import Path
+from spinney.tables import TableSet
+
+tables = TableSet(name="shelf", prefix="shelf", migrations=Path(sys.argv[1]), head="0002", init="library init")
+database = tables.open(f"sqlite:///{sys.argv[2]}/library.db")
+database.init()
+keeper = [database]
+keeper.append(keeper)
+gc.freeze()  # nothing is closed because somebody looks for garbage
+"""
+
+
+def test_whoever_never_closes_a_database_leaves_no_journal(migrations: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", UNCLOSED, str(migrations), str(tmp_path)], check=True)
+
+    assert (tmp_path / "library.db").exists()
+    assert [file.name for file in tmp_path.iterdir() if "-" in file.name] == []
