@@ -35,8 +35,8 @@ def limit_and_shares() -> Mapping[str, float]:
 
     def shared(here: Site) -> None:
         params = [f'{{"text":"{n:036d}"}}' for n in range(JOBS // SHARES)]
-        asked = [Submission(type="noop", share=f"s{n}", params=params) for n in range(SHARES)]
-        here.store.submit(asked, now_us=time.time_ns() // 1000)
+        submissions = [Submission(type="noop", share=f"s{n}", params=params) for n in range(SHARES)]
+        here.store.submit(submissions, now_us=time.time_ns() // 1000)
 
     rates = {}
     for name, limit, submit in (
@@ -55,16 +55,16 @@ def limit_and_shares() -> Mapping[str, float]:
 
 def flat_beside_finished() -> Mapping[str, float]:
     """The cost of a claim beside 5,000,000 finished jobs."""
-    found = {}
+    claims_us = {}
     for name, prepare in (
         ("1,000 pending", lambda s: pending(s, 1_000)),
         ("5,000,000 finished", lambda s: ([finished(s, MILLION) for _ in range(5)], pending(s, 1_000))[1]),
     ):
         with site() as here:
             prepare(here)
-            found[name] = claim_us(here)
-    base = found["1,000 pending"]
-    return {"us": base, "beside 5,000,000 finished: times": found["5,000,000 finished"] / base}
+            claims_us[name] = claim_us(here)
+    base = claims_us["1,000 pending"]
+    return {"us": base, "beside 5,000,000 finished: times": claims_us["5,000,000 finished"] / base}
 
 
 def held_open() -> Mapping[str, float]:

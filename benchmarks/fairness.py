@@ -15,7 +15,7 @@ def behind_a_big_batch() -> Mapping[str, float]:
     With equal shares and work that fills all slots, two batches side by side take twice the time by
     arithmetic; with more slots than the small batch has jobs it need not wait at all.
     """
-    found = {}
+    times = {}
     for kind, slots in (("nap", 2), ("doze", 32), ("doze", 128), ("rest", 128)):
         with site() as here, here.node(slots=slots):
             app = here.app()
@@ -26,8 +26,8 @@ def behind_a_big_batch() -> Mapping[str, float]:
             behind = _batch_ms(here, app, kind)
             here.wait_settled()
             app.close()
-        found |= {f"{slots} x {kind}: alone ms": alone, f"{slots} x {kind}: times as long": behind / alone}
-    return found
+        times |= {f"{slots} x {kind}: alone ms": alone, f"{slots} x {kind}: times as long": behind / alone}
+    return times
 
 
 def _batch_ms(here: Site, app, kind: str) -> float:  # type: ignore[no-untyped-def]

@@ -91,8 +91,8 @@ def _service() -> Iterator[tuple[Site, int]]:
             '[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n'
         )
         (home / "profiles" / "bench.toml").write_text(f'collection = "bench"\nhosts = ["127.0.0.1:{port}"]\n')
-        told = {"SPINNEY_INGEST": str(here.folder / "ingest.toml"), "SPINNEY_STORE": here.url}
-        with mock.patch.dict(os.environ, told):
+        variables = {"SPINNEY_INGEST": str(here.folder / "ingest.toml"), "SPINNEY_STORE": here.url}
+        with mock.patch.dict(os.environ, variables):
             assert list(prepare(settings.load()))
             yield here, port
             app.close()

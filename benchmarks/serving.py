@@ -91,10 +91,10 @@ def pages() -> Mapping[str, float]:
     missing = [address for address, figure in figures.items() if figure < 0]
     if missing:
         print(f"not there: {', '.join(missing)}", file=sys.stderr)
-    found = {address: figure for address, figure in figures.items() if figure >= 0}
-    slowest = dict(sorted(found.items(), key=lambda item: -item[1])[:12])
+    measured = {address: figure for address, figure in figures.items() if figure >= 0}
+    slowest = dict(sorted(measured.items(), key=lambda item: -item[1])[:12])
     return {
-        "the slowest, p95 ms": max(found.values()),
+        "the slowest, p95 ms": max(measured.values()),
         "server MB": memory,
         **{f"{address}, p95 ms": figure for address, figure in slowest.items()},
     }

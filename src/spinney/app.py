@@ -22,8 +22,8 @@ from weakref import WeakSet
 
 import orjson
 
-from spinney import stage_guard
 from spinney.config import Settings, settings
+from spinney.define import stage_guard
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
     ExternalJob,

@@ -22,9 +22,9 @@ from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType
 from spinney.define.params.values import to_text
+from spinney.define.stage_guard import storeless
 from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import Outcome
-from spinney.stage_guard import storeless
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 

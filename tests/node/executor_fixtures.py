@@ -19,7 +19,7 @@ from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
 from spinney.node.workers.child import Child
 from spinney.node.workers.shared_page import CELL_CANCEL
-from spinney.node.workers.worker_events import Exit, Hello
+from spinney.node.workers.worker_reports import Exit, Hello
 
 HERE = Path(__file__).parent
 APP = "executor_app:app"

@@ -16,7 +16,7 @@ from spinney.node.dispatch.ticker import trim
 from spinney.node.services.orders import resize
 from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.shared_page import Running
-from spinney.node.workers.worker_events import Exit
+from spinney.node.workers.worker_reports import Exit
 
 AHEAD = Lookahead(run_us=100_000.0, jobs=600, list_size=200)
 

@@ -18,7 +18,7 @@ from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
 from spinney.node.workers.shared_page import Running
-from spinney.node.workers.worker_events import Exit
+from spinney.node.workers.worker_reports import Exit
 
 __all__ = ["cluster", "kept", "working"]
 

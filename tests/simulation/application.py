@@ -6,7 +6,7 @@ from typing import Any
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Overlap, Schedule
 from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSpec, TypeSpec
-from spinney.node.workers.worker_events import Hello
+from spinney.node.workers.worker_reports import Hello
 
 SHORT = Backoff(base_s=0.3, factor=2.0, cap_s=1.0, jitter=0.5)
 

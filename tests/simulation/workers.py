@@ -24,7 +24,7 @@ from spinney.node.workers.shared_page import (
     Running,
     SharedPage,
 )
-from spinney.node.workers.worker_events import Exit, Hello
+from spinney.node.workers.worker_reports import Exit, Hello
 
 from . import scripts
 from .loop import PROCESS, Process

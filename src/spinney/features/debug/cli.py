@@ -70,9 +70,9 @@ def debug(
     (requests to other hosts, writes to files elsewhere, its own databases) happens again.
     """
     from spinney.app_loader import load_app
+    from spinney.define.stage_guard import storeless
     from spinney.features.debug.debuggers import Debugger
     from spinney.features.debug.stage_copy import copy_stage
-    from spinney.stage_guard import storeless
 
     configured = resolve_settings(store)
     application = app or configured.app

@@ -27,7 +27,7 @@ from spinney.node.lifecycle import unsynced_files
 from spinney.node.settings import NodeSettings
 from spinney.node.workers.child import Child
 from spinney.node.workers.stack_taker import StackTaker
-from spinney.node.workers.worker_events import Hello
+from spinney.node.workers.worker_reports import Hello
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_
 from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.workers.worker_events import Exit
+from spinney.node.workers.worker_reports import Exit
 
 log = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from spinney.node.dispatch.output import Pump
 from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import Slot, Task
-from spinney.node.workers.child import Child
-from spinney.node.workers.worker_events import Events, Exit, Hello
+from spinney.node.workers.child import Child, Events
+from spinney.node.workers.worker_reports import Exit, Hello
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.settings import NodeSettings
-from spinney.node.workers.worker_events import Hello
+from spinney.node.workers.worker_reports import Hello
 from spinney.store.contract import Store
 from spinney.wakeup import local as wakeup_socket
 

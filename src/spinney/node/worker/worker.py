@@ -63,7 +63,7 @@ def main() -> int:
         app = _load(sys.argv[1], channel)
         if app is None:
             return EXIT_UNLOADABLE
-        from spinney.stage_guard import storeless  # loaded by now
+        from spinney.define.stage_guard import storeless  # loaded by now
 
         with storeless(app):
             return (_run_concurrent if concurrent else _run_serial)(app.types, startup, channel, calls)
@@ -94,7 +94,7 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
     try:
         # Imported here, so that its errors are reported like those of the application.
         from spinney.app_loader import load_app
-        from spinney.stage_guard import storeless
+        from spinney.define.stage_guard import storeless
 
         with storeless():
             app = load_app(target)

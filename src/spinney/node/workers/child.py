@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from spinney.model.errors import SpinneyError
 from spinney.model.settings.capacities import LockCapacity
@@ -36,7 +36,7 @@ from spinney.node.workers.shared_page import (
 )
 from spinney.node.workers.stack_memory import StackMemory
 from spinney.node.workers.wire import WireError
-from spinney.node.workers.worker_events import Events, Exit, Hello
+from spinney.node.workers.worker_reports import Exit, Hello
 from spinney.node.workers.worker_socket import WorkerSocket
 from spinney.node.workers.worker_startup import FLUSH_SIGNAL, STACK_SIGNAL, WorkerStartup
 
@@ -49,6 +49,31 @@ _WARN_S = 10.0
 
 Group = tuple[str, str, Sequence[Sequence[Any]]]
 """Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``, with results behind them or not."""
+
+
+class Events(Protocol):
+    """Events of a worker, called in the loop's thread. Implementations must not block."""
+
+    def hello(self, child: "Child", hello: Hello) -> None:
+        """The worker is ready, or it ends with this error."""
+
+    def done(self, child: "Child", rows: list[list[Any]]) -> None:
+        """Attempts have ended; the package's docstring describes the rows."""
+
+    def back(self, child: "Child", fences: list[int]) -> None:
+        """Attempts are handed back without having begun."""
+
+    def ask(self, child: "Child", number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        """A running attempt has sent a request, to be answered by ``child.answer(number, …)`` or ``child.refuse``."""
+
+    def output(self, child: "Child", fence: int, stream: str, text: str) -> None:
+        """An attempt in a ``--concurrent`` worker has printed something, which is for ``Pump.put``."""
+
+    def exited(self, child: "Child", how: Exit) -> None:
+        """The worker has ended and no process of it is left. This is the last event, and comes once.
+
+        Its page is still mapped: when ``Pump.remove`` is done and its attempts are recorded, close the page
+        (``child.page.close()``) and remove its file."""
 
 
 class Child:

@@ -193,8 +193,21 @@ def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
 
 
 def _attempt(row: Any) -> Attempt:
-    job_id, fence, stage, attempt, outcome, node, started_us, ended_us, code, message, *rest = row
-    error, result, superseded = rest
+    (
+        job_id,
+        fence,
+        stage,
+        attempt,
+        outcome,
+        node,
+        started_us,
+        ended_us,
+        code,
+        message,
+        error,
+        result,
+        superseded,
+    ) = row
     return Attempt(
         job_id=job_id,
         fence=fence,
