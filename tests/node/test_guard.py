@@ -112,3 +112,10 @@ def test_deadline_is_seen_by_both_ends() -> None:
     assert guard.holds
     assert not guard.passed(100)
     assert guard.passed(101)
+
+
+def test_a_supervisor_that_leaves_while_the_guard_looks_is_not_late(monkeypatch):
+    deadline = Deadline.make()
+    reads = iter([10**12, 0])  # the lease, and what leaving makes of it
+    monkeypatch.setattr(deadline, "_until", lambda: next(reads))
+    assert not deadline.passed(5)

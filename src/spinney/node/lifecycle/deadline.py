@@ -36,7 +36,8 @@ class Deadline:
 
     def passed(self, now_ns: int) -> bool:
         """Return whether the deadline has passed."""
-        return self.holds and now_ns > self._until()
+        until_ns = self._until()  # read once: a supervisor that leaves sets it to 0 meanwhile
+        return until_ns != 0 and now_ns > until_ns
 
     @property
     def holds(self) -> bool:
