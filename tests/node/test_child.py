@@ -62,7 +62,7 @@ async def test_what_a_dead_worker_left_is_ended_before_its_exit_is_told(host, wo
     the tree is gone."""
     file = tmp_path / "pid"
     host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
-    await host.until(file.exists)
+    await host.until(lambda: file.exists() and file.read_text())
     os.kill(worker.pid, signal.SIGKILL)
     await host.ended(worker)
     assert not alive(int(file.read_text()))
@@ -85,7 +85,7 @@ async def test_term_is_heard_in_a_long_sleep_though_the_kernel_gives_it_to_anoth
 async def test_what_ignores_term_is_killed_with_all_below_after_the_shortest_grace(host, worker, tmp_path):
     file = tmp_path / "pid"
     host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
-    await host.until(file.exists)
+    await host.until(lambda: file.exists() and file.read_text())
     loop = asyncio.get_running_loop()
     begun = loop.time()
     patient = asyncio.create_task(worker.kill_attempt(60))

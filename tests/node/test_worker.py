@@ -475,7 +475,7 @@ async def test_a_forked_child_that_comes_back_does_not_become_a_second_worker(ho
 async def test_cancelled_turns_true_for_that_attempt(host, worker, tmp_path):
     file = tmp_path / "begun"
     host.give(worker, "watch", (1, json.dumps({"file": str(file)})))
-    await host.until(file.exists)
+    await host.until(lambda: file.exists() and file.read_text())
     worker.request_cancel(1)
     await host.until(lambda: 1 in host.rows)
     assert host.detail(1)["result"] == '"heard"'
