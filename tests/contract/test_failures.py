@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spinney.model.attempts.failure_groups import Failure
-from spinney.model.attempts.failures import fingerprint
+from spinney.model.attempts.failures import Cause
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
@@ -44,7 +44,7 @@ def test_jobs_that_failed_for_the_same_reason_are_one_group(site: Site) -> None:
 
     assert (group.type, group.stage, group.exception, group.jobs) == ("one", "work", "OSError", 3)
     assert group.message == "[Errno #] No space left on device: '…'"
-    assert group.fingerprint == fingerprint("one", "work", "OSError", DISK)
+    assert group.fingerprint == Cause.of("one", "work", "OSError", DISK).fingerprint
 
 
 def test_the_largest_group_comes_first_and_all_are_counted(site: Site) -> None:
@@ -240,7 +240,8 @@ def test_what_was_seen_long_ago_and_has_no_jobs_is_forgotten_in_steps(site: Site
 
 def test_what_is_still_there_does_not_keep_what_is_behind_it_from_being_forgotten(site: Site) -> None:
     ids = {
-        fingerprint("one", "work", "OSError", "x" * n): fails(site, message="x" * n)[0] for n in range(1, 122)
+        Cause.of("one", "work", "OSError", "x" * n).fingerprint: fails(site, message="x" * n)[0]
+        for n in range(1, 122)
     }
     last = ids[max(ids)]
     site.retry(last)

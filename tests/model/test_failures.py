@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from long_tests import LONG
-from spinney.model.attempts.failures import DIGITS, PLAIN_MAX, cause, fingerprint, plain
+from spinney.model.attempts.failures import DIGITS, Cause, cause
+from spinney.model.attempts.plain_messages import PLAIN_MAX, plain
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 
@@ -339,15 +340,15 @@ def test_a_fingerprint_is_hexadecimal_and_bears_on_all_four() -> None:
         (*told[:2], "KeyError", told[3]),
         (*told[:3], "x"),
     ]
-    marks = {fingerprint(*told), *(fingerprint(*other) for other in others)}
+    marks = {Cause.of(*told).fingerprint, *(Cause.of(*other).fingerprint for other in others)}
 
     assert len(marks) == 5
     assert all(len(m) == DIGITS and set(m) <= set(HEX) for m in marks)
-    assert fingerprint(*told[:3], "no file /c/d/e") == fingerprint(*told)
+    assert Cause.of(*told[:3], "no file /c/d/e").fingerprint == Cause.of(*told).fingerprint
 
 
 def test_neighbours_do_not_run_into_each_other() -> None:
-    assert fingerprint("ab", "c", "d", "") != fingerprint("a", "bc", "d", "")
+    assert Cause.of("ab", "c", "d", "").fingerprint != Cause.of("a", "bc", "d", "").fingerprint
 
 
 def record(outcome: Outcome = Outcome.ERROR, **fields: Any) -> Record:
@@ -386,7 +387,7 @@ def test_a_cause_tells_what_its_failures_have_in_common() -> None:
         "OSError",
         "no file …",
     )
-    assert found.fingerprint == fingerprint("read", "fetch", "OSError", "no file /somewhere/else")
+    assert found.fingerprint == Cause.of("read", "fetch", "OSError", "no file /somewhere/else").fingerprint
     assert str(found) == "OSError: no file …"
 
 

@@ -7,7 +7,7 @@ is fixed."""
 
 from collections.abc import Iterable
 
-from spinney.model.attempts.failures import Cause, fingerprint, plain
+from spinney.model.attempts.failures import Cause
 from spinney.store.sql.connection.database import RowChange, Tx
 
 KEPT_US = 30 * 86_400_000_000
@@ -30,11 +30,9 @@ def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
 
 def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now_us: int) -> str:
     """Store and return the fingerprint of a failure that the engine caused. ``word``: in place of an exception."""
-    message = plain(reason)
-    mark = fingerprint(type_, stage or "", word, message)
-    cause = Cause(fingerprint=mark, type=type_, stage=stage or "", exception=word, message=message)
+    cause = Cause.of(type_, stage or "", word, reason)
     remember(tx, [cause], now_us)
-    return mark
+    return cause.fingerprint
 
 
 def forget(tx: Tx, after: str, now_us: int) -> str:
