@@ -9,7 +9,6 @@
 An argument takes precedence over ``SPINNEY_STORE``, which takes precedence over ``spinney.toml`` of the current
 directory, which takes precedence over ``sqlite:///spinney.db``. This module only reads; it creates nothing."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,12 +110,18 @@ def _own_table(path: Path) -> Mapping[str, str]:
 
 def _table(path: Path, name: str) -> Mapping[str, Any]:
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
+    import tomllib  # where there is a file to read
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
     _require_known(path, "table", document, _TABLES)
     table: Any = document.get(name, {})

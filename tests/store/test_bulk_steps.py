@@ -16,7 +16,7 @@ from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.sql import SqlStore, open_store, store
+from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.submit import staging
 from store.test_plans import walks
 
@@ -93,7 +93,7 @@ def test_a_job_of_a_long_submission_that_is_not_in_place_yet_is_moved_once(site:
         return step(*how) if next(calls) == 0 else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store.staging, "step", once)
+        patch.setattr(staging, "step", once)
         ids = site.submit_all(submission("one", n=5_000))
     job = ids[-1]
     assert site.state(job) is State.PENDING

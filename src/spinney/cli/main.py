@@ -27,6 +27,7 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
     gc.set_threshold(_YOUNG)
     ensure_open()
     escape_unencodable()
+    _skip_plugins(sys.argv[1:] if args is None else args)
     from spinney.cli import completer, shells
 
     request = os.environ.get(shells.VARIABLE)
@@ -61,6 +62,15 @@ def _run(words: "list[str]") -> int:
         return int(code or 0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence and not a traceback
         return INTERRUPTED if interrupts.received else _explained(error)
+
+
+def _skip_plugins(words: "list[str]") -> None:
+    """Keep Pydantic from looking for plugins: it would read the entry points of every installed package, beside which
+    a command that only looks is quick. Commands that run people's own code leave it to their environment."""
+    from spinney.terminal.command_index import COMMAND_MODULES, LOCAL_COMMANDS
+
+    if words and words[0] in COMMAND_MODULES.keys() - LOCAL_COMMANDS:
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def _explained(error: Exception) -> int:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets, redact_params
 from spinney.model.jobs import Attempt, Job
-from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec
+
+if TYPE_CHECKING:
+    from spinney.model.settings.schedules import Schedule
 
 
 class Redactors:
@@ -24,7 +27,7 @@ class Redactors:
         """Return the jobs with their secrets redacted."""
         return [self._job(job) for job in jobs] if self._schemas else jobs
 
-    def schedule(self, schedule: Schedule) -> Schedule:
+    def schedule(self, schedule: "Schedule") -> "Schedule":
         """Return the schedule with the secrets of its jobs redacted."""
         schema = self._schemas.get(schedule.type)
         return (

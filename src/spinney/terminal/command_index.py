@@ -71,3 +71,5 @@ COMMAND_MODULES: Mapping[str, str] = {
     name: module for commands in HEADINGS.values() for name, module in commands.items()
 }
 """The module of each command, in the order in which they are shown."""
+LOCAL_COMMANDS = frozenset({"init", "up", "serve", "node", "store"})
+"""Commands that need the store itself, and no server does; three of them run people's own code."""

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 from spinney.model.errors import UsageError
 from spinney.terminal import applications
-from spinney.terminal.command_index import COMMAND_MODULES
+from spinney.terminal.command_index import COMMAND_MODULES, LOCAL_COMMANDS
 
 URL_VARIABLE, TOKEN_VARIABLE, FILE_VARIABLE = "SPINNEY_SERVER", "SPINNEY_TOKEN", "SPINNEY_TOKEN_FILE"
 OPTIONS = ("--server", "--token-file")
 """They stand before the command, each with a value."""
-LOCAL_COMMANDS = frozenset({"init", "up", "serve", "node", "store"})
-"""Commands that need the store itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

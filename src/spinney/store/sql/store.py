@@ -1,4 +1,6 @@
-"""The contract on SQL: each method runs a transaction around the module that implements it."""
+"""The contract on SQL: each method runs a transaction around the module that implements it.
+
+What changes jobs is imported by the methods that do so: most commands only read, and would wait for it."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,22 +31,13 @@ from spinney.store.contract import (
     SweepResult,
 )
 from spinney.store.parts import Parts
-from spinney.store.sql.claim.candidates import Rotation
-from spinney.store.sql.claim.claims import Claim
+from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import Database, RowChange, Tx
 from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
 from spinney.store.sql.read import job_queries, state_counts
-from spinney.store.sql.record import circuit_breaker, throughput
-from spinney.store.sql.record.recorder import Recorder
-from spinney.store.sql.recover import leadership, reconciliation
-from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
 from spinney.store.sql.registry import homes, nodes
 from spinney.store.sql.session import Session
-from spinney.store.sql.submit import idempotency, staging
 from spinney.store.sql.submit.submissions import SqlSubmissions
-from spinney.store.sql.transitions import attempts, failures
-from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.locks import LockRequest
 from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 
 STARTED_STEP = 1_000
@@ -163,6 +156,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     def flush_and_claim(
         self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
     ) -> FlushResult:
+        from spinney.store.sql.claim.claims import Claim
+        from spinney.store.sql.record.recorder import Recorder
+        from spinney.store.sql.recover.sweep_step import next_wake_us
+        from spinney.store.sql.transitions.cascades import Cascade
+
         if self._unplaced:
             # Before any lease is granted, so that a failing step does not lose an answer.
             self._unplaced = self._staging_step(now_us) is not None
@@ -213,6 +211,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         return row is not None
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
+        from spinney.store.sql.recover import reconciliation
+
         with self._write(durable=False) as tx:
             return reconciliation.reconcile(tx, node_id, records)
 
@@ -230,10 +230,14 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             return job_queries.data(tx, job_id)
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
+        from spinney.store.sql.transitions import attempts
+
         with self._write() as tx:
             attempts.put(tx, job_id, fence, name, value, target)
 
     def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
+        from spinney.store.sql.transitions import attempts
+
         with self._write() as tx:
             return attempts.append(tx, job_id, fence, name, value, target)
 
@@ -252,15 +256,22 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         capacity: int | None = None,
         now_us: int,
     ) -> bool:
+        from spinney.store.sql.transitions import attempts
+        from spinney.store.sql.transitions.locks import LockRequest
+
         with self._write() as tx:
             request = LockRequest(name, amount, capacity)
             return attempts.take_lock(tx, self._registry, job_id, fence, request, until, now_us)
 
     def prioritise(self, job_id: int, fence: int, priority: int) -> None:
+        from spinney.store.sql.transitions import attempts
+
         with self._write() as tx:
             attempts.prioritise(tx, job_id, fence, priority)
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+        from spinney.store.sql.transitions import attempts
+
         with self._write(durable=False) as tx:
             attempts.progress(tx, job_id, fence, fraction, message)
 
@@ -303,6 +314,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             return nodes.all_nodes(tx)
 
     def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
+        from spinney.store.sql.recover import leadership
+        from spinney.store.sql.recover.sweep_step import next_wake_us
+
         with self._look() as tx:
             leader = leadership.leader(tx, dead)
             wake_us, _ = next_wake_us(tx, self._registry, now_us)
@@ -312,6 +326,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         return Leadership(leader=leader, wake_us=wake_us)
 
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
+        from spinney.store.sql.record.recorder import Recorder
+        from spinney.store.sql.transitions.cascades import Cascade
+
         # It is marked as left first, so that its records are refused and it claims nothing more.
         self.update_node(node_id, state="left", now_us=now_us)
         concerned: list[int] = []
@@ -354,6 +371,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- housekeeping ---------------------------------------------------------------------
 
     def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
+        from spinney.store.sql.record import circuit_breaker, throughput
+        from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
+        from spinney.store.sql.submit import idempotency, staging
+        from spinney.store.sql.transitions import failures
+
         more = self._staging_step(now_us) == 0
         with self._write() as tx:
             lost = staging.abandoned(tx, now_us)

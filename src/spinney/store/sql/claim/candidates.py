@@ -16,6 +16,7 @@ import orjson
 
 from spinney.scheduling.fairness import deal
 from spinney.scheduling.quota import quota
+from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, nodes
 from spinney.store.sql.registry.registry import Lane, Registry
@@ -55,20 +56,6 @@ _FIRST_OF_EACH_POSTGRESQL = (
 
 Candidate = tuple[str, int, int, int]
 """(position, job id, lane, share) of a row in ``ready``."""
-
-
-class Rotation:
-    """The queue and the shares that were served last."""
-
-    def __init__(self) -> None:
-        self.queue = ""
-        self.shares: dict[str, int] = {}
-        self.freed_us = 0
-        """When a slot with a warm worker was last free for any job."""
-
-    def queues_in_turn(self, names: Sequence[str]) -> list[str]:
-        ordered = sorted(names)
-        return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]
 
 
 class Assignments:

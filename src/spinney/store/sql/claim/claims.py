@@ -14,9 +14,10 @@ from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter, Rotation
+from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter
 from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
+from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry

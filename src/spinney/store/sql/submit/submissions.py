@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.jobs import Submission
@@ -11,10 +12,9 @@ from spinney.model.rights.actor import Actor
 from spinney.store.contract import SpawnResult, SubmissionKey, SubmitResult
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session
-from spinney.store.sql.submit import idempotency, new_jobs, spawns, staging
-from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.hold_rows import hold_new
-from spinney.store.sql.transitions.regrowth import Regrowth
+
+if TYPE_CHECKING:
+    from spinney.store.sql.submit import spawns
 
 UNDER_MAX = 50
 """The most jobs that are submitted under holds of their own in one transaction."""
@@ -36,6 +36,9 @@ class SqlSubmissions:
         soon: Callable[[], object] | None = None,
         now_us: int,
     ) -> SubmitResult:
+        from spinney.store.sql.submit import idempotency, new_jobs, staging
+        from spinney.store.sql.transitions.hold_rows import hold_new
+
         with self.session.write(awaited=True) as tx:
             if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
                 return before
@@ -82,11 +85,15 @@ class SqlSubmissions:
 
     def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
         """Count the held ones by their rows, because other processes may have placed some of them."""
+        from spinney.store.sql.submit import new_jobs
+
         return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self.session.registry.holds.wide else 0
 
     def spawn(
         self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
     ) -> SpawnResult:
+        from spinney.store.sql.submit import spawns
+
         return self._spawn(
             lambda tx: spawns.of_children(tx, self.session.registry, job_id, fence), submissions, now_us
         )
@@ -100,11 +107,15 @@ class SqlSubmissions:
         beside: int | None = None,
         now_us: int,
     ) -> SpawnResult:
+        from spinney.store.sql.submit import spawns
+
         return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
 
     def _spawn(
-        self, spawner_of: Callable[[Tx], spawns.Spawner], submissions: Sequence[Submission], now_us: int
+        self, spawner_of: "Callable[[Tx], spawns.Spawner]", submissions: Sequence[Submission], now_us: int
     ) -> SpawnResult:
+        from spinney.store.sql.submit import new_jobs, spawns, staging
+
         with self.session.write() as tx:
             spawner = spawner_of(tx)
             plans = spawns.plans(tx, self.session.registry, submissions, spawner)
@@ -142,6 +153,10 @@ class SqlSubmissions:
         """Do one step of deferred work: place published jobs, and update dependants of jobs that have settled or were
         opened again. 0: there may be more; None: there was nothing to do. Steps that a power failure undoes are
         repeated."""
+        from spinney.store.sql.submit import new_jobs, staging
+        from spinney.store.sql.transitions.cascades import Cascade
+        from spinney.store.sql.transitions.regrowth import Regrowth
+
         with self.session.write(durable=False) as tx:
             parent_id = staging.step(tx, self.session.registry, now_us, new_jobs.STEP)
             cascade = Cascade(tx, self.session.registry, now_us)

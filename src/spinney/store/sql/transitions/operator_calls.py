@@ -6,13 +6,14 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.model.rights.actor import Actor
 from spinney.store.contract import ChangedJobs, DeletedFolder, SweepResult
-from spinney.store.sql.audit import note
 from spinney.store.sql.session import Session
-from spinney.store.sql.transitions.job_operations import Operation
+
+if TYPE_CHECKING:
+    from spinney.store.sql.transitions.job_operations import Operation
 
 STEP = 200
 """How many jobs one transaction of a walk through a tree changes: well under 50 ms."""
@@ -103,8 +104,11 @@ class SqlJobOperations(ABC):
         return [DeletedFolder(job_id=j) for j in deleted]
 
     @contextmanager
-    def _operation(self, call: "_Call") -> Iterator[Operation]:
+    def _operation(self, call: "_Call") -> Iterator["Operation"]:
         """Run a step of a verb, with an audit entry for its changes."""
+        from spinney.store.sql.audit import note
+        from spinney.store.sql.transitions.job_operations import Operation
+
         with self.session.write() as tx:
             operation = Operation(tx, self.session.registry, call.now_us, call.actor.by)
             yield operation

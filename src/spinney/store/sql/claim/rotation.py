@@ -1,0 +1,17 @@
+"""Which queue and which shares were served last: what a store remembers from claim to claim."""
+
+from collections.abc import Sequence
+
+
+class Rotation:
+    """The queue and the shares that were served last."""
+
+    def __init__(self) -> None:
+        self.queue = ""
+        self.shares: dict[str, int] = {}
+        self.freed_us = 0
+        """When a slot with a warm worker was last free for any job."""
+
+    def queues_in_turn(self, names: Sequence[str]) -> list[str]:
+        ordered = sorted(names)
+        return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]
