@@ -180,6 +180,20 @@ def test_short_jobs_of_a_share_follow_one_another_but_not_many(site: Site) -> No
     assert len(held) >= 82 // (1 + RUN_MAX)
 
 
+def test_shares_that_have_less_than_a_run_follow_one_another_with_all_they_have(site: Site) -> None:
+    little = RUN_MAX // 4
+    for n in range(60):
+        site.submit(n=little, share=f"share {n}")
+    node = site.node("n", slots=1)
+
+    leases = site.claim(node, jobs=10 * little, run_us=1.0)
+
+    held = Counter(site.job(lease.job_id).share for lease in leases)
+    assert len(leases) == 10 * little
+    # The first job of the slot comes from a share of its own.
+    assert len(held) <= 10 + 2
+
+
 def test_jobs_that_take_a_while_are_given_ahead_one_of_each_share(site: Site) -> None:
     for n in range(20):
         site.submit(n=50, share=f"share {n}")

@@ -140,7 +140,10 @@ class Candidates:
             else:
                 candidates = self._dealt(queue, lanes, priority, shares, n, run)
             if run > 1 and len(candidates) < n <= len(shares) * run:
-                return self.of(queue, lanes, priority, n)  # they have fewer each than that
+                # They have fewer each than that: more shares, with what those have on average.
+                return self.of(
+                    queue, lanes, priority, n, max(1, min(run // 2, len(candidates) // len(shares)))
+                )
         candidates.reverse()
         return candidates
 
