@@ -46,4 +46,9 @@ def test_importing_them_imports_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     loaded = {name for name in done.stdout.split() if name.startswith("spinney")}
-    assert loaded == {"spinney", "spinney.public_names", *(f"spinney.{name}" for name in PUBLIC)}
+    assert loaded == {
+        "spinney",
+        "spinney.public_names",
+        "spinney.version",
+        *(f"spinney.{name}" for name in PUBLIC),
+    }

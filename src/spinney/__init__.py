@@ -6,6 +6,10 @@ ends: ``raise Defer(60)``. The rest of the public API is in ``spinney.jobs``, ``
 ``spinney.safe_http``, ``spinney.containers``, ``spinney.files``, ``spinney.tables``, ``spinney.client``,
 ``spinney.config`` and ``spinney.testing``."""
 
+from spinney.version import VERSION
+
+__version__ = VERSION
+
 # As in ``typing``, which is slow to import: a command handles Ctrl-C only after this module is imported.
 TYPE_CHECKING = False
 if TYPE_CHECKING:

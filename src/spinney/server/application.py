@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -16,6 +15,7 @@ from spinney.server import api, extensions, head_requests, health, request_guard
 from spinney.server import pages as ui
 from spinney.server.maintenance import ServerMaintenance
 from spinney.store.contract import Store
+from spinney.version import VERSION
 from spinney.wakeup import wake_all
 from spinney.web import instrumentation, problems, refusal_log
 from spinney.web.counters import ServerCounters
@@ -24,8 +24,6 @@ from spinney.web.quotas import Quotas
 from spinney.web.request_context import LOOKS, REFRESH_S, Authenticator, now_us
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
-
-_VERSION = version("spinney")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,7 @@ def make(parts: Parts) -> FastAPI:
     stores = StorePool(parts.open_store, threads=parts.settings.threads)
     app = FastAPI(
         title="Spinney",
-        version=_VERSION,
+        version=VERSION,
         summary="Durable batch processing for long pipelines on machines of your own",
         openapi_url=None,
         docs_url=None,  # they would load scripts from other hosts

@@ -10,13 +10,12 @@ from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values import durations
+from spinney.version import VERSION
 
 
 def _version(shows: bool) -> None:
     if shows:
-        from importlib.metadata import version
-
-        typer.echo(f"spinney {version('spinney')}")
+        typer.echo(f"spinney {VERSION}")
         raise typer.Exit
 
 

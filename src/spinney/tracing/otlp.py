@@ -3,10 +3,10 @@
 import logging
 import threading
 from collections.abc import Mapping
-from importlib.metadata import version
 
 from spinney.model.errors import UsageError
 from spinney.tracing.traceparents import ids
+from spinney.version import VERSION
 
 try:
     from opentelemetry import trace
@@ -27,7 +27,7 @@ TIMEOUT_S = 5
 
 def resource(service: str, **attributes: str) -> Resource:
     """Return the description of this process that goes with each of its spans."""
-    return Resource.create({"service.name": service, "service.version": version("spinney"), **attributes})
+    return Resource.create({"service.name": service, "service.version": VERSION, **attributes})
 
 
 class SpanBatches(BatchSpanProcessor):

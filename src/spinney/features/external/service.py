@@ -11,7 +11,6 @@ worker that died and joined again leaves work behind:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from spinney.define.job.data import data_name
@@ -45,6 +44,7 @@ from spinney.service.redaction import Redactors
 from spinney.service.service import Service
 from spinney.service.submission_lines import submissions
 from spinney.store.external_timeouts import ended_record, overdue_of
+from spinney.version import VERSION
 
 SPAWN_MAX = 10_000
 """The most subjobs that one call makes: a transaction must stay short."""
@@ -89,9 +89,7 @@ class External(Service):
                     f"an external worker called {name} is there, and is not yours; give this one another name"
                 )
             self.store.recover(before.id, None, now_us=self.clock())
-        joined = self.store.external_workers.join(
-            worker, self.actor(), version=version("spinney"), now_us=self.clock()
-        )
+        joined = self.store.external_workers.join(worker, self.actor(), version=VERSION, now_us=self.clock())
         if before is not None:
             self.wake_nodes()
         return joined

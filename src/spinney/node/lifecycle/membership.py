@@ -1,13 +1,12 @@
 """The membership of a node in the cluster: joining, heartbeats, wake-ups, leaving."""
 
-import importlib.metadata
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney import wakeup
+from spinney import VERSION, wakeup
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
@@ -100,7 +99,7 @@ def _node_info(
         beat=0,
         started_us=own.started_us,
         seen_us=own.started_us,
-        version=importlib.metadata.version("spinney"),
+        version=VERSION,
         types=tuple(job_type.name for job_type in hello.types),
         serves=settings.serves,
         root=root,

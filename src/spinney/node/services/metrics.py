@@ -8,13 +8,13 @@ recorded since.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from spinney.node.context import NodeContext
 from spinney.node.measurements import NodeMeasurements, TimeHistogram
 from spinney.node.services.loop import every
+from spinney.version import VERSION
 
 if TYPE_CHECKING:
     from prometheus_client.core import HistogramMetricFamily, Metric
@@ -88,9 +88,7 @@ class _Collector:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         figures = self._measurements
-        yield InfoMetricFamily(
-            "spinney_node", "The node.", value={"node": self._node, "version": version("spinney")}
-        )
+        yield InfoMetricFamily("spinney_node", "The node.", value={"node": self._node, "version": VERSION})
         for name, read in self._gauges.items():
             yield GaugeMetricFamily(f"spinney_own_{name}", _GAUGES[name], value=read())
         attempts = CounterMetricFamily(
