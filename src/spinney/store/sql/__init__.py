@@ -1,4 +1,4 @@
-"""A store on an SQL database: SQLite in one file, or PostgreSQL.
+"""This is a store on an SQL database: SQLite in one file, or PostgreSQL.
 
 **Tables.** A job's row in ``jobs`` is written when it is submitted, when it leaves the straight path (fails, waits,
 defers, goes to another stage) and when it settles; never by a claim. Claimable jobs have a row in ``ready``, a narrow
@@ -14,11 +14,26 @@ steps under a row in ``staging``, which hides them; one small transaction publis
 follow in steps. A ``staging`` row without its writer is dropped or finished by a sweep (``sweep_step``). Jobs that a
 running attempt spawns are there, too, until the transaction that records its stage as passed.
 
-**Packages**, from the bottom: ``schema`` the tables · ``connection`` the databases, and the order among writers ·
-``registry`` each process's cache of declarations and settings · ``read`` lists and counts · ``session`` and ``audit`` ·
-``transitions`` state transitions of jobs, inside the caller's transaction · ``submit`` new jobs · ``claim``, ``record``
-and ``recover`` · ``migrations`` · ``store`` implements the contract with them, and imports a feature's part when that
-is first used."""
+**Packages and modules**, from the bottom; each imports only those above it in this list (``connection`` and
+``migrations`` also each other):
+
+``schema``       the tables
+``connection``   the databases, and the order among writers
+``migrations``   a new store, and upgrades of an old one
+``records``      rows of settings as values of dataclasses
+``registry``     each process's cache of declarations and settings
+``read``         lists and counts
+``session``      the database of a store with its registry: every transaction begins here
+``audit``        who did what to how many jobs, in a chain of digests
+``transitions``  state transitions of jobs, inside the caller's transaction
+``submit``       new jobs
+``claim``        which jobs a node gets
+``record``       the outcomes of attempts
+``recover``      the leader, housekeeping, and lost commits
+``store``        the contract, made of all these; it imports a feature's part when that is first used
+
+Specified by ``tests/contract`` (on SQLite and PostgreSQL alike) and ``tests/store``.
+"""
 
 from spinney.store.sql.store import SqlStore, open_store
 

@@ -1,6 +1,7 @@
 """The row of a job in ``jobs``, and the few statements that every state transition needs.
 
-All changes of ``jobs.state`` go through ``set_state``, which checks them against the table of allowed transitions.
+The state of a single job is changed by ``set_state`` only, which checks the change against the table of allowed
+transitions. Statements on many jobs (``hold_moves``, ``plain_completions``) write the state themselves.
 """
 
 from collections.abc import Iterable, Sequence
