@@ -1,16 +1,33 @@
-"""A node: a guard, a supervisor, its workers.
+"""A node runs the stages of jobs on one host: a guard, below it a supervisor, and below that the workers.
 
-**Processes.** The guard (``guard``) is the parent of all processes of the node and a child subreaper; it runs no user
-code. It starts the supervisor (``supervisor_main``, ``supervisor``), which claims, dispatches, records and recovers,
-and never runs user code either. User code runs in workers (``worker``; ``workers`` is the supervisor's side), which
-belong to slots (``dispatch``).
+**Processes.** The guard (``lifecycle.guard``) is the parent of all processes of the node and a child subreaper; it runs
+no user code. It starts the supervisor (``supervisor_main``, ``supervisor``), which claims, dispatches, records and
+recovers, and never runs user code either. User code runs in workers, which belong to slots.
 
-**The way of a lease.** ``recorder`` makes one exchange with the store at a time: all records that are due, and a claim
-request. ``dispatcher`` makes that request and writes the leases into workers' sockets, as lists; rows come back, become
-records, and are sent with the next exchange. ``requests`` answers requests of running attempts. ``limits`` ends
-attempts that are overdue or cancelled. ``orders`` carries out operators' orders for the node. ``maintenance`` does what
-one node does for all, ``retention`` removes jobs whose retention time is over. Each of the two store threads
-(``store_thread``) and the heartbeat has a connection of its own.
+``run``              starting a node for ``spinney node``
+``supervisor_main``  the supervisor's process, and the watch that ends it with its guard
+``supervisor``       one run of a node: it starts, joins, works, drains and leaves
+``lifecycle``        the guard, the heartbeat and its deadline, takeover of a name, recovery of dead nodes
+``dispatch``         from leases to workers, and from workers' rows to records
+``services``         the loops in the background: operators' orders, holds, inboxes, housekeeping, wake-ups
+``workers``          the supervisor's side of worker processes, and what both sides share
+``worker``           the code inside a worker process
+``store_thread``     a thread that owns a store's connection
+``context``          what all parts of a node get at their creation
+``signals``          what parts of a node tell each other, without knowing each other
+``settings``         what a node is told, checked once at its start
+``settings_table``   the table ``[node]`` of ``spinney.toml``
+``health``           trouble with the database, logged once and stored with each heartbeat
+``measurements``     figures for the node's own ``/metrics``
+``attempt_spans``    spans of traced jobs
+``retry_delays``     pauses between retries, random and growing
+
+**The way of a lease.** ``dispatch.recorder`` makes one exchange with the store at a time: all records that are due, and
+a claim request. ``dispatch.dispatcher`` makes that request and writes the leases into workers' sockets, as lists; rows
+come back, become records, and are sent with the next exchange. ``dispatch.requests`` answers requests of running
+attempts. ``dispatch.limits`` ends attempts that are overdue or cancelled. ``services.orders`` carries out operators'
+orders for the node. ``services.maintenance`` does what one node does for all, ``services.retention`` removes jobs whose
+retention time is over. Each of the two store threads (``store_thread``) and the heartbeat has a connection of its own.
 
 **Liveness.** ``heartbeat`` increments the node's counter in the store; each accepted beat renews the ``deadline`` that
 the guard watches. Observers measure a lease period by their own clock (``recovery``); the guard's deadline passes a
@@ -30,4 +47,7 @@ the lease period is over.
 **In the run-time directory** (beside the database file, 0700): ``node-<instance>.lock`` held by guard
 and workers · ``pages-<instance>/`` a page a worker · ``wakeup-<name>.<pid>.sock`` · ``start-<name>.lock``
 held while starting · ``logs-<name>/`` what workers write outside attempts.
+
+Specified by ``tests/node`` (real processes and real databases), ``tests/chaos`` (kills, full disks and clocks that
+jump, under load) and ``tests/simulation`` (the same code on a simulated clock and network).
 """

@@ -1,2 +1,27 @@
-"""The code of a worker process: the loop that runs attempts, the ways in which a stage is called, and the state that is
-restored between two attempts. It opens no store. The supervisor's side is ``spinney.node.workers``."""
+"""This is the code of a worker process, in which user code runs; the supervisor's side is ``spinney.node.workers``.
+
+``worker``             the process: it loads the application, says hello, and serves
+``serial_worker``      one attempt at a time: ``process``, ``cold`` and ``program`` stages
+``concurrent_worker``  many attempts at once: ``thread`` and ``async`` stages
+``stage_runners``      the functions that run the application's stages
+``program``            stages that are programs of any language
+``ports``              requests of a running attempt to the supervisor
+``result_rows``        what an attempt's end becomes in a message
+``process_state``      umask, environment, signals and the like, restored after an attempt that changed them
+``saved_descriptors``  standard streams and the working directory, the same for every attempt
+``threads``            threads that an attempt has left running
+``attempt_output``     what an attempt prints, where several share a process
+``capture``            bounded files for output
+``failure_frames``     the frames of a failed attempt, kept beside its output
+``sync``               files of an attempt, on the disk before its success is recorded
+
+A worker opens no store and knows no other process than its supervisor: leases come, and rows go, through one socket
+(``spinney.node.workers.wire``). It writes an attempt's fence on its shared page before the stage begins and removes it
+after the row was passed on, so that whoever survives knows what was running. An attempt's files are synced, its output
+is marked and its processes are ended before its row is sent. What a worker cannot restore for the next attempt ends the
+worker.
+
+Specified by ``tests/node/test_worker.py``, ``tests/node/test_concurrent_worker.py``, ``tests/node/test_program.py``,
+``tests/node/test_left_behind.py``, ``tests/node/test_result_rows.py``, ``tests/node/test_folders_sync.py``,
+``tests/node/test_failure_frames.py`` and ``tests/node/test_storeless.py``.
+"""

@@ -1,4 +1,18 @@
-"""The supervisor's side of workers, the processes in which user code runs.
+"""The supervisor's side of workers is here, and what both sides share: page, messages, marks.
+
+``child``           one worker process: started, spoken to, ended, and seen to die
+``worker_startup``  the settings of a worker, in one environment variable
+``worker_socket``   the supervisor's end of the socket
+``wire``            messages: JSON with its length before it
+``worker_reports``  what a worker says of itself, and how it ended
+``shared_page``     which attempts run, readable from outside and after a death
+``backlog``         what stands behind a running attempt, taken back without the worker's help
+``boundaries``      marks in the output, where that of one attempt ends
+``proctree``        trees of processes: found, and ended to the last
+``termination``     what TERM does in a worker
+``stack_dump``      the stacks of a worker's threads and tasks, written by itself
+``stack_memory``    the memory into which it writes them
+``stack_taker``     stacks on their way into the folders of jobs
 
 **Processes.** A worker is ``python -m spinney.node.worker.worker`` started with the user's
 application (``module:attribute``). It inherits one end of a stream socket pair, a shared page,
@@ -63,4 +77,9 @@ that is impossible the worker ends (``threads``, ``serial_worker``).
 
 **What a crash leaves.** Rows that a worker had not sent are lost with it: those attempts count as not begun and run
 again. A page tells which attempts had begun. Marks tell to which attempt output belongs; output behind the last mark
-belongs to the attempt on the page."""
+belongs to the attempt on the page.
+
+Specified by ``tests/node/test_child.py``, ``tests/node/test_wire.py``, ``tests/node/test_shared_page.py``,
+``tests/node/test_backlog.py``, ``tests/node/test_output.py`` (marks), ``tests/node/test_proctree.py`` and
+``tests/node/test_stacks.py``.
+"""
