@@ -1,4 +1,4 @@
-"""Containers: archives from untrusted sources, unpacked safely.
+"""Containers are archives from untrusted sources; this package unpacks them safely.
 
 ``unpack`` writes into a folder that does not exist yet, or is empty. The container is only read. Every member's name
 is checked before its file is made, every byte is counted before it is written, and every file is new, following no
@@ -6,10 +6,21 @@ link. Names that differ only in case or accents stay two files. When a container
 removed. A crash leaves an incomplete folder, which cannot be told from a complete one: the caller removes the folder
 and unpacks again, unless it has recorded elsewhere that the folder is complete. Nothing is synced here.
 
-``formats`` the kind of a container, by its content and its name · ``member_names`` the names of members ·
-``limits`` how much may be unpacked · ``zip_directory`` a zip's table of contents, counted before it is read into
-memory · ``zips``, ``tars`` the members, in their order · ``converted`` 7z and rar as a tar · ``safe_folder`` writing
-below a folder · ``unpack`` the whole operation.
+``unpack``         the whole operation, member by member
+``formats``        the kind of a container, by its content, which must agree with its name
+``limits``         how much may be unpacked, and the meter that stops it
+``member_names``   the rules for a member's name, and for all names of a container together
+``members``        the data of a member, from any reader
+``zips``           the members of a zip
+``zip_directory``  a zip's table of contents, counted before it is read into memory
+``tars``           the members of a tar, compressed or not, read once as a stream
+``converted``      7z and rar, read as the tar that ``bsdtar`` makes of them
+``safe_folder``    new files below one folder, following no link
+
+A container that is refused raises ``NotAdmitted`` with a sentence for the depositor; the names of members in it are
+escaped. Nothing here knows of jobs.
+
+Specified by ``tests/containers``.
 """
 
 from spinney.containers.limits import Limits

@@ -1,2 +1,15 @@
-"""What Spinney asks of the machine that a process runs on: boot id, name resolution, file systems, standard streams,
-and the import of modules that users name."""
+"""This package has what Spinney asks of the machine on which a process runs.
+
+``boot``              the id of the kernel's boot, by which nodes of one host know each other
+``filesystem``        a whole file system synced by one call, where that guarantees the same as syncing each file
+``resolver``          name resolution by the system
+``standard_streams``  standard streams that a shell has closed, or that cannot encode a character
+``imports``           modules that users name, imported with errors that fit in one sentence
+
+Each module is independent of the others, and none knows of jobs or stores. ``imports`` loads other people's code into
+this process; the others only ask the kernel or the system's libraries.
+
+Specified by ``tests/node/test_many_hosts.py`` (boots), ``tests/node/test_folders_sync.py`` (syncing),
+``tests/reports/test_safe_transport.py`` (resolution), ``tests/cli/test_closed_streams.py`` (streams) and
+``tests/test_app.py`` (imports).
+"""

@@ -1,4 +1,4 @@
-"""Tables of an application's own, on SQLite or PostgreSQL, beside those of the store.
+"""An application keeps tables of its own with this package, on SQLite or PostgreSQL, beside those of the store.
 
 An application that keeps more than jobs (an inventory, a list of services) declares a ``TableSet`` once: its name, and
 the folder of its Alembic migrations. ``open`` returns a ``Database``, whose transactions are SQLAlchemy connections::
@@ -23,8 +23,16 @@ The tables are no part of the store: they have their own transactions, and a sta
 as for every other effect outside the store (``docs/applications.md``). Errors of the driver arrive as ``TablesAway``
 (try again later) or ``TablesUnusable`` (somebody has to do something), each with a sentence that says what.
 
-``table_set`` the declaration · ``database`` transactions, and SQLite · ``postgres`` the same on PostgreSQL ·
-``upgrades`` migrations · ``errors``. SQLAlchemy is imported when tables are first opened."""
+``table_set``  the declaration of a set of tables: its name, its migrations, where it is
+``database``   transactions, and the database on SQLite
+``postgres``   the same on PostgreSQL
+``upgrades``   tables made and upgraded, and refused when their revision is not the one of the code
+``errors``     ``TablesAway`` and ``TablesUnusable``
+
+SQLAlchemy is imported when tables are first opened.
+
+Specified by ``tests/tables``, and on both databases by ``tests/apps/ingest/inventory/test_reaching.py``.
+"""
 
 from spinney.tables.errors import TablesAway, TablesUnusable
 from spinney.tables.table_set import TableSet

@@ -1,10 +1,14 @@
-"""Wake nodes after a commit that they should see.
+"""Nodes are woken here after a commit that they should see, so that work begins at once and not at the next poll.
 
 Nodes of this host that share the run-time directory get a datagram (``local``). It needs no other process,
 arrives within a quarter of a millisecond, and may be sent before the commit where the receiver has to wait for that
 (``Store.submit``). All other nodes are notified through the store, if the store can (``Store.notify``). That
 notification names the sender's run-time directory, so that nodes that got the datagram do not look twice. In any case
-nodes poll, which alone suffices."""
+nodes poll, which alone suffices.
+
+Specified by ``tests/test_wakeup.py`` (who is woken how), ``tests/test_wakeup_local.py`` (datagrams) and
+``tests/node/test_node_wakeup.py`` (through the store).
+"""
 
 from pathlib import Path
 from typing import Protocol
