@@ -1,4 +1,4 @@
-"""Ingest: a deposit service, from manifest to report.
+"""Ingest is a deposit service for a digital library: it takes payloads, stores their objects, and reports.
 
 A batch (``ingest.batch``) is the payload that a depositor submits: a file, a container, or a manifest of many. It makes
 one job for each object (``ingest.object``), whose stages estimate, provision, download, process, record and notify.
@@ -12,11 +12,42 @@ It uses the engine as an application of anybody would, by its public modules onl
 ``spinney.command_line`` and ``spinney.routes`` for commands and routes of its own; ``spinney.tables`` for tables of its
 own; ``spinney.reports`` to send mail and webhooks, ``spinney.safe_http`` to fetch from addresses that users name.
 
-- ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
-- ``config``: settings and profiles. ``deposits``: the parameters of jobs, and the states that people see.
-- ``manifests``, ``fetching``, ``identifiers``, ``storage``, ``inventory``, ``report``: the building blocks of the
-  stages. None of them depends on jobs. ``spinney.containers`` and ``spinney.files`` are others.
-- ``verbs``: the operations for those who run the service. ``cli`` runs them locally or through ``routes``.
+The application and what its users call:
+
+``application``  the job types and queues
+``batches``      the stages of a batch: read a payload, make a job for each object, report
+``objects``      the stages of an object, from the estimate of its size to the callback
+``access``       packages of stored objects, made on request
+``upkeep``       the hourly cleanup and the daily fixity check
+``verbs``        the operations for those who run the service, as values
+``cli``          the commands ``spinney ingest``, which run verbs locally or through a server
+``routes``       the verbs over HTTP
+``merritt``      the service as a consumer of Merritt's ingest queue
+
+Building blocks, none of which depends on jobs:
+
+``manifests``    lists of files or objects, in Checkm and JSON
+``fetching``     files fetched from servers that depositors name
+``identifiers``  ARKs and their minters
+``storage``      versions of objects, on a file system or in S3 (OCFL)
+``inventory``    what is in the archive, in SQL tables
+``report``       the report of a batch as text, page, mail and files
+
+What stages share:
+
+``config``         settings, profiles, and the resources that a process opens once
+``deposits``       the parameters of jobs, the identity of objects, and the states that people see
+``admission``      how errors of a stage end its attempt
+``space_waits``    stages that wait while a disk is full
+``byte_progress``  the progress of stages that read many bytes
+``demo``           ``make demo``
+
+``spinney.containers`` and ``spinney.files`` are further building blocks. No stage keeps anything in memory that the
+next one needs: what a stage hands on is in the job's data, in its folder, in the storage or in the inventory, and each
+can run again after a kill at any point.
+
+Specified by ``tests/apps/ingest``: a folder for each package, ``tests/apps/ingest/whole`` for the use cases from
+manifest to report with a node that is killed, and ``tests/apps/ingest/served`` for the routes.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Monitor: network services checked around the clock, by programs in any language.
+"""Monitor checks network services around the clock, by programs in any language.
 
 For people who answer for the health of many services: who owns what, what is broken since when, and who was told. A
 sequence (``monitor.sequence``) is a request to check services; it makes a job for each (``monitor.check``), whose
@@ -8,11 +8,29 @@ stages are the tasks: files in a folder, run in the order of their names.
     spinney monitor import services.csv
     spinney monitor run
 
-- ``application``: job types, queues, schedules. ``check_stages``, ``sequences``, ``upkeep``: their stages.
-- ``settings``. ``inventory``: services and results, in tables of the application's own. ``catalogue``: harvests.
-  ``tasks``: the tasks' folder, and how a task is run. ``checks``: checks that come with Spinney.
-- ``languages``: the sentences of mails and public pages.
-- ``requests``: what people ask for, on a store. ``cli``, ``pages``, ``routes``, ``line_protocol``: how they ask."""
+``application``    job types, queues, schedules
+``check_stages``   the stages of a check: the tasks, in their order
+``sequences``      requests to check many services, each a job with a job for every service
+``upkeep``         mails to owners, thinning of old results, harvests
+``tasks``          the folder of tasks, and how a task is run
+``checks``         checks that come with Spinney
+``inventory``      services and results, in tables of the application's own
+``catalogue``      services harvested from a catalogue (CSW)
+``requests``       what people ask for beside reading: start and stop checks
+``settings``       ``monitor.toml``
+``cli``            the commands ``spinney monitor``
+``routes``         the API: JSON, CSV, figures for Prometheus
+``pages``          the pages of a server
+``line_protocol``  the protocol of older clients
+``languages``      the sentences of mails and public pages
+``demo``           ``make demo-monitor``
+
+A result is written before its stage is recorded, under the number of its job and the name of its task: whatever is
+killed, no result is lost or stored twice. A service that is down is a result and not a failed job; a job fails only
+where the monitor itself is at fault.
+
+Specified by ``tests/apps/monitor``.
+"""
 
 from typing import TYPE_CHECKING, Any
 

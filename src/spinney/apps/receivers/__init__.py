@@ -1,4 +1,4 @@
-"""Receivers: archives of raw files from radio receivers become detections of tags.
+"""Receivers makes detections of tags from archives of raw files of radio receivers.
 
 An upload (``receivers.upload``) is taken apart, its files are checked and sorted by receiver, and each receiver gets a
 subjob (``receivers.detect``) that detects, exports and plots. ``receivers.import`` does the same with files of this
@@ -8,11 +8,28 @@ host, ``receivers.sync`` fetches from attached receivers, and ``receivers.rerun`
     spinney receivers upload card.zip
     spinney node spinney.apps.receivers:app
 
-- ``application``: job types and queues. ``uploads``, ``detections``: their stages. ``settings``.
-- ``detection``: the rules, on NumPy arrays. ``database``: the SQLite file of one receiver.
-- ``arrivals``: files that arrive, taken apart, checked and stored by receiver. ``plot``: hits as a picture.
-- ``failures``: failed jobs grouped by cause, for staff. ``timeline``, ``pages``: the pages of a server.
-- ``cli``: the commands."""
+``application``  job types and queues
+``uploads``      the stages of uploads, imports and fetches: take apart, check, sort, report
+``detections``   the stages of one receiver: detect, export, plot
+``arrivals``     files that arrive, stored by receiver
+``detection``    how pulses become detections, on NumPy arrays
+``database``     the SQLite file of one receiver
+``plot``         hits over time as a picture
+``failures``     failed jobs by cause, and the mail to staff about them
+``history``      jobs of an older job server, kept as history
+``own_jobs``     jobs of this service in the form of that server
+``timeline``     what the databases of receivers have
+``settings``     ``receivers.toml``
+``cli``          the commands ``spinney receivers``
+``pages``        the pages of a server
+``demo``         ``make demo-receivers``
+
+An upload makes a subjob for each receiver, which writes that receiver's database under a lock. When a subjob fails and
+is mended, the upload regrows and reports again. Files may come in any order and more than once: the detections are the
+same.
+
+Specified by ``tests/apps/receivers``.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Access: packages of stored objects, made on request.
+"""Access makes packages of stored objects on request.
 
 A request is a job of the type ``ingest.access`` in the queue ``access-small`` or ``access-large``, by the size in the
 inventory. The caller gets a token at once, with which to look up the state of the request.
@@ -12,9 +12,19 @@ it has expired it counts as gone, whether its file still exists or not; ``cleanu
 the next attempt removes it and starts over. After an attempt that is killed later, the next finds the package and
 returns it. After a full disk, a cancellation or a damaged file the part file is removed at once.
 
-``requests`` the operations · ``package_job`` the job type · ``tickets`` requests and what their callers may see of them
-· ``forecast`` the estimated time of completion · ``packages`` packages on disk · ``bags``, ``archives`` their content.
+``requests``          requesting a package, and looking up its state
+``package_job``       the job type of a request, whose one stage makes the package
+``tickets``           the token of a request, and what its caller may see
+``forecast``          when a package will be ready
+``packages``          packages on disk: complete under their name, or absent
+``bags``              a version of an object as a bag (RFC 8493)
+``archives``          zip, tar and tar.gz as streams, the same bytes on any host
+``file_content``      one stored file, compared with its digests while it is sent
+``version_manifest``  a stored version as a manifest that depositors' tools read
+
 Importing ``package_job`` declares the job type; the others do not depend on the application.
+
+Specified by ``tests/apps/ingest/access``.
 """
 
 from spinney.apps.ingest.access.archives import Format

@@ -1,1 +1,14 @@
-"""Batches: their stages, the files kept for them outside of their jobs, and checks of their guarantees."""
+"""A batch is a submitted payload; its stages read it, make a job for each object, wait for these, and report.
+
+``stages``             the stages, and the files that they keep in the batch's folder
+``held_batches``       batches that are held on submission, by a file each
+``unchanged_objects``  objects whose content was stored already
+``outgoing_mails``     attachments of reports' mails, kept until the mail is sent
+``promise_checks``     whether a finished batch keeps the promises of the service; for tests and the demo
+
+A payload that is not admitted makes no object at all. When an object is requeued and settles, the batch regrows: the
+reporting stage runs again, and its report is an update. The number of a report changes only after its mail was
+submitted, so that an interrupted report is written again under the same number.
+
+Specified by ``tests/apps/ingest/batch`` and ``tests/apps/ingest/whole``.
+"""

@@ -1,8 +1,24 @@
 """Deposit files into a digital library: submit manifests, watch, repair, report.
 
 These are the commands of ``spinney ingest``, a module for each group; the entry point ``ingest`` of the group
-``spinney.commands`` names this package. A command is made from a verb (``commands``), which ``session`` runs on a local
-store or sends to a server; errors, exit codes and tables are those of ``spinney.command_line``.
+``spinney.commands`` names this package.
+
+``session``   where a command runs: on a local store, or through a server
+``commands``  a command made from a verb: its fields become arguments and options
+``deposits``  ``submit`` and ``check``
+``views``     ``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``
+``reports``   ``report``
+``repairs``   ``requeue``, ``delete``, ``sweep``
+``holds``     ``hold``, ``release``, ``pause``, ``unpause``
+``access``    ``fetch``, ``manifest``, ``token``, ``fixity``
+``setup``     ``init``
+
+A command is made from a verb (``spinney.apps.ingest.verbs``), which ``session`` runs on a local store or sends to a
+server, with the same answer; a module here only says how the answer looks. Errors, exit codes and tables are those of
+``spinney.command_line``.
+
+Specified by ``tests/apps/ingest/cli``; ``tests/apps/ingest/cli/test_docs.py`` compares the commands with
+``docs/cli.md``.
 """
 
 import typer

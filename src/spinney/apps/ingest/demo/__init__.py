@@ -1,4 +1,4 @@
-"""``make demo``: deposits real files over HTTP with a node of its own, and shows the results.
+"""``make demo`` deposits real files over HTTP with a node of its own, and shows the results.
 
 A server on 127.0.0.1 serves ``SOURCE`` (by default the running interpreter's standard library): every top-level
 package or module is an object, with a manifest of its own and a digest for each file. One byte of one file is
@@ -10,7 +10,12 @@ checked (``promise_checks``).
 with SIGKILL in the middle and another is started. ``SMTP=HOST:PORT`` names a mail server that gets both
 reports. The exit code is 0 only when all is well.
 
-``plan`` the options · ``sample_deposit`` the source as objects and manifests · ``file_server`` the HTTP server ·
-``node`` a node, its crash, its display · ``service`` the settings, and the submission · ``__main__`` the steps of the
-demo.
+``__main__``        the steps of the demo
+``plan``            the options, and the output folder
+``sample_deposit``  the source as objects and manifests
+``file_server``     the HTTP server, with one wrong byte
+``node``            a node of its own, its crash, and the display of progress
+``service``         the settings, and the submission
+
+Specified by ``tests/apps/ingest/test_demo.py``.
 """

@@ -1,4 +1,4 @@
-"""Fetching: estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
+"""Fetching estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
 
     estimate(urls, rules)              HEAD on every URL, many at once
     fetch_all(files, folder, rules)    GET, several at once, resumed after a break
@@ -30,10 +30,21 @@ or, where none was given, those in the journal for the same URL; otherwise it is
 lost content in a power cut is never taken for the one that was fetched. An incomplete line of the journal, or
 one whose file never got its name, has no effect.
 
-``rules`` the rules, the files and the results · ``urls`` which URLs are allowed · ``connections`` sockets under
-these rules · ``http_client`` one request with its redirects · ``response_headers`` parsing of headers ·
-``size_estimates`` · ``partial_files``, ``journal`` the files on disk · ``downloads`` one try of one file ·
-``fetches`` all files, all tries · ``parallel_tasks`` several at once.
+``fetches``           all files of a call, each tried several times
+``downloads``         one try of one file, resumed where the last one broke off
+``size_estimates``    the sizes of URLs, before anything is fetched
+``rules``             limits, the files to fetch, results and errors
+``urls``              which URLs are allowed, and how they are shown
+``http_client``       one request with its redirects, each of which is checked
+``connections``       sockets to addresses that were checked, closed when they are too slow
+``response_headers``  the rules of RFC 9110 for the headers of answers
+``partial_files``     incomplete files with their marks
+``journal``           which files were fetched, for files whose digest nobody has given
+``size_checks``       size and digest compared as early as possible
+``parallel_tasks``    several tasks at once, with callbacks in the caller's thread
+``errors``            the errors of one try
+
+Specified by ``tests/apps/ingest/fetching``.
 """
 
 from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all

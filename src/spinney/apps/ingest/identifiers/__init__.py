@@ -1,13 +1,18 @@
-"""Identifiers: ARKs, the names that are minted for them, and the minters.
+"""Identifiers are ARKs; this package has their form, the names that are minted for them, and the minters.
 
 Nothing in this package is stored. A ``LocalMinter`` makes an ARK from a number that a table of the inventory
 gives for a key, the same for ever: a crash wastes nothing, since the key gets its number again. An
 ``EzidMinter`` calls a service, which mints a new ARK each time: the caller must store the answer at once,
 under the key; a crash in between, or an answer that was lost, wastes one ARK.
 
-``arks`` the parts of ARKs, their canonical form and equality · ``noid`` templates, check characters,
-numbers into names · ``scatter`` an order that looks random and repeats nothing · ``minters`` the
-protocol and the local minter · ``ezid`` the EZID service · ``anvl`` the lines that ERC and EZID use.
+``arks``     the parts of ARKs, their canonical form and their equality
+``minters``  the protocol of every minter, and the local one
+``ezid``     a minter that asks an EZID service
+``noid``     names from numbers by a template, with a check character
+``scatter``  an order of numbers that looks random and repeats nothing
+``anvl``     the lines that ERC and EZID use
+
+Specified by ``tests/apps/ingest/identifiers``.
 """
 
 from spinney.apps.ingest.identifiers.arks import Ark

@@ -1,4 +1,4 @@
-"""The inventory: the content of the archive in SQL tables of its own, on SQLite or PostgreSQL.
+"""The inventory has the content of the archive in SQL tables of its own, on SQLite or PostgreSQL.
 
 **Who writes what, in which order.** An object job that has no ark gets a ``number`` for its own key and makes an ark of
 it; then it ``bind``s its local ids to the ark. Both are stored at once, so that a job that runs again gets the same.
@@ -14,11 +14,22 @@ number may stay unused, and a local id may be bound to an ark that is never reco
 on SQLite there is one writer at a time. A version never changes: other content under the same number is refused, and
 so is a local id that belongs to another object.
 
-``Inventory`` has the operations, from a class a subject: ``versions`` records a version, with ``file_spans`` for
-storing a file once for many versions, ``bindings`` has local ids and the numbers of minters, ``searches`` and
-``fixity_checks`` the rest. ``model`` has the classes, ``entry_rules`` the validation, ``schema`` and ``migrations`` the
-tables; ``spinney.tables`` opens and upgrades them. Importing this package loads no SQLAlchemy; opening an inventory
-does.
+``inventory``      ``Inventory``, which has all operations
+``versions``       a version recorded with its files and local ids, in one transaction
+``file_spans``     the rule by which a file is stored once for all versions that have it
+``bindings``       local ids, and the numbers of minters
+``searches``       searches, each by an index and in pages
+``fixity_checks``  which objects are due, and the results of audits
+``model``          entries, results of queries, errors
+``entry_rules``    checks of an entry, before a transaction begins
+``schema``         the tables
+``rows``           rows from values and back
+``open_tables``    the base of the classes that have operations
+
+The migrations are in ``migrations``; ``spinney.tables`` opens and upgrades the tables. Importing this package loads no
+SQLAlchemy; opening an inventory does.
+
+Specified by ``tests/apps/ingest/inventory`` (on SQLite and PostgreSQL).
 """
 
 from pathlib import Path

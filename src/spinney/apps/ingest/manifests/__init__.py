@@ -1,4 +1,4 @@
-"""Manifests: lists of files or objects to deposit, in Checkm 0.7 and in JSON.
+"""Manifests are lists of files or objects to deposit, in Checkm 0.7 and in JSON.
 
 A manifest lists the files of one object (`PayloadKind.OBJECT_MANIFEST`), or many objects: a file each,
 a container each, or an object manifest each. It is read as a stream: apart from the names of one object's
@@ -74,8 +74,19 @@ or, up to 4 MiB, one document: ``{"profile": "object-manifest", "files": […]}`
 object manifest, in place of its ``url``. A line has up to 4 MiB; an object of more files is named by URL.
 An unknown key, or one that occurs twice, is refused by name. Names may contain any character here.
 
-``model`` the data types · ``fields`` the rules for fields · ``file_names`` the rules for names in one object ·
-``lines`` bounded text · ``checkm`` and ``json_form`` the two forms · ``reader`` and ``writer``.
+Modules
+-------
+
+``model``       the data types: kinds of payloads, rows, problems
+``reader``      reading and judging a manifest of either form
+``writer``      writing a manifest that is read back the same
+``checkm``      the form Checkm
+``json_form``   the form JSON
+``fields``      the rules for the fields of a row, in both forms
+``file_names``  the rules for the names of one object's files
+``lines``       lines of untrusted text, bounded and numbered
+
+Specified by ``tests/apps/ingest/manifests``.
 """
 
 from spinney.apps.ingest.manifests.model import (

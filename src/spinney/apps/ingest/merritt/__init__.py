@@ -1,5 +1,22 @@
-"""``spinney ingest`` as a consumer of Merritt's ingest queue in ZooKeeper; ``docs/merritt.md`` has the rules.
+"""``spinney ingest`` is a consumer of Merritt's ingest queue in ZooKeeper here; ``docs/merritt.md`` has the rules.
 
-``orders`` turns a job there into an object here · ``batches`` turns submissions into jobs, and reports · ``progress``
-writes what has become of a job · ``ownership`` knows which jobs are ours, by their ``marks`` · ``consumer`` is the
-bridge's side · ``cli`` has the commands."""
+``consumer``    the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
+``orders``      what a job there means here, as pure rules
+``progress``    the state and nodes of a job there, by what holds here
+``ownership``   which jobs there are this node's, by their locks and marks
+``marks``       what is written beside Merritt's nodes to know that
+``batches``     submissions made jobs, and batches that have ended reported
+``access``      access requests, answered by packages
+``mirror``      batches that were submitted here, shown there
+``settings``    ``merritt.toml``: which states and requests are worked on here
+``connection``  the connection of commands to ZooKeeper
+``cli``         the commands ``spinney merritt``: work, and compare
+``admin``       its commands for operators of the queue
+
+The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A consumer is
+one process with one thread (``spinney.bridges.bridge``); a node of its own runs the jobs. A job there is this node's as
+long as it has both its lock and its mark: the lock ends with the session, the mark tells a restarted consumer what it
+had taken. Whatever is repeated after a crash must lead to the same job here, by its key.
+
+Specified by ``tests/apps/ingest/merritt`` (on real ZooKeeper servers, with killed processes).
+"""

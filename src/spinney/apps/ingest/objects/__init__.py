@@ -1,4 +1,15 @@
-"""The stages of one object, each a module, in their order.
+"""An object goes through these stages, each a module, in their order, from the estimate of its size to the callback.
+
+``estimating``          lists the files to fetch, and estimates their sizes
+``provisioning``        reserves space on working storage
+``downloading``         fetches and checks the whole payload
+``processing``          unpacks, identifies, describes and stores the object
+``recording``           enters the version in the inventory
+``notify``              submits the callback, and clears the working folder
+``work``                what stages share: order, profile, working folder, the lists that they hand on
+``work_places``         an object's working folders, when its profile names another area meanwhile
+``unpacked_content``    the content of a container, unpacked once and hashed
+``unresponsive_hosts``  hosts that do not answer: one job tries them, the others wait without a slot
 
 Each may be interrupted anywhere and run again. The files that one hands on to the next are in the object's working
 folder (``work``), which is the job's own folder, or a folder in the working area that its profile names:
@@ -17,6 +28,8 @@ records it, then the callback is submitted and the working folder is cleared. Al
 on the ARK, which the job keeps until it settles: between storing and recording no other job may write to the object,
 for only the inventory knows its owner. A version that was stored and not recorded, since its job failed in between, is
 recorded by that job alone.
+
+Specified by ``tests/apps/ingest/objects``.
 """
 
 from spinney.apps.ingest.application import objects, queue_of

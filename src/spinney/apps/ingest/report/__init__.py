@@ -1,8 +1,12 @@
-"""The report of a batch: the deposited objects, the failed ones, and the changes since the last report.
+"""The report of a batch lists the deposited objects, the failed ones, and the changes since the last report.
 
-    facts.py     the data of a batch and of each object         builder.py  the report made of them
-    lines.py     the wording of its parts     text.py  the report as plain text     page.py  as HTML
-    mail.py      the report as the parameters of a mail job     files.py    the report as files
+``facts``    the data of a batch and of each object
+``builder``  the report made of them
+``lines``    the wording of its parts, with foreign text made printable
+``text``     the report as plain text
+``page``     the report as HTML
+``mail``     the report as the parameters of a mail job
+``files``    the report as files
 
 All but ``files`` is pure: values in, values and text out. A report has a number (1, 2, …); from the second on it is an
 update, and lists the differences from the last one that was sent.
@@ -11,6 +15,8 @@ Who writes what, in this order: ``files.write`` puts all files of report N into 
 complete or absent, the same bytes from the same report. Then the mail is submitted under a key of batch and number
 (``mail.key``), with a Message-ID made of them. Only then is N the last report that was sent, which the next one is
 compared with. After an interruption the same number is written and submitted again, and never another.
+
+Specified by ``tests/apps/ingest/report``.
 """
 
 from spinney.apps.ingest.report.builder import Changes, PreviousReport, Report, Totals, build

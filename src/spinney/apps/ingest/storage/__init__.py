@@ -1,4 +1,4 @@
-"""Storage: versions of objects in an OCFL 1.1 storage root, on a file system or in S3.
+"""Storage keeps versions of objects in an OCFL 1.1 storage root, on a file system or in S3.
 
     storage = open_storage("file:///archive")          or  open_storage("s3://bucket/archive", endpoint=…)
     storage.put("ark:/99999/fk4abc", files, key="jid-…", message="…", user="…", created=now, merge=False, fence=7)
@@ -42,6 +42,24 @@ quicker. Between keys the flock and the conditional writes decide, and the loser
 
 **The key** is the last line of the version's message (``Spinney-Key: …``), because an inventory may have no
 other keys than OCFL's own (E102) and a file beside it could be lost between two writes.
+
+**Modules.**
+
+``contract``          what every storage does, with its data types and errors
+``factory``           the storage that a target names
+``ocfl``              the contract, with a layout on a place
+``place``             the operations of a file system and of S3 on which the rest is built
+``disk``              a place on a file system
+``s3``                a place in a bucket
+``layout``            the paths of objects below a root
+``puts``              which contents are new, and whether a version is made
+``sources``           files to be stored, hashed while they are read
+``object_inventory``  the inventory of an object: validated, and its successor written
+``version_blocks``    key, message and user in the inventory of a version
+``object_reader``     reading an object, also during a put
+``verification``      reading a whole object again, compared with its digests
+
+Specified by ``tests/apps/ingest/storage``; ocfl-py, another implementation, judges what was written.
 """
 
 from spinney.apps.ingest.storage.contract import (

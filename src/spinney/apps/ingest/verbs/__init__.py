@@ -1,13 +1,27 @@
-"""The operations of an ingest service as values: each verb has its parameters as fields, and runs on a service.
+"""The operations of an ingest service are values: each verb has its parameters as fields, and runs on a service.
 
 The command line and the server share them: ``cli`` makes one and runs it on a local service, or sends it to ``routes``,
 which runs it with the name and the rights of the caller. Both show the same answer. None of them prints.
 
-- ``batches``, ``archive``: show batches, objects, reports, profiles and stored objects, and fetch the latter.
-- ``requeues``, ``holds``, ``deletions``: change batches and objects.
-- ``submission``, ``arrivals``: a payload that is submitted is a stream beside its description.
-- ``service`` is what all of them run on; ``lookup`` finds batches and objects by the names that people use; ``setup``
-  makes what a new service needs.
+``base``          the base class of verbs, and the fields that several share
+``service``       what every verb runs on: a person's control of the engine, the settings, the folders
+``lookup``        batches and objects by the names that people use
+``batches``       verbs that show batches, objects and reports
+``archive``       verbs for stored objects: find, check, fetch
+``requeues``      the verb that requeues objects
+``holds``         verbs that hold and release
+``deletions``     verbs that delete batches with their files
+``submission``    the description of a payload that is submitted
+``payloads``      the payload itself, copied durably while it is checked
+``arrivals``      a submission made a batch, in an order that survives a kill
+``profile_list``  the profiles that a caller may see
+``setup``         what a new service needs: folders, tables, storage roots
+
+Whether a caller may see or change something is checked here, by the rights of the ``Service``, so that the command line
+and the server need not.
+
+Specified by ``tests/apps/ingest/verbs``, ``tests/apps/ingest/served/test_verbs.py`` (every verb, for every role) and
+``tests/apps/ingest/served/test_attacks.py``.
 """
 
 from spinney.apps.ingest.verbs import archive, batches, deletions, holds, requeues

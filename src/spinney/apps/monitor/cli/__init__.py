@@ -1,7 +1,17 @@
 """Check network services around the clock, and know who answers for them.
 
-``setup`` init, import, harvest · ``run`` the node and the line protocol · ``views`` services, entities, tasks,
-status, history · ``orders`` check and stop."""
+``setup``   ``init``, ``import``, ``harvest``
+``run``     the node that does the checks, and the line protocol
+``views``   ``services``, ``entities``, ``tasks``, ``status``, ``history``, ``report``
+``orders``  ``check`` and ``stop``
+``store``   the store of a command, beside which the monitor's tables are
+
+Each module adds its commands by ``add_to``; the first line of this docstring is the help of ``spinney monitor``.
+Commands read the tables directly, and start and stop checks through the store (``spinney.apps.monitor.requests``).
+
+Specified by ``tests/apps/monitor/test_guide.py``, ``tests/apps/monitor/test_inventory.py`` and
+``tests/apps/monitor/test_checks.py``.
+"""
 
 import typer
 

@@ -1,7 +1,10 @@
-"""The sentences of mails and public pages, in the language of an entity: one file for each language.
+"""Mails and public pages get their sentences here, in the language of an entity: one file for each language.
 
 A translation into another language is a file beside these, named by the language's tag, with the same sentences and
-placeholders as ``en.toml``."""
+placeholders as ``en.toml``.
+
+Specified by ``tests/apps/monitor/test_languages.py``, which compares the sentences and placeholders of all files.
+"""
 
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,11 @@
-"""The monitor's pages, in the server's frame: what is broken since when, whose it is, and what is checked now.
+"""The monitor's pages show, in the server's frame, what is broken since when, whose it is, and what is checked now.
 
 People whose rights are limited to collections or queues do not see them, since services belong to none. The page of an
-entity has also an address without sign-in, which contains a random key, for its owner."""
+entity has also an address without sign-in, which contains a random key, for its owner. The entry point ``monitor`` of
+the group ``spinney.pages`` names ``pages``; the templates are beside this file.
+
+Specified by ``tests/apps/monitor/test_pages.py`` and ``tests/apps/monitor/test_languages.py``.
+"""
 
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, TypeVar

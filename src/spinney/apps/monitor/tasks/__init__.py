@@ -1,9 +1,20 @@
-"""Tasks: files in a folder, run for each service in the order of their names.
+"""Tasks are files in a folder, run for each service in the order of their names.
 
 A task is a program in any language, or a Python module. A program answers ``identify`` by a line ``{name}
 {description}``, and is run as ``PROGRAM "gid|url|uuid|type|version" TMPDIR DATADIR``; it prints its result as a Tcl
 list ``status code info data timestamp``, as the scripts of the SNIG services monitor do, or as a JSON object. A module
 has ``NAME``, ``DESCRIPTION`` and a function ``check(service, context)`` that returns a ``Finding``.
 
-``task_list`` reads the folder · ``programs`` runs a program · ``modules`` loads a module · ``tcl_list`` Tcl's lists ·
-``findings`` what a task found."""
+``task_list``        the folder read, and the names that tasks give themselves
+``programs``         a program run as a task, with bounded output and time
+``modules``          a Python module as a task
+``identify_module``  a module asked for its name, in a process of its own
+``findings``         what a task found, and how a program prints it
+``tcl_list``         lists as Tcl writes them
+
+Whatever a program prints or does becomes a finding about the service or an error of the task, and never an exception in
+the worker.
+
+Specified by ``tests/apps/monitor/test_programs.py``, ``tests/apps/monitor/test_tcl_list.py`` and
+``tests/apps/monitor/test_task_page.py`` (the examples of the guide).
+"""

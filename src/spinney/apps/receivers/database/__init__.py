@@ -1,3 +1,11 @@
-"""The database of one receiver: an SQLite file with what was detected, and in which files.
+"""The database of one receiver is an SQLite file with what was detected, and in which files.
 
-``receiver_database`` writes it, for which it needs NumPy · ``snapshots`` reading, without · ``schema`` the tables."""
+``receiver_database``  writing it, for which NumPy is needed
+``snapshots``          reading it, without
+``schema``             the tables
+
+Each call that writes is one transaction, so that pages and exports see all of a job's work or nothing, and a killed job
+is repeated. One job writes at a time (the lock ``receiver:NAME``); readers need no lock.
+
+Specified by ``tests/apps/receivers/test_detection.py`` and ``tests/apps/receivers/test_wrong_input.py``.
+"""

@@ -1,5 +1,14 @@
-"""How pulses become detections: four pulses with the gaps of a tag are a burst, bursts at its interval are a run.
+"""Pulses become detections here: four pulses with the gaps of a tag are a burst, bursts at its interval are a run.
 
-``source_files`` the names of raw files · ``pulses`` their lines · ``tags`` the table of tags · ``bursts`` and ``runs``
-the two steps. Both steps decide by what has come so far, never by what follows, so that the result is the same however
-the files are cut into pieces."""
+``source_files``  the names of raw files
+``pulses``        their lines, read in pieces of bounded size
+``tags``          the table of tags
+``bursts``        four pulses of one tag
+``runs``          bursts at a tag's interval
+
+Both steps decide by what has come so far, never by what follows, so that the result is the same however the files are
+cut into pieces. Nothing here reads a database or knows of jobs; times are seconds since 1970 UTC, as receivers write
+them.
+
+Specified by ``tests/apps/receivers/test_detection.py``.
+"""

@@ -1,7 +1,11 @@
-"""The pages of the service: receivers with their timelines, uploads, and failures by cause.
+"""The pages of the service show receivers with their timelines, uploads, and failures by cause.
 
 People whose rights are limited to collections or queues see their uploads; receivers belong to no collection, so that
-their pages and the failures take rights that are not limited."""
+their pages and the failures take rights that are not limited. The entry point ``receivers`` of the group
+``spinney.pages`` names ``pages``.
+
+Specified by ``tests/apps/receivers/test_pages.py``.
+"""
 
 import sqlite3
 from pathlib import Path
