@@ -1,10 +1,29 @@
-"""Merritt's queue in ZooKeeper: batches, jobs, access requests and locks, in the layout that its services share.
+"""Merritt's queue in ZooKeeper: batches, jobs, access requests and locks are read and written as its services do.
 
 The library needs kazoo (``pip install 'spinney[merritt]'``) and nothing of Spinney: start a ``KazooClient`` and give it
 to ``MerrittQueue``. All nodes that belong together are written by one transaction, so that no client can leave anything
 half done, and no change is made by a client that has lost its lock.
 
-Its specification is ``tests/bridges/merritt``, on real ZooKeeper servers.
+From the whole down to states; each module imports only those below it:
+
+``queue``         the whole queue on one connection
+``consistency``   what others left half done: found and mended
+``legacy``        the queues before this layout: read, listed, moved
+``access``        access requests
+``batches``       batches
+``locks``         locks of queues, collections and stored objects
+``jobs``          jobs of the ingest queue
+``job_nodes``     what a job is in ZooKeeper: its nodes, and the lists that point to it
+``items``         what batches, jobs and access requests have in common
+``item_locks``    locks of single items, gone with their owner's session
+``nodes``         nodes read, many in one round
+``transactions``  several nodes written at once, and what a failure means
+``codec``         the bytes in the nodes
+``layout``        the paths
+``states``        the three state machines
+``errors``        the errors
+
+Specified by ``tests/bridges/merritt``, on real ZooKeeper servers.
 """
 
 from spinney.bridges.merritt.access import AccessRequest as AccessRequest
