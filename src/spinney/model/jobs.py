@@ -58,11 +58,13 @@ class Lease(NamedTuple):
     job_id: int
     fence: int
     slot: int
+    """The number of the slot of its node, from 0."""
     type: str
     stage: str
     attempt: int
     """1 for the first attempt of this stage."""
     params: str
+    """A JSON object as text."""
     parent_id: int | None
     root_id: int
     trace: str | None = None
@@ -144,7 +146,7 @@ class FlushResult:
 
     leases: list[Lease]
     refused: list[Record]
-    """Records of attempts that had lost their lease. Only a note of them was written."""
+    """Records of attempts that had lost their lease. Nothing of them was written; the node logs each."""
     starved: bool = False
     """More jobs are claimable than the node had room for: claim again when a slot becomes free."""
     wake_us: int | None = None
@@ -175,15 +177,19 @@ class Attempt:
     fence: int
     stage: str
     attempt: int
+    """1 for the first attempt of this stage."""
     outcome: Outcome | None
     """None while it is running."""
     node: str
     started_us: int
     ended_us: int | None
     code: int | None = None
+    """The handler's own positive status code."""
     message: str | None = None
     error: Mapping[str, Any] | None = None
+    """``type``, ``message`` and ``traceback`` of the exception, if it ended with one."""
     result: Any = None
+    """The stage's value; None: it has none."""
     superseded: bool = False
     """The stage is to run again, by an operator's order or because the tree below regrew: it no longer counts as
     passed."""
@@ -201,33 +207,43 @@ class Job:
     queue: str
     priority: int
     share: str
+    """The party that the job counts against in a queue that is shared out."""
     collection: str | None
     submitter: str | None
     key: str | None
+    """Its unique key: among root jobs, or among the children of its parent."""
     parent_id: int | None
     root_id: int
     lineage: str
     params: Any
+    """The decoded JSON object; ``Unreadable`` where the row is damaged."""
     created_us: int
     started_us: int | None
+    """When its first attempt began; None: none has."""
     settled_us: int | None
     wake_us: int | None
     """When a scheduled job becomes due."""
     attempts: int
     """Attempts used up in the current stage."""
     interruptions: int
+    """How many attempts of the current stage ended with their worker or their node; too many of them fail the job as
+    poison."""
     warnings: int
+    """How many of its stages passed with a warning."""
     code: int | None
+    """The status code that the handler gave with its last outcome."""
     message: str | None
     """Why it is in its state, where there is a reason."""
     waits_for: str | None
     """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting; ``hold`` while a hold covers it."""
     cancelling: bool
+    """An open job for which a cancel request exists, also one for its whole tree."""
     node: str | None
     """The node that runs it now, or ran it last."""
     fence: int | None
     """The fence of its current lease."""
     progress: float | None
+    """The fraction that its running attempt last reported, from 0.0 to 1.0."""
     progress_message: str | None
     trace: str | None = None
     """The ``traceparent`` of the span in which it was submitted; its attempts are spans below that."""
@@ -303,11 +319,13 @@ class NodeInfo:
     """The heartbeat counter; it only matters that it changes."""
     started_us: int
     seen_us: int
+    """When it last joined, beat or changed its state, by its own clock."""
     version: str
     types: tuple[str, ...]
     serves: QueueSelection = ALL
     """The queues that it serves, as it was started."""
     leases: int = 0
+    """How many it owns now."""
     drained: bool = False
     """By an operator's order, nodes of its name take no new jobs."""
     load: Load | None = None

@@ -28,6 +28,7 @@ class FailureGroups:
     jobs: int
     """How many failed by an attempt of their own."""
     causes: int
+    """How many different fingerprints these have."""
     consequences: int
     """How many others failed because of their subjobs or of jobs that they need (or before causes were stored)."""
     groups: Sequence[Failure]

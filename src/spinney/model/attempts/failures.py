@@ -27,6 +27,7 @@ class Cause:
     type: str
     stage: str
     exception: str
+    """The name of the exception, with the status code if there is one; else the outcome."""
     message: str
     """The plain message (``plain_messages``)."""
 

@@ -68,6 +68,7 @@ class Assignments:
         """Lane to share to slots."""
 
     def add(self, slot: int, lane_id: int, share: int, job_id: int) -> None:
+        """Assign a job of a lane to a slot, behind those that the slot has of this lane."""
         self.jobs.setdefault((slot, lane_id), []).append(job_id)
         self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 

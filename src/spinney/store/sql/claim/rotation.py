@@ -13,5 +13,6 @@ class Rotation:
         """When a slot with a warm worker was last free for any job."""
 
     def queues_in_turn(self, names: Sequence[str]) -> list[str]:
+        """Return these queues by name, beginning behind the one that was served last."""
         ordered = sorted(names)
         return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]

@@ -105,6 +105,8 @@ class Connection(psycopg.Connection[Any]):
     """When (monotonic clock) the transaction has to be over; None: each statement has its own limit."""
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait for an answer of the server, at most until the time limit of the transaction. Raises
+        psycopg.OperationalError then, and closes the connection: the answer might still come."""
         if timeout is not None:  # the caller waits for something that need not come
             return super().wait(gen, interval, timeout)
         left_s = self.patience_s if self.until_s is None else max(0.0, self.until_s - time.monotonic())
@@ -201,6 +203,7 @@ class Connector:
         return "select " + ", ".join(f"set_config('{n}', '{v}', {until})" for n, v in chosen.items())
 
     def require_store(self, connection: "psycopg.Connection[Any]") -> None:
+        """Raise StoreUnusable when the schema holds no store, or one that this version cannot work with."""
         schema_state = self.schema_state(connection)
         if schema_state is None:
             raise StoreUnusable(

@@ -84,6 +84,9 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def explanation(path: Path, error: BaseException | None) -> Exception:
+    """Return the error that a caller gets for one of the driver: StoreUnavailable (a full disk, one that does not
+    answer), StoreUnusable (no database, no right to write), StoreLocked, or the error itself when it is a fault of the
+    statement."""
     text = str(error)
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
@@ -108,6 +111,7 @@ def explanation(path: Path, error: BaseException | None) -> Exception:
 
 
 def is_locked(error: BaseException | None) -> bool:
+    """Return whether an error says that another connection keeps the database locked."""
     return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
 
 
@@ -122,4 +126,5 @@ def _no_room(path: Path) -> bool:
 
 
 def quoted(path: Path) -> str:
+    """Return the absolute path of a database for the URI by which SQLite opens it."""
     return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -53,6 +53,7 @@ class WriteQueue:
             fcntl.flock(self._next, fcntl.LOCK_UN)
 
     def leave(self) -> None:
+        """End the turn that ``enter`` has got."""
         fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def kept_out(self) -> bool:
@@ -75,11 +76,13 @@ class WriteQueue:
                 pass  # a process that was inside had looked before the lock was shared
 
     def let_in(self) -> None:
+        """End ``keep_out``; without effect when it does not hold."""
         if self._keeps_out:
             fcntl.flock(self._beats, fcntl.LOCK_UN)
             self._keeps_out = False
 
     def close(self) -> None:
+        """Close the lock files, which releases all locks of this object."""
         os.close(self._beats)
         os.close(self._next)
         os.close(self._write)

@@ -39,6 +39,7 @@ class UnionPart(NamedTuple):
 
 
 def union_part(source: str, key: str, conditions: Conditions, state: State | None = None) -> UnionPart:
+    """Return a part that reads ``source`` under these conditions, in the order of ``key``."""
     where, args = conditions
     return UnionPart(source, key, " and ".join(where) or "1 = 1", tuple(args), state)
 

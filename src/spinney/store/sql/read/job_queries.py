@@ -76,6 +76,7 @@ _SELECT = (
 
 
 def job(tx: Tx, job_id: int) -> Job:
+    """Return a job. Raises NoSuchJob, also while the submission that creates it is still being written."""
     rows = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
     if not rows:
         raise NoSuchJob(job_id)
@@ -83,12 +84,15 @@ def job(tx: Tx, job_id: int) -> Job:
 
 
 def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> list[Job]:
+    """Return up to ``limit`` matching jobs by ascending id, from behind ``after``; with ``newest`` by descending id,
+    from before it (0: from the last)."""
     ids = filter_queries.ids(tx.all, job_filter, after=after, limit=limit, newest=newest)
     sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
     return _jobs(tx, tx.all(sql, (orjson.dumps(ids).decode(),)))
 
 
 def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
+    """Return a job and those below it, depth first, ``limit`` in all. Raises NoSuchJob."""
     top = job(tx, job_id)
     start, until = subtree(top.lineage)
     sql = (
@@ -100,6 +104,7 @@ def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
 
 
 def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
+    """Return the direct children of a job by id, from behind ``after``, without deleted and superseded ones."""
     sql = (
         f"{_SELECT} where jobs.parent_id = ? and jobs.parent_id is not null and jobs.id > ? "
         f"and jobs.state <> 'deleted' and jobs.superseded is null and {VISIBLE} order by jobs.id limit ?"
@@ -108,10 +113,12 @@ def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
 
 
 def counts(tx: Tx, job_filter: Filter) -> Mapping[str, int]:
+    """Return how many matching jobs are in each state."""
     return state_counts.counts(tx.all, job_filter)
 
 
 def attempts(tx: Tx, job_id: int) -> list[Attempt]:
+    """Return the attempts of a job by fence: those that have ended, then its lease if it has one. Raises NoSuchJob."""
     job(tx, job_id)
     past = tx.all(
         "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = node_id), started_us, "
@@ -128,6 +135,7 @@ def attempts(tx: Tx, job_id: int) -> list[Attempt]:
 
 
 def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    """Return the values of the stages that have passed, by stage. Stages without a value are left out."""
     rows = tx.all(
         "select stage, result from history where job_id = ? and superseded is distinct from 1 and result is not null "
         "and outcome in ('ok', 'warning', 'finish') order by fence",
@@ -139,6 +147,7 @@ def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
 
 
 def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    """Return the entries of a job's data, by name."""
     rows = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
     return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in rows}
 

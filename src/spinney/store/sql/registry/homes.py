@@ -64,6 +64,7 @@ def read(tx: Tx) -> KnownHomes:
 
 
 def all_(tx: Tx) -> list[Home]:
+    """Return all homes by id, also those that an operator has given up."""
     rows = tx.all("select id, mark, host, path, gone from homes order by id")
     return [
         Home(id=i, mark=mark, host=host, path=path, given_up=bool(given_up))

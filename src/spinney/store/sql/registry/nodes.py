@@ -29,6 +29,7 @@ _CLAIMS = "n.state = 'active' and coalesce(s.drained, 0) = 0"
 
 
 def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
+    """Enter a node as active, and return its id. Raises NodeRefused when the store works only with later versions."""
     _require_admitted(tx)
     node_id = tx.take("node")
     tx.run(
@@ -65,6 +66,8 @@ def _require_admitted(tx: Tx) -> None:
 
 
 def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | None) -> bool:
+    """Increment the heartbeat counter, and store load (None: keep the last one) and trouble; return False when the node
+    has left, which it also has when it was declared dead."""
     tx.run(
         "update nodes set beat = beat + 1, seen_us = ?, load = coalesce(?, load), trouble = ? "
         "where id = ? and state <> 'left'",
@@ -74,6 +77,8 @@ def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | No
 
 
 def update(tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = None) -> bool:
+    """Set the state of a node. Return False when it has left already, or when its heartbeat counter is no longer
+    ``beat`` (None: any). Raises NodeRefused for an unknown state."""
     if state not in ("active", "draining", "left"):
         raise NodeRefused(f"a node is active, draining or left, not {state!r}")
     tx.run(
@@ -84,6 +89,7 @@ def update(tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = Non
 
 
 def all_nodes(tx: Tx) -> list[NodeInfo]:
+    """Return the nodes that have not left or still own leases, by id. External workers are among them."""
     columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
     columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
     rows = tx.all(
@@ -95,6 +101,7 @@ def all_nodes(tx: Tx) -> list[NodeInfo]:
 
 
 def info(row: Sequence[object]) -> NodeInfo:
+    """Return the node of a row: the columns of ``_COLUMNS``, and behind them those that ``all_nodes`` adds."""
     values = dict(
         zip(
             (*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_external_worker"),

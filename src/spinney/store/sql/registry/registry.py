@@ -78,6 +78,8 @@ class Registry:
         self._shares.clear()
 
     def refresh(self, tx: Tx) -> None:
+        """Bring the cache up to date; when nothing has changed, that costs one short query. Raises
+        UnreadableDeclaration."""
         moves = tx.moves()
         version = moves["registry"]
         self.watermarks.refresh(tx, moves["watermarks"])
@@ -115,6 +117,7 @@ class Registry:
     # --- look-ups -----------------------------------------------------------------------
 
     def type(self, name: str) -> TypeSpec:
+        """Return the job type of this name. Raises UnknownType."""
         spec = self.types.get(name)
         if spec is None:
             raise UnknownType(
@@ -129,6 +132,7 @@ class Registry:
         return frozenset(lane.id for lane in self.lanes.values() if lane.type in once)
 
     def queue(self, name: str) -> QueueSpec:
+        """Return the settings in force of a queue; for one that nobody has declared, the defaults."""
         spec = self.queues.get(name) or self._undeclared.get(name)
         if spec is None:
             spec = self._undeclared[name] = QueueSpec(name=name)
@@ -241,6 +245,8 @@ class Registry:
         queues: Iterable[QueueSpec],
         locks: Iterable[LockCapacity] = (),
     ) -> None:
+        """Store what an application declares, where it differs from what is stored. Raises Refused when a queue with
+        jobs in it would get another order."""
         changed = capacities.declare(tx, locks)
         for spec in types:
             if self.types.get(spec.name) != spec:

@@ -115,7 +115,8 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
 
 def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int | None = None) -> None:
     """Check that every need exists (in the store, in this call, or among the jobs that the attempt of this fence
-    spawns), and that there is no cycle."""
+    spawns), and that there is no cycle. Raises NoSuchJob, Cycle, and UsageError for a need that points behind the jobs
+    of the call."""
     if not any(p.submission.needs for p in plans):
         return
     total = sum(len(p.submission.params) for p in plans)
@@ -197,7 +198,8 @@ _COLUMNS = (
 def write_rows(
     tx: Tx, p: Plan, share: int, ids: range, params: Sequence[str], keys: Sequence[str] | None, now_us: int
 ) -> None:
-    """Write the ``jobs`` rows of a run of ids. Plain ones are pending, the others are waiting until they are placed."""
+    """Write the ``jobs`` rows of a run of ids. Plain ones are pending, the others are waiting until they are placed.
+    Raises Refused for a tree that would be too deep."""
     if p.parent is None and keys is None:
         head, tail = _head_and_tail(p, now_us)
         root_inserts.write(tx, head, share, ids[0], params, tail)
@@ -390,6 +392,7 @@ def _head_and_tail(p: Plan, now_us: int) -> tuple[root_inserts.Head, root_insert
 
 
 def size(plans: Sequence[Plan]) -> int:
+    """Return how many jobs these plans make."""
     return sum(len(p.submission.params) for p in plans)
 
 

@@ -71,7 +71,8 @@ def _origin(tx: Tx, job_id: int) -> tuple[str | None, str | None]:
 
 
 def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner: Spawner) -> list[Plan]:
-    """Resolve and check the submissions. Raises what ``Store.submit`` raises."""
+    """Resolve and check the submissions. Raises what ``Store.submit`` raises. Raises Refused, too, when one call has
+    jobs with keys and without, or a job with a key needs one that is made only later."""
     if len({bool(s.keys) for s in submissions}) > 1:
         raise Refused("a stage makes jobs with keys and jobs without in separate calls; split this one")
     resolved = [_plan(registry, s, spawner) for s in submissions]

@@ -27,6 +27,9 @@ def require_lease(tx: Tx, job_id: int, fence: int) -> None:
 
 
 def put(tx: Tx, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
+    """Write an entry of the data of ``target``, which is the attempt's own job, its parent or its root. ``value``: JSON
+    text; None removes the entry. Raises StaleFence, BadName, BadParameters (it is too large) and Refused (another job).
+    """
     require_lease(tx, job_id, fence)
     _require_target(tx, job_id, target)
     names.label("data entry", name)
@@ -42,6 +45,8 @@ def put(tx: Tx, job_id: int, fence: int, name: str, value: str | None, target: i
 
 
 def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) -> int:
+    """Append to a list in the data of ``target``, and return its length. Raises what ``put`` raises, and Refused when
+    the entry is no list."""
     require_lease(tx, job_id, fence)
     _require_target(tx, job_id, target)
     names.label("data entry", name)
@@ -79,6 +84,8 @@ def _require_small(name: str, value: str) -> None:
 def take_lock(
     tx: Tx, registry: Registry, job_id: int, fence: int, request: locks.LockRequest, until: str, now_us: int
 ) -> bool:
+    """Take an amount of a lock for a running attempt, and return whether it was granted; nothing waits here. Raises
+    StaleFence, BadName, and UsageError for an amount that can never be granted."""
     require_lease(tx, job_id, fence)
     names.lock_name(request.name)
     require_amount(request.amount)
@@ -112,7 +119,8 @@ def take_lock(
 
 
 def prioritise(tx: Tx, job_id: int, fence: int, priority: int) -> None:
-    """Set the priority of a running job: only its row has to change, because it is in no queue."""
+    """Set the priority of a running job: only its row has to change, because it is in no queue. Raises StaleFence,
+    UsageError."""
     require_lease(tx, job_id, fence)
     if priority not in PRIORITIES:
         raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")
@@ -123,6 +131,7 @@ def prioritise(tx: Tx, job_id: int, fence: int, priority: int) -> None:
 
 
 def progress(tx: Tx, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+    """Store the latest progress of an attempt; the fraction is kept within 0 and 1. Raises StaleFence."""
     require_lease(tx, job_id, fence)
     tx.run(
         "insert into progress (job_id, fraction, message) values (?, ?, ?) "

@@ -100,6 +100,7 @@ class Cascade:
             tell(tx, self.registry.subscriptions, [settled_job], state, self.now_us)
 
     def child_settled(self, child_id: int, parent_id: int, *, bad: bool) -> None:
+        """Note that a child has settled, well or badly, and check whether its parent may continue."""
         self.tx.run(
             "delete from children_left where parent_id = ? and bad = 0 and child_id = ?",
             (parent_id, child_id),
@@ -321,6 +322,7 @@ class Cascade:
     # --- serial order ------------------------------------------------------------------
 
     def is_serial(self, row: Row) -> bool:
+        """Return whether the job is in a tree whose jobs run one at a time, in the order of their lineages."""
         if row.parent_id is None:
             return False
         root_type = self.tx.value("select type from jobs where id = ?", (row.root_id,))
@@ -377,6 +379,7 @@ class Cascade:
             self._lines[row.root_id] = None
 
     def line_moved(self, root_id: int) -> None:
+        """Check whether the next job of a serial tree may run now."""
         self._lines[root_id] = None
 
     def _advance(self, root_id: int) -> None:

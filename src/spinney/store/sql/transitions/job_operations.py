@@ -50,7 +50,8 @@ class Operation:
         """Write the cancel request, and cancel the job itself when it does not run. ``cancel_below`` cancels the rest
         of a tree.
 
-        ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled.
+        ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled. Raises NoSuchJob,
+        UnlawfulTransition, and Refused for a job with open subjobs or one that is being removed.
         """
         row = self.find(job_id)
         if row.state in SETTLED and not tree:
@@ -131,6 +132,9 @@ class Operation:
         self.cascade.drain()
 
     def retry(self, job_id: int, stage: str | None) -> None:
+        """Open a failed, orphaned or cancelled job again: it continues with its first stage that has not passed, or
+        further back with ``stage``. Raises NoSuchJob, UnlawfulTransition, and Refused when a stage before ``stage`` has
+        not passed."""
         row = self._settled(job_id, REOPENABLE)
         if stage is not None:
             spec = self._spec(row)
@@ -146,6 +150,8 @@ class Operation:
         self._open(row)
 
     def rerun(self, job_id: int, stage: str | None) -> None:
+        """Open a settled job again from ``stage`` (None: from its first), although stages behind it have passed; they
+        are superseded. Raises NoSuchJob, UnlawfulTransition, Refused."""
         row = self._settled(job_id, SETTLED - {State.DELETED})
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name

@@ -70,6 +70,7 @@ def mark(tx: Tx, root_ids: Sequence[int]) -> None:
 
 
 def any_marked(tx: Tx) -> bool:
+    """Return whether trees are marked for removal, or being removed."""
     return tx.value("select 1 from removals limit 1") is not None
 
 
