@@ -38,6 +38,7 @@ class Node:
         self.lock = lock_path(name, store)
 
     def start(self) -> "subprocess.Popen[bytes]":
+        """Start the node, and return its process."""
         return subprocess.Popen(self.command)
 
 

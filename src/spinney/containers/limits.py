@@ -40,7 +40,8 @@ class Meter:
     def expect(self, size_bytes: int) -> None:
         """Check a member's declared size, before a byte of it is written.
 
-        Raises OSError (ENOSPC) when the disk has no space for it, after which it can be tried again.
+        Raises NotAdmitted when the size is negative or exceeds a limit, and OSError (ENOSPC) when the disk has no space
+        for it, after which it can be tried again.
         """
         if size_bytes < 0:
             raise NotAdmitted("it declares a negative size; pack it again")

@@ -173,7 +173,7 @@ class DropFolder:
 
     def reject(self, arrival: Arrival) -> None:
         """Move the drop of this arrival into ``rejected``, with a text beside it that says why. Nothing is moved when
-        it is gone or has changed."""
+        it is gone or has changed. Raises OSError."""
         source = self._claimed(arrival)
         if not os.path.lexists(source):
             name = self._name_of(arrival)

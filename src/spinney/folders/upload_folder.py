@@ -152,6 +152,7 @@ class OpenUpload:
         self.close()
 
     def close(self) -> None:
+        """Let others work on the upload: its lock is released."""
         self._lock.close()
 
     def require_at(self, offset: int) -> None:

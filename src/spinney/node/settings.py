@@ -171,7 +171,8 @@ class NodeSettings:
         return QueueSelection(active=self.active, ignored=self.ignored)
 
     def run_path(self) -> Path:
-        """Return the run-time directory: as set, else beside the database file."""
+        """Return the run-time directory: as set, else beside the database file. Raises UsageError when neither is
+        known."""
         if self.run_dir is not None:
             return Path(self.run_dir)
         path = run_dir(self.store)

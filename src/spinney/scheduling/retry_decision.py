@@ -25,8 +25,11 @@ class RetryDecision:
     """pending, scheduled (after ``delay_s``), waiting (for the lock), held, failed, cancelled or
     orphaned."""
     delay_s: float = 0.0
+    """Seconds until it is due again, for ``scheduled``."""
     attempt_used: bool = False
+    """It counts against ``max_attempts`` of the stage."""
     interruption: bool = False
+    """It counts towards poison."""
     poison: bool = False
     """It fails because workers or nodes died under it again and again."""
     reason: str | None = None

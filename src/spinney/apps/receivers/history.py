@@ -80,7 +80,7 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
 
 
 def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
-    """Return the jobs of the history, or of one tree, by id; none where nothing was imported."""
+    """Return the jobs of the history, or of one tree, by id; none where nothing was imported. Raises UsageError."""
     if not history.exists():
         return []
     columns = ", ".join(OldJob._fields)

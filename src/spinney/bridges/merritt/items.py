@@ -40,14 +40,17 @@ class Item:
 
     @property
     def message(self) -> str:
+        """The message of its status; empty where it has none."""
         return str(self.status.get("message") or "")
 
     @property
     def status_path(self) -> str:
+        """The path of its status node."""
         return f"{self.path}/status"
 
     @property
     def lock_path(self) -> str:
+        """The path of the node that locks it while it exists."""
         return f"{self.path}/lock"
 
 

@@ -29,6 +29,7 @@ class Job(Item):
     space_needed: int
     """Bytes."""
     configuration: dict[str, Any]
+    """The decoded JSON of its node ``configuration``; each of the four below is that of the node of its name."""
     identifiers: dict[str, Any]
     metadata: dict[str, Any]
     inventory: dict[str, Any]
@@ -41,6 +42,7 @@ class Job(Item):
 
     @property
     def last_successful_status(self) -> str | None:
+        """The last state whose step succeeded, from which a requeued job goes on; None: none has."""
         return self.status.get("last_successful_status")
 
     @property

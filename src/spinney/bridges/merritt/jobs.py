@@ -126,7 +126,8 @@ class Jobs(Items[Job]):
         return self._change(job, job.status, write, fields={"space_needed": space_needed})
 
     def set_parts(self, job: Job, **parts: Fields) -> Job:
-        """Write ``identifiers``, ``metadata``, ``inventory`` and ``store`` of a job, those that are named, at once."""
+        """Write ``identifiers``, ``metadata``, ``inventory`` and ``store`` of a job, those that are named, at once.
+        Raises ValueError for another name."""
         if unknown := parts.keys() - set(PARTS):
             raise ValueError(f"A job has the parts {', '.join(PARTS)}, and not {', '.join(sorted(unknown))}.")
         data = {
@@ -146,13 +147,14 @@ class Jobs(Items[Job]):
         return self.set_status(job, JobState.HELD)
 
     def release(self, job: Job) -> Job:
-        """Let a held job wait for a consumer again."""
+        """Let a held job wait for a consumer again. Raises MerrittStateError unless it is held."""
         if job.state is not JobState.HELD:
             raise MerrittStateError(f"{job.path} is {job.state}; only a held job can be released.")
         return self.set_status(job, JobState.PENDING)
 
     def requeue(self, job: Job, state: JobState | None = None) -> Job:
-        """Let a failed job go on after the last step that succeeded, or in ``state``, and raise its retry count."""
+        """Let a failed job go on after the last step that succeeded, or in ``state``, and raise its retry count. Raises
+        MerrittStateError unless it has failed."""
         if job.state is not JobState.FAILED:
             raise MerrittStateError(f"{job.path} is {job.state}; only a failed job can be requeued.")
         return self.set_status(job, state or requeue_target(job.last_successful_status), retry=True)

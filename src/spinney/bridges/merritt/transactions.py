@@ -134,7 +134,8 @@ def create_numbered(
 
 
 def next_name(client: KazooClient, parent: str, prefix: str) -> str:
-    """Return the name that the next sequential node below ``parent`` would get."""
+    """Return the name that the next sequential node below ``parent`` would get. Raises MerrittZKNodeInvalid when there
+    is no such node."""
     stat = client.retry(client.exists, parent)
     if stat is None:
         raise MerrittZKNodeInvalid(f"{parent} is missing; call initialize() once to make the queue's nodes.")
@@ -143,7 +144,8 @@ def next_name(client: KazooClient, parent: str, prefix: str) -> str:
 
 
 def with_retries(attempt: Callable[[], _Result]) -> _Result:
-    """Return what ``attempt`` returns, and call it again while other clients create or delete the nodes beside it."""
+    """Return what ``attempt`` returns, and call it again while other clients create or delete the nodes beside it.
+    Raises MerrittConflict when something else has changed, or others were first too often."""
     for _ in range(_MOST_TRIES):
         try:
             return attempt()

@@ -262,7 +262,8 @@ class Job:
     # --- requests while it runs --------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message."""
+        """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
+        fraction outside."""
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
         self._port.ask("progress", fraction=float(fraction), message=message)
@@ -311,7 +312,7 @@ class Job:
         return self._port.cancelled()
 
     def check_cancelled(self) -> None:
-        """End this stage here if cancellation of the job was requested."""
+        """End this stage here if cancellation of the job was requested. Raises Cancelled, which a stage must let pass."""
         if self._port.cancelled():
             raise Cancelled("ended by its own stage, as was requested")
 

@@ -202,7 +202,8 @@ class JobType(SubmittableType):
         )
 
     def runner(self, stage: str) -> Runner:
-        """Return the function that runs the stage; a coroutine function when the stage's function is async."""
+        """Return the function that runs the stage; a coroutine function when the stage's function is async. Raises
+        UsageError for a stage that does not exist or has no function."""
         defined = self._stages.get(stage)
         if defined is None or defined.function is None:
             subject = (

@@ -88,7 +88,8 @@ def _require_no_shared_default(where: str, name: str, default: object) -> None:
 
 
 def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
-    """Return the signature of a program, given as name to type. A parameter that may be None may also be left out."""
+    """Return the signature of a program, given as name to type. A parameter that may be None may also be left out.
+    Raises UsageError."""
     if not isinstance(params, Mapping):
         raise UsageError(f'{where}: params must map names to types, for example params={{"path": Path}}')
     for name in params:

@@ -91,7 +91,8 @@ def function_stage(type_name: str, function: Callable[..., Any], options: StageO
 
 
 def program_stage(type_name: str, name: str, argv: Sequence[str], options: ProgramOptions) -> Stage:
-    """Make a stage that runs a program."""
+    """Make a stage that runs a program. Raises UsageError for options that do not exist, and for anything but a list of
+    arguments."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ProgramOptions)
     if (

@@ -89,6 +89,7 @@ class Lanes:
         self.any_orphan = any(lane.orphan for lane in self._lanes.values())
 
     def get(self, type_: str, stage: str) -> Lane | None:
+        """Return a lane; None: this node does not serve it."""
         return self._lanes.get((type_, stage))
 
     def lane(self, key: tuple[str, str]) -> Lane:

@@ -66,6 +66,7 @@ class PoolWorker:
         return self.child.ready and not self.retiring
 
     def note_output_pending(self, fence: int) -> None:
+        """Note that an attempt has ended whose output is still on its way into its files."""
         task = self.held.get(fence)
         if task is not None:
             self.output_pending[fence] = task
@@ -83,6 +84,7 @@ class PoolWorker:
         return [row for row, task in zip(rows, tasks, strict=True) if task is not None], held
 
     def finished(self, attempts: int, now: float) -> None:
+        """Count attempts that have ended; from ``now`` (monotonic seconds) on it may be idle."""
         self.attempts_run += attempts
         self.idle_since = now
 

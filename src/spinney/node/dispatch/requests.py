@@ -52,7 +52,8 @@ class Requests:
         }
 
     async def serve(self, lease: Lease | None, fence: int, verb: str, args: Mapping[str, Any]) -> Any:
-        """Return the answer to a request; ``lease`` is None when its attempt has ended. Raises SpinneyError."""
+        """Return the answer to a request. Raises SpinneyError: StaleFence when its attempt has ended (``lease`` is
+        None), UsageError when it is unknown or malformed, and whatever the store raises."""
         if lease is None:
             raise StaleFence(0, fence)
         serve = self._verbs.get(verb)

@@ -72,8 +72,11 @@ class Lookahead:
     """How much work slots get ahead."""
 
     run_us: float
+    """How much expected run time a slot may have, in microseconds."""
     jobs: int
+    """The most leases that a slot may have."""
     list_size: int
+    """The most jobs in one message to a worker."""
 
     def expected_us(self, lane: "Lane") -> float:
         """Return the expected run time of an attempt in its slot. One of a lane that has not been measured may take for

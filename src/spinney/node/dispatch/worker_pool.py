@@ -60,9 +60,13 @@ class WorkerRules:
     """When workers are replaced and ended."""
 
     recycle_after_jobs: int
+    """A worker that has run so many attempts is replaced."""
     memory_bytes: int
+    """A worker that has more resident memory is replaced."""
     idle_end_s: float
+    """A worker that has been idle for longer is ended, except the last warm one."""
     starting_at_once: int
+    """How many workers may be starting at a time while others are busy."""
 
 
 class WorkerPool(Events):

@@ -26,6 +26,7 @@ class Deadline:
 
     @classmethod
     def make(cls) -> "Deadline":
+        """Make the shared memory, whose descriptor (``fd``) the supervisor inherits; no deadline is set yet."""
         fd = os.memfd_create("spinney-deadline")
         os.ftruncate(fd, _TIME.size)
         return cls(fd)

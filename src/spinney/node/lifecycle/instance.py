@@ -28,16 +28,19 @@ class Instance:
     name: str
     pid: int
     started_us: int
+    """When it was started, in microseconds since 1970 UTC."""
 
     def __str__(self) -> str:
         return f"{self.name}.{self.pid}.{self.started_us}"
 
     def lock_path(self, run_dir: Path) -> Path:
+        """Return the path of the lock that every process of the instance holds."""
         return run_dir / f"node-{self}.lock"
 
 
 def prepare_run_dir(path: Path) -> None:
-    """Make the run-time directory with access for its owner alone; refuse one that others could write to."""
+    """Make the run-time directory with access for its owner alone; refuse one that others could write to. Raises
+    UsageError."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         status = path.stat()
@@ -54,7 +57,8 @@ def prepare_run_dir(path: Path) -> None:
 
 
 def hold(run_dir: Path, instance: Instance) -> int:
-    """Take the instance's lock; return the descriptor for children to inherit."""
+    """Take the instance's lock; return the descriptor for children to inherit. Raises NodeRefused when another process
+    holds it."""
     fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

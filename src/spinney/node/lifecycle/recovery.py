@@ -48,6 +48,7 @@ class LocalHost:
     host: str
     boot_id: str
     run_dir: Path
+    """The run-time directory of its nodes, with their locks and pages."""
     folder_root: Path
 
     def local(self, node: NodeInfo) -> bool:
@@ -55,6 +56,7 @@ class LocalHost:
         return node.host == self.host and node.boot_id == self.boot_id
 
     def proven_gone(self, node: NodeInfo) -> bool:
+        """Return whether all processes of the node are proven to be gone, because it ran here and its lock is free."""
         return self.local(node) and instances.is_gone(self.run_dir, instance_of(node))
 
     def within_reach(self, node: NodeInfo) -> bool:
@@ -63,6 +65,7 @@ class LocalHost:
 
 
 def instance_of(node: NodeInfo) -> Instance:
+    """Return the instance that joined as this node."""
     return Instance(name=node.name, pid=node.pid, started_us=node.started_us)
 
 

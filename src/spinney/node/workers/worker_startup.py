@@ -24,6 +24,7 @@ class WorkerStartup:
     parent_pid: int
     socket_fd: int
     page_fd: int
+    """The worker's shared page."""
     stack_fd: int
     """Memory where the worker writes its stacks when they are requested."""
     lock_fd: int | None
@@ -42,6 +43,7 @@ class WorkerStartup:
     """The epoll that shows whether anything is in the worker's pipes (``boundaries.pipe_watch``)."""
 
     def to_env(self) -> dict[str, str]:
+        """Return the environment variable that ``take`` reads in the worker."""
         return {VARIABLE: orjson.dumps(asdict(self)).decode()}
 
 

@@ -11,7 +11,8 @@ _ROUNDS = 6
 
 
 def scattered(number: int, size: int, key: bytes = b"") -> int:
-    """Return the place of ``number`` in the order that ``key`` gives to the numbers 0..size-1.
+    """Return the place of ``number`` in the order that ``key`` gives to the numbers 0..size-1. Raises ValueError for a
+    number outside of these.
 
     It must never change: names that were minted depend on it.
     """

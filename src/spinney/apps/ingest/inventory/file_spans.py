@@ -34,6 +34,7 @@ class Span:
 
     id: int
     first: int
+    """The first version number within its limits; it need not be recorded (see the module)."""
     last: int
     content: Content
 

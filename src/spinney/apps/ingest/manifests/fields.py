@@ -29,7 +29,8 @@ _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`~-]+/[A-Za-z0-9!#$%&'*+.^_`~-]+(
 
 
 def url(text: str) -> str:
-    """Check an http, https or file URL. Which hosts it may lead to is checked when it is fetched."""
+    """Check an http, https or file URL. Which hosts it may lead to is checked when it is fetched. Raises NotAdmitted,
+    as all functions of this module do; no message shows a query or a password."""
     if not text:
         raise NotAdmitted("there is no URL; say where the file is")
     if len(text) > URL_MAX:
@@ -90,7 +91,7 @@ def digest(algorithm: str, value: str) -> Digest | None:
 
 
 def size(text: str) -> int | None:
-    """Parse a number of bytes in decimal digits."""
+    """Parse a number of bytes in decimal digits. None: the field is empty. Raises NotAdmitted."""
     if not text:
         return None
     if not _SIZE.fullmatch(text) or int(text) > SIZE_MAX_BYTES:

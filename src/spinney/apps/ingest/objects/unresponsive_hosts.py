@@ -48,9 +48,12 @@ class Mark:
     since_s: float
     """The time of the first of these tries, which distinguishes one series of tries from another."""
     tries: int
+    """How many in a row had no answer."""
     due_s: float
+    """When one job tries the host again."""
     reason: str
     trying: bool = False
+    """A job is trying it now."""
 
     def sentence(self) -> str:
         """Return what users see while jobs wait for the host."""

@@ -66,6 +66,7 @@ class ObjectEnd:
     stage: str | None = None
     """The stage at which it failed, or is now."""
     message: str | None = None
+    """The message of its job, which says why it failed."""
     warnings: int = 0
     """The number of stages that passed with a warning; its job shows which."""
     link: str | None = None

@@ -31,12 +31,15 @@ class Inventory:
 
     id: str
     algorithm: str
+    """The digest algorithm that addresses content (``digestAlgorithm`` of OCFL): sha512 or sha256."""
     head: int
+    """The number of the newest version."""
     width: int
     """The digits of a version's number where another program padded it with zeros; 0 where it is not padded."""
     content: str
     """The name of the content folder."""
     manifest: Mapping[str, Sequence[str]]
+    """Digest to the paths of that content in the object."""
     fixity: Mapping[str, Mapping[str, Sequence[str]]]
     blocks: Mapping[str, Mapping[str, Any]]
     """The version blocks of the document."""

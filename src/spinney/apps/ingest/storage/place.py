@@ -21,6 +21,7 @@ class Document:
 
     raw: bytes
     tag: str = ""
+    """Its ETag; empty where writes are not conditional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class Kept:
     digest: str
     size_bytes: int
     sums: Mapping[str, str]
+    """Digests of the content by algorithm, as far as they were computed."""
     added: bool
     """False when the object had it."""
 
@@ -94,6 +96,7 @@ class Shape:
     """The names of the next version's folders, and the algorithm that addresses its content."""
 
     version: str
+    """The folder of the version, as ``v3``."""
     content: str
     algorithm: str
 

@@ -26,7 +26,8 @@ class Order:
 
 
 def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
-    """Make a version; ``algorithm`` addresses the content of a new object. Raises NotAdmitted, Busy, OSError."""
+    """Make a version; ``algorithm`` addresses the content of a new object. Raises NotAdmitted, Busy, OSError, and
+    ValueError for a time without a zone."""
     checked_key(claim.key)
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")

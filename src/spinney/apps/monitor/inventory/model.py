@@ -22,7 +22,9 @@ class Entity:
     contact: str = ""
     email: str = ""
     language: str = "en"
+    """The tag of the language of its mails and public page."""
     page_key: str = ""
+    """The random key in the address of its page without sign-in."""
     services: int = 0
     """How many services it has that are not retired."""
 
@@ -32,6 +34,7 @@ class Service:
     """One network service that is checked, with its address and the entity that answers for it."""
 
     gid: int
+    """The number by which the monitor and its tasks know it."""
     eid: int
     uuid: str
     type: str
@@ -42,7 +45,9 @@ class Service:
     entity: str = ""
     """The description of its entity."""
     checked_us: int | None = None
+    """The time of its last check; None: it was never checked."""
     retired_us: int | None = None
+    """When an import no longer named it; None: it is monitored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

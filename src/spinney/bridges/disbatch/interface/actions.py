@@ -38,7 +38,8 @@ def perform(service: Service, action: object, task_id: ObjectId, user: str) -> d
 
 
 def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Cancel a task: at once when no node has it, else by the field ``wish``, which nodes of Spinney obey."""
+    """Cancel a task: at once when no node has it, else by the field ``wish``, which nodes of Spinney obey. Raises
+    BadRequest when it has finished."""
     for _ in range(_ATTEMPTS):
         waiting = {"_id": task_id, "status": {"$lt": int(Status.CLAIMED), "$ne": int(Status.CANCELLED)}}
         change = {
@@ -63,8 +64,8 @@ def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 
 
 def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Queue a task again that has finished, is orphaned or is parked otherwise. Its former output is forgotten; what
-    of it lies in GridFS stays there."""
+    """Queue a task again that has finished, is orphaned or is parked otherwise. Its former output is forgotten; what of
+    it lies in GridFS stays there. Raises BadRequest when it is queued already, or a node has it."""
     change = {"$set": _queued(datetime.now(UTC)), "$unset": dict.fromkeys(_OF_A_RUN, "")}
     ended = {"_id": task_id, "$or": [{"status": {"$gt": 0}}, {"status": {"$lt": int(Status.QUEUED)}}]}
     if service.tasks.update_one(ended, change).matched_count:
@@ -76,7 +77,7 @@ def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 
 
 def clone(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Queue a new task with the queue and the params of this one."""
+    """Queue a new task with the queue and the params of this one. Raises BadRequest when its queue is deleted."""
     task = service.task(task_id, "queue", "params")
     if service.queues.find_one({"_id": task["queue"]}, {"_id": 1}) is None:
         raise BadRequest("the queue of the task is deleted; create the task in another queue", id=task_id)

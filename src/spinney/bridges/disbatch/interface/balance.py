@@ -29,11 +29,13 @@ class Load:
 
 
 def maximum(entries: Mapping[str, int], now: datetime) -> int | None:
-    """Return how many tasks may run at a local time, or None when there is no entry.
+    """Return how many tasks may run at a local time, or None when there is no entry. Raises ValueError for a key that
+    is no weekday and time.
 
     An entry holds until the next one, past midnight and past the end of the week. An entry for one day replaces the
     daily entry of the same time. One that says the same as that daily entry, as ``1 07:00`` above, ends an exception:
-    daily entries between it and the entry for one day before it do not count, so 15 holds for the whole weekend."""
+    daily entries between it and the entry for one day before it do not count, so 15 holds for the whole weekend.
+    """
     daily: dict[int, int] = {}
     single: dict[int, int] = {}
     for key, value in entries.items():

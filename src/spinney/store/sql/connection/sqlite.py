@@ -276,7 +276,8 @@ class SqliteDatabase(Database):
     # --- the file -------------------------------------------------------------------------
 
     def make_file(self) -> None:
-        """Make the file and its run-time folder, for their owner alone; an existing file is kept. Raises StoreUnusable."""
+        """Make the file and its run-time folder, for their owner alone; an existing file is kept. Raises
+        StoreUnusable."""
         refuse_network(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -112,7 +112,7 @@ class Bucket:
                     yield Listed(path=entry["Key"][len(start) :], size_bytes=entry["Size"], tag=entry["ETag"])
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects; a missing one is no error."""
+        """Remove objects; a missing one is no error. Raises ServiceFailed when the service refuses to delete some."""
         keys = [{"Key": f"{self._prefix}{p}"} for p in paths]
         with _request_errors("deleting"):
             for start in range(0, len(keys), DELETE_MAX):
