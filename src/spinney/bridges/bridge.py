@@ -26,8 +26,8 @@ IDLE_S = 0.25
 """The pause after one in which there was nothing."""
 TEND_S = 1.0
 RECOVER_S = 10.0
-"""How often all entries that bear the bridge's name are compared with its links. While one waits for a job, because its
-type is not there yet, they are compared as often as the other side is tended."""
+"""Seconds between comparisons of all entries that are claimed under the bridge's name with its links; ``TEND_S`` while
+one waits for a job, because its type is not known yet."""
 SETTLED_S = 20.0
 """How often jobs are looked for that were opened again here and have settled since; this reads all jobs of the bridge.
 """
@@ -176,8 +176,8 @@ class Bridge:
             return None
 
     def _recover(self) -> None:
-        """Compare all entries that bear our name with the links: take up those without one, and give up those that are
-        gone."""
+        """Compare all entries that are claimed under the bridge's name with the links: link those that have none, and
+        end the links of entries that are gone."""
         linked = {(link.entry, link.claim) for link in self._links.values() if link.job_id is not None}
         claims = list(self.foreign.claimed(linked))
         held = {(claim.entry, claim.claim) for claim in claims}
@@ -201,8 +201,8 @@ class Bridge:
         return f"bridge:{self.foreign.system}:{self.foreign.database}:"
 
     def _relink(self) -> None:
-        """Link jobs of ours that have no link and are open, or have settled again: somebody has retried or rerun them
-        here."""
+        """Link jobs of this bridge that have no link and are open or have settled again, because somebody has retried
+        or rerun them."""
         still_open = list(all_jobs(self.control.store, Filter(submitter=self.foreign.name, states=_OPEN)))
         self._lost &= {self._taking(job) for job in still_open}
         self._link_again(still_open)
@@ -230,7 +230,7 @@ class Bridge:
             self._links[entry] = Link(entry=entry, claim=claim, job_id=job.id, position="")
 
     def _taking(self, job: Job) -> tuple[str, str]:
-        """Return the entry and the claim of a job of ours, from its key."""
+        """Return the entry and the claim of a job of this bridge, from the job's key."""
         entry, _, claim = (job.key or "").removeprefix(self._prefix).rpartition(":")
         return entry, claim
 

@@ -35,8 +35,8 @@ def work(
 
 
 def print_differences(bridge: Bridge, entry: str, *, json: bool) -> None:
-    """Compare both sides, and print what does not agree; ``entry`` is what an entry is called over there. Raises
-    typer.Exit where there is something."""
+    """Compare both sides, and print what does not agree. ``entry``: the other system's word for an entry, which heads
+    the column. Raises typer.Exit when there is a difference."""
     rows = [{entry: name, "finding": sentence} for name, sentence in bridge.differences()]
     columns = {entry.upper(): lambda row: row[entry], "FINDING": lambda row: row["finding"]}
     display.print_list(rows, columns, json=json, empty="both sides agree")

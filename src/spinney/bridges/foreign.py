@@ -15,7 +15,8 @@ class ForeignAway(Exception):
 
 
 class ClaimLost(Exception):
-    """The entry is not ours any more: it was reset, deleted or taken away over there. The message says which."""
+    """The entry is no longer claimed by this bridge: it was reset, deleted or taken away in the other system. The
+    message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Claim:
 
 
 class Order(StrEnum):
-    """What an operator over there wishes for a job."""
+    """What an operator of the other system may wish for a job."""
 
     CANCEL = "cancel"
     HOLD = "hold"
@@ -81,7 +82,7 @@ class Foreign(Protocol):
 
     @property
     def parked(self) -> int:
-        """How many claimed entries wait for others over there, so that their jobs need no slots."""
+        """How many claimed entries wait in the other system for its own services, so that their jobs need no slots."""
 
     def begin(self) -> None:
         """Prepare the database: once at the start, and again when it was away."""
@@ -90,29 +91,31 @@ class Foreign(Protocol):
         """Do what the other system expects of its nodes, each second: beat, read limits, tidy up."""
 
     def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
-        """Return all entries that bear our name and are not finished. ``linked``: those that have jobs, each with its
-        claim; no job is made of them, so that their params may be left out."""
+        """Return all entries that are claimed under the bridge's name and not finished. ``linked``: those that have
+        jobs, each with its claim; no job is made of them, so that their params may be left out."""
 
     def claim(self, room: int) -> Sequence[Claim]:
-        """Take entries, as many as the limits over there allow, at most ``room``; each by an atomic write."""
+        """Take up to ``room`` entries, within the other system's own limits; each is taken by an atomic write."""
 
     def reject(self, claim: Claim, reason: str) -> None:
         """End an entry of which no job can be made; the reason is a sentence."""
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
-        """Write what holds now, for each of these entries that is still ours. Return those that are not, by entry."""
+        """Write the present state of each of these jobs into its entry. Return the entries that are no longer claimed
+        by this bridge, each with the reason."""
 
     def wishes(self) -> Iterable[Wish]:
-        """Return what operators wish for entries that bear our name. A wish is returned until what became of it was
-        reported."""
+        """Return what operators of the other system wish for entries that are claimed under the bridge's name. A wish
+        is returned until its outcome was reported."""
 
     def differences(self, jobs: Mapping[str, Job | None]) -> Iterable[tuple[str, str]]:
-        """Compare entries that bear our name with their jobs, by entry; yield entry and sentence for each that does not
-        agree. Nothing is changed."""
+        """Compare the entries that are claimed under the bridge's name with their jobs, by entry; yield entry and
+        sentence for each that does not agree. Nothing is changed."""
 
 
 def compared(ours: Set[str], jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
-    """Compare the entries that are ours with their jobs, by what holds for every system, as ``Foreign.differences``."""
+    """Compare the entries that this bridge has claimed (``ours``) with their jobs, by what holds for every system, as
+    ``Foreign.differences``."""
     for entry in sorted(ours - jobs.keys()):
         yield entry, "it is taken by this node, and has no job here: the bridge makes one when it runs"
     for entry, job in sorted(jobs.items()):

@@ -327,8 +327,8 @@ def _files(folder: Path) -> Iterator[_File]:
 
 @contextmanager
 def _opened(name: str | Path, directory: int | None = None) -> Iterator[int]:
-    """Open a file to read it, and nothing else than a file. Raises BlockingIOError while somebody of this host has it
-    open for writing, as far as the system tells."""
+    """Open a plain file for reading. Raises FileNotFoundError for anything else, and BlockingIOError while a process of
+    this host has it open for writing, as far as the system tells."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(name, flags, dir_fd=directory)
     try:
@@ -364,7 +364,8 @@ def _owner(uid: int) -> str:
 
 @cache
 def _user(uid: int) -> str:
-    """A look into the list of users takes longer than all else that a look at a file takes."""
+    """Return the name of a user; cached, because reading the list of users takes longer than everything else that is
+    done for a drop."""
     return pwd.getpwuid(uid).pw_name
 
 

@@ -55,7 +55,7 @@ def send(job: Job) -> dict[str, Any]:
 
 @mails.stage(max_attempts=5)
 def record(job: Job) -> None:
-    """Record up to when the owners have been told: the next mails tell what changed since."""
+    """Record up to which result the owners have been informed: the next mails contain what has changed since."""
     sent = job.results["send"]
     for eid in sent["eids"]:
         entities.set_mailed(database(), eid, sent["at_us"], sent["newest_id"])

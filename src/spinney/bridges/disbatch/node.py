@@ -129,8 +129,9 @@ class DisbatchNode:
     # --- claims -------------------------------------------------------------------------------
 
     def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
-        """Return the tasks that bear this node's name. One that another program claimed under it, and has not begun for
-        ``orphaned_after``, becomes orphaned. Raises ForeignAway when another store has taken the name meanwhile."""
+        """Return the tasks that are claimed under this node's name. One that another program claimed under it, and has
+        not begun for ``orphaned_after``, becomes orphaned. Raises ForeignAway when another store has taken the name
+        meanwhile."""
         ours = {"node": self.node, "claim": {"$gt": 0}, "_id": {"$type": "objectId"}}
         with _reached():
             self._registration.document()

@@ -25,14 +25,14 @@ ORPHANS_EVERY_S = 5.0
 
 @dataclass
 class Registration:
-    """Keeps the document of one node in the database, and marks tasks that nobody works on as orphaned."""
+    """Keeps the document of one node in the database, and marks tasks as orphaned whose node is gone."""
 
     db: Database
     node: str
     mark: Callable[[], str]
     """Returns the mark of this bridge in this store."""
     has_links: Callable[[], bool]
-    """Returns whether jobs of this bridge belong to tasks over there."""
+    """Returns whether the store has links of this bridge: jobs that belong to tasks of the database."""
     _beats: dict[str, tuple[Any, float]] = field(default_factory=dict, init=False)
     """The last beat of other hosts that have tasks, and since when it has not changed."""
     _looked_s: float = field(default=-1e9, init=False)
@@ -92,11 +92,13 @@ class Registration:
         return now if now.tzinfo else now.replace(tzinfo=UTC)
 
     def mark_orphans(self, *, orphaned_after: float) -> None:
-        """Mark tasks that hosts have claimed or run which no longer beat: whose document has not changed for so many
-        seconds of our own clock, whatever theirs show. The releases look for their own alone, and for none that runs.
+        """Mark tasks as orphaned that are claimed or run by hosts whose document has not changed for ``orphaned_after``
+        seconds, by this host's monotonic clock. (The releases only do that for tasks of the node itself that do not
+        run.)
 
-        When the last look is long ago, the database was away, or this node stood still. No host could beat then, or
-        none was seen to, so all begin anew."""
+        When this was last called long ago, the database was away or this node was suspended. Then no host could beat,
+        or none was seen to, so the times of all hosts begin again.
+        """
         now_s = time.monotonic()
         pause_s = now_s - self._looked_s
         if pause_s < ORPHANS_EVERY_S:

@@ -312,7 +312,8 @@ class Job:
         return self._port.cancelled()
 
     def check_cancelled(self) -> None:
-        """End this stage here if cancellation of the job was requested. Raises Cancelled, which a stage must let pass."""
+        """End this stage here if cancellation of the job was requested. Raises Cancelled, which the stage must not
+        catch."""
         if self._port.cancelled():
             raise Cancelled("ended by its own stage, as was requested")
 

@@ -81,7 +81,8 @@ class MerrittConsumer:
 
     @property
     def parked(self) -> int:
-        """How many jobs of ours others are working at, at most ``MOST_PARKED``: with more, no new ones are taken."""
+        """How many jobs of this consumer are with Merritt's services, at most ``MOST_PARKED``; from that number on no
+        new ones are taken."""
         return min(MOST_PARKED, self._owned.away())
 
     def begin(self) -> None:

@@ -1,9 +1,9 @@
 """Batches of ``spinney ingest`` shown in Merritt's queue, for tools that look there.
 
-A batch that was submitted here gets a batch over there with the same uuid, and each of its objects a job, which follow
-what happens here. Nobody is to work on them: while they are open they have locks that do not end with a session, so
-that a crash of this consumer does not hand them to another one. Each batch is written by the consumer that created it,
-which the field ``mirror`` of its submission names."""
+A batch that was submitted here gets a batch in Merritt's queue with the same uuid, and each of its objects a job; both
+follow what happens here. No consumer may work on them: while they are open they have locks that do not end with a
+session, so that a crash of this consumer does not hand them to another one. Each batch is written by the consumer that
+created it, which the field ``mirror`` of its submission names."""
 
 import logging
 from collections.abc import Iterator

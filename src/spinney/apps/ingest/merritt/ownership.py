@@ -1,9 +1,8 @@
 """Which jobs of Merritt's queue are this node's, by their locks and their marks.
 
-A job is ours while its lock and its mark are. The lock dies with the session, and the mark stays: so a process that was
-killed takes its jobs up again, unless another consumer has taken them meanwhile, whose they are then. While a job is
-with Merritt's services between two steps of ours, it has only the mark, and its lock is taken again when it comes
-back."""
+A job belongs to this node while both its lock and its mark do. The lock ends with the session, and the mark stays: so a
+process that was killed takes its jobs up again, unless another consumer has taken them meanwhile. While a job is with
+Merritt's services between two steps of this node, it has only the mark; its lock is taken again when it comes back."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +46,7 @@ class Ownership:
     _held: dict[str, Job] = field(default_factory=dict, init=False)
     """The jobs whose locks this session holds, as they were last seen, by their ids."""
     _handed_over: set[str] = field(default_factory=set, init=False)
-    """Jobs of ours in a state whose work others do, and those that have come back from there."""
+    """Jobs of this node in a state whose work Merritt's services do, and those that have come back from there."""
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._held or job_id in self._handed_over
@@ -57,15 +56,15 @@ class Ownership:
         return sorted({*self._held, *self._handed_over})
 
     def is_handed_over(self, job_id: str) -> bool:
-        """Return whether others work at a job of ours, or have done so."""
+        """Return whether a job of this node is with Merritt's services for a step, or was and has come back."""
         return job_id in self._handed_over
 
     def away(self) -> int:
-        """Return how many jobs of ours others are working at."""
+        """Return how many jobs of this node are with Merritt's services."""
         return len(self._handed_over - self._held.keys())
 
     def forget_locks(self) -> None:
-        """Forget which locks are held, after the session has ended or an answer was lost: they are looked at anew."""
+        """Forget which locks are held, after the session has ended or an answer was lost; they are read again."""
         self._held.clear()
 
     def take(self, job: Job, claim: str) -> None:
@@ -76,8 +75,9 @@ class Ownership:
         self.marks.write(job.id, Mark(claim))
 
     def standing(self, marks: Mapping[str, Mark]) -> Collection[str]:
-        """Return which of the jobs with these marks stand as this process knows them: locked by it in a state of ours,
-        or with others in another one. They are read together; ``load`` takes up the others, or finds them lost."""
+        """Return which of the jobs with these marks are as this process knows them: locked by it in a state whose work
+        is done here, or with Merritt's services in another one. They are read together; ``load`` takes up the others,
+        or finds them lost."""
         locked, standing = self._still_locked(marks), set()
         for (job_id, mark), head in zip(marks.items(), self.queue.jobs.heads(list(marks)), strict=True):
             if head is None or is_ended(head, mark.claim):
@@ -196,7 +196,7 @@ class Ownership:
 
 
 def is_ended(job: Job | Head, claim: str) -> bool:
-    """Return whether a job has ended over there, or was requeued since it was taken under this claim."""
+    """Return whether a job has ended in Merritt's queue, or was requeued since it was taken under this claim."""
     return job.state in ENDED or claim.partition(".")[0] != str(job.retry_count)
 
 

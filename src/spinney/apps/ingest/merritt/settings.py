@@ -39,7 +39,7 @@ class Settings(BaseModel):
     poll: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0
 
     def left_to_others(self, state: JobState) -> JobState | None:
-        """Return the first state from ``state`` on whose work others do; None where all of it is done here."""
+        """Return the first state from ``state`` on whose work Merritt's services do; None: all of it is done here."""
         return next((each for each in _TAKEN[_TAKEN.index(state) :] if each not in self.states), None)
 
     def require_queue(self) -> None:
@@ -49,7 +49,8 @@ class Settings(BaseModel):
 
     @property
     def comes_back_in(self) -> JobState | None:
-        """Return the state in which a job that was left to others for one step goes on here: when only Recording is."""
+        """Return the state in which a job continues here after Merritt's services have done one step of it; None: it
+        does not come back. Only Recording can be such a step."""
         is_shared = JobState.STORING in self.states and JobState.RECORDING not in self.states
         return JobState.NOTIFY if is_shared and JobState.NOTIFY in self.states else None
 

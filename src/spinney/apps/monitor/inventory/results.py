@@ -115,9 +115,9 @@ def changes(
     only_changes: bool = False,
     limit: int = 100,
 ) -> list[Change]:
-    """Return results of the history, the newest first. ``ids``: those with such an id, which tell what was written
-    since an earlier look, whatever time a result has. ``only_changes``: those whose status differs from the one before.
-    """
+    """Return up to ``limit`` results of the history, the newest first. ``ids``: only those with such an id, which shows
+    what was written since an earlier call, whatever time a result has. ``only_changes``: only those whose status
+    differs from the one before."""
     columns = [history.c[name] for name in Change.__slots__]
     query = select(*columns).where(history.c.at_us > after_us)
     if ids is not None:

@@ -116,8 +116,8 @@ def last_read(settings: Settings) -> TaskList:
 
 
 def counted(settings: Settings) -> frozenset[str]:
-    """Return the names of the tasks whose results count in the states of services; those of a task whose file is gone
-    do not. Empty where no list was read yet, as on a host that has only the pages: then all count."""
+    """Return the names of the tasks whose results count in the states of services: those whose files exist. Empty where
+    no list was read yet, as on a host that has only the pages: then all count."""
     return frozenset(task.name for task in last_read(settings).current)
 
 

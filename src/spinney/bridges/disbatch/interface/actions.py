@@ -64,8 +64,8 @@ def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 
 
 def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Queue a task again that has finished, is orphaned or is parked otherwise. Its former output is forgotten; what of
-    it lies in GridFS stays there. Raises BadRequest when it is queued already, or a node has it."""
+    """Queue a task again that has finished, is orphaned or is parked otherwise. Its former output is removed from the
+    document; chunks of it in GridFS stay. Raises BadRequest when it is queued already, or a node has it."""
     change = {"$set": _queued(datetime.now(UTC)), "$unset": dict.fromkeys(_OF_A_RUN, "")}
     ended = {"_id": task_id, "$or": [{"status": {"$gt": 0}}, {"status": {"$lt": int(Status.QUEUED)}}]}
     if service.tasks.update_one(ended, change).matched_count:

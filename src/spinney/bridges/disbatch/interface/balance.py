@@ -95,7 +95,8 @@ def limits(groups: Sequence[Sequence[Load]], most: int) -> dict[str, int]:
 
 
 def _spread(demands: Mapping[str, int], slots: int) -> dict[str, int]:
-    """Return how many of the slots each gets: equally, nobody more than it demands; the first get what is over."""
+    """Return how many of the slots each gets: equally, and none more than it demands; where that leaves a remainder,
+    the first get one more each."""
     shares = dict.fromkeys(demands, 0)
     slots = max(0, min(slots, sum(demands.values())))
     while slots:
