@@ -236,17 +236,18 @@ class Kernel(Protocol):
     # --- requests of running attempts ---------------------------------------------------
 
     def get_data(self, job_id: int) -> Mapping[str, Any]:
-        """Return all data of a job, as they are now."""
+        """Return all data of a job, as they are now: by name, decoded. An entry that cannot be read is ``Unreadable``."""
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
         """Set (None: remove) one entry, JSON text up to 64 kB. ``target`` is the job itself, its
         parent or its root. Raises StaleFence, BadParameters (too large), Refused (another job)."""
 
     def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
-        """Append a JSON value to the list of that name (created when missing); return its length."""
+        """Append a JSON value to the list of that name (created when missing); return its length. Raises what
+        ``put_data`` raises, and Refused when the entry is no list or cannot be read."""
 
     def results(self, job_id: int) -> Mapping[str, Any]:
-        """Return the results of the stages that have passed, by stage."""
+        """Return the results of the stages that have passed, by stage; stages without a value are left out."""
 
     def take_lock(
         self,
@@ -279,7 +280,7 @@ class Kernel(Protocol):
     def join(self, node: NodeInfo, *, now_us: int) -> int:
         """Add a node (``id`` and ``home`` of ``node`` are ignored; where folders are local, the home comes from its
         ``root``); return its id, which its leases have. Raises NodeRefused when its root is a copy of another one that
-        is in use."""
+        is in use, or the store works only with later versions."""
 
     def beat(
         self,
@@ -352,16 +353,17 @@ class Kernel(Protocol):
     def jobs(
         self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
     ) -> list[Job]:
-        """Return the jobs that match, by id (``newest``: in descending order), after the id ``after``."""
+        """Return up to ``limit`` matching jobs by id, from behind the id ``after``; with ``newest`` in descending
+        order, from before it (0: from the last)."""
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
-        """Return the job and all jobs below it, in lineage order."""
+        """Return the job and all jobs below it, in lineage order, ``limit`` in all. Raises NoSuchJob."""
 
     def attempts(self, job_id: int) -> list[Attempt]:
-        """Return the job's attempts, oldest first; a running attempt is last."""
+        """Return the job's attempts, oldest first; a running attempt is last. Raises NoSuchJob."""
 
     def counts(self, job_filter: Filter) -> Mapping[str, int]:
-        """Return how many jobs are in each state."""
+        """Return how many matching jobs are in each state."""
 
     def below(
         self, job_ids: Sequence[int], *, within: AccessScope | None = None
@@ -370,7 +372,8 @@ class Kernel(Protocol):
         superseded. A job without children has no entry. ``within``: only jobs within these limits."""
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
-        """Return the job's direct children by id, without those that are deleted or superseded."""
+        """Return up to ``limit`` of the job's direct children by id, from behind ``after``, without those that are
+        deleted or superseded. A job without children, or that does not exist, has none."""
 
     def signature(self) -> int:
         """Return a number that changes when another process has committed, for polling."""
@@ -428,7 +431,8 @@ class JobOperations(Protocol):
     def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
         """Cancel a job, or it and all jobs below. Running attempts get a cancel request and end soon.
 
-        A job with open children cannot be cancelled without its tree (Refused).
+        Raises NoSuchJob, UnlawfulTransition (it is settled), and Refused for a job with open children, which cannot be
+        cancelled without its tree.
         """
 
     def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
@@ -438,10 +442,12 @@ class JobOperations(Protocol):
 
     def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         """Run a settled job again from its first stage (or from ``stage``), whatever had passed. Children that those
-        stages spawned are superseded, except those spawned again by key."""
+        stages spawned are superseded, except those spawned again by key. Ancestors regrow. Raises NoSuchJob,
+        UnlawfulTransition (it is not settled), Refused."""
 
     def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
-        """Release a held job; its state is determined anew (children, needs, time)."""
+        """Release a held job; its state is determined anew (children, needs, time). Raises NoSuchJob, and Refused for a
+        job that is not held, or that a wider hold keeps held."""
 
     def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
         """Delete a settled or held job with all jobs below it; a tombstone stays. Dependants are updated first by how
