@@ -40,20 +40,24 @@ class AccessRequests(Items[AccessRequest]):
         return self._read(f"{_queue_path(queue)}/{request_id}")
 
     def acquire(self, queue: AccessQueue, state: AccessState = AccessState.PENDING) -> AccessRequest | None:
-        """Lock the first request in ``state`` that nobody holds; its state stays, and None is returned without one.
+        """Lock the first request in ``state`` that no client holds, and return it; None when there is none. Its state
+        stays.
 
-        Processing without a lock has what was requeued after a failure, and what a client left that died.
+        A request in Processing without a lock was requeued after a failure, or its client has died.
         """
         return next(self._acquire(self._paths(queue), lambda _, __: None, (state,)), None)
 
     def set_status(
         self, request: AccessRequest, state: AccessState, *, message: str = "", unlock: bool = False
     ) -> AccessRequest:
-        """Move a request to another state and return it as it is then. It raises as for batches and jobs."""
+        """Move a request to another state and return it as it is then. Raises MerrittStateError where the state may not
+        follow, MerrittLocked where another client holds the lock or this one has lost it, and MerrittConflict where the
+        request was changed since it was read."""
         return self._set_state(request, state, message, unlock)
 
     def set_token(self, request: AccessRequest, token: Fields) -> AccessRequest:
-        """Write the request's fields anew, such as the URL of what was assembled."""
+        """Write the request's fields again, such as the URL of what was assembled. Raises MerrittNodeTooLarge, and
+        MerrittLocked and MerrittConflict as ``set_status``."""
         path = f"{request.path}/token"
         data = codec.object_bytes(path, token)
         return self._change(

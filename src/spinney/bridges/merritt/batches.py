@@ -234,8 +234,8 @@ class Batches(Items[Batch]):
         }
 
     def open_jobs_paths(self, among: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that are empty when all jobs of a batch are done, of each of these batches that is to be
-        reported then: for watches."""
+        """Return a node to watch for each of these batches that waits for its jobs before it is reported: the node is
+        empty when all jobs of the batch are done."""
         open_states = (BatchState.PROCESSING, BatchState.UPDATE_REPORTING)
         return [f"{path}/{_OPEN_JOBS}" for path in self._in_states(among, open_states)]
 

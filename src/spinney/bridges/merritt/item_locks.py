@@ -31,12 +31,12 @@ class Lock:
 
 
 def default_owner() -> str:
-    """Return host and process, as people look for them."""
+    """Return host and process id, by which people find the holder of a lock."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def new_lock(path: str, owner: str) -> Lock:
-    """Return a lock that no node bears yet."""
+    """Return a lock of this owner that is not taken yet; ``add_lock`` takes it."""
     note = {"owner": owner, "time": codec.now_text(), "token": secrets.token_hex(8)}
     return Lock(path, codec.object_bytes("a lock", note))
 
@@ -60,8 +60,8 @@ def holder(client: KazooClient, path: str) -> str | None:
 
 
 def add_lock(transaction: Transaction, lock: Lock, *, ephemeral: bool = True) -> None:
-    """Take the lock in a transaction, which fails where somebody else holds it. Without ``ephemeral`` it stays when the
-    session ends."""
+    """Have a transaction take the lock; it fails where another client holds it. Without ``ephemeral`` the lock stays
+    when the session ends."""
     transaction.create(lock.path, ephemeral=ephemeral)
     transaction.set(lock.path, lock.note)
 

@@ -255,7 +255,7 @@ def status_fields(before: codec.Fields, state: State, message: str = "") -> dict
 
 
 def require_deletable(item: Item) -> None:
-    """Raise MerrittStateError unless the item is in a state after which none comes."""
+    """Raise MerrittStateError unless the item is in a state that no other state follows."""
     if not is_deletable(item.state):
         raise MerrittStateError(f"{item.path} is {item.state}; only what is Completed or Deleted is deleted.")
 

@@ -114,11 +114,11 @@ class Jobs(Items[Job]):
         return self._change(job, status, write, unlock=unlock, fields={"priority": after})
 
     def set_priority(self, job: Job, priority: int) -> Job:
-        """Give a job another priority within its state."""
+        """Give a job another priority within its state, from 0 (served first) to 99. Raises what ``set_status`` raises."""
         return self.set_status(job, job.state, priority=priority)
 
     def set_space_needed(self, job: Job, space_needed: int) -> Job:
-        """Record how many bytes the job will take."""
+        """Record how many bytes the job will take. Raises MerrittLocked and MerrittConflict as ``set_status``."""
 
         def write(transaction: Transaction) -> None:
             transaction.set(f"{job.path}/space_needed", str(space_needed).encode())
@@ -127,7 +127,8 @@ class Jobs(Items[Job]):
 
     def set_parts(self, job: Job, **parts: Fields) -> Job:
         """Write ``identifiers``, ``metadata``, ``inventory`` and ``store`` of a job, those that are named, at once.
-        Raises ValueError for another name."""
+        Raises ValueError for another name, MerrittNodeTooLarge for one that belongs into a file, and MerrittLocked and
+        MerrittConflict as ``set_status``."""
         if unknown := parts.keys() - set(PARTS):
             raise ValueError(f"A job has the parts {', '.join(PARTS)}, and not {', '.join(sorted(unknown))}.")
         data = {
@@ -143,7 +144,7 @@ class Jobs(Items[Job]):
         return self._change(job, job.status, write, fields=parts)
 
     def hold(self, job: Job) -> Job:
-        """Park a pending job until it is released."""
+        """Park a pending job until it is released. Raises what ``set_status`` raises."""
         return self.set_status(job, JobState.HELD)
 
     def release(self, job: Job) -> Job:

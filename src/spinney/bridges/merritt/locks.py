@@ -63,7 +63,7 @@ class Locks:
         return self._take(_named("localid", layout.object_lock_name(local_id + owner)))
 
     def unlock(self, lock: Lock) -> bool:
-        """Release a lock; False where it was lost, in which case who holds it now keeps it."""
+        """Release a lock; False: it was lost before, and whoever holds it now keeps it."""
         return item_locks.release(self._client, lock)
 
     def holder(self, lock_path: str) -> str | None:
