@@ -1,6 +1,6 @@
 """Bridges let Spinney work with the database or the queue of another system, and serve that system's own clients.
 
-``bridge``    a bridge at work: claims over there, jobs here, reports and wishes
+``bridge``    a bridge at work: it claims entries, submits jobs, reports their state, takes wishes
 ``foreign``   what a class for another system's database provides
 ``process``   a bridge's process, with the node that runs its jobs
 ``sole``      at most one process of a host under a bridge's name
@@ -8,10 +8,11 @@
 ``disbatch``  execution nodes and the command interface of Disbatch 4, on its MongoDB database
 ``merritt``   a library of the queue in ZooKeeper that Merritt's services share; it needs nothing else of Spinney
 
-A bridge is one thread of one process beside a node. It takes an entry over there, submits a job under a key made of the
-entry and the claim, keeps a link between both, and reports what becomes of the job until the other side has it. The
-truth about an entry stays over there: each side may be away or killed at any point, and every write there can be
-repeated. ``spinney.apps.ingest.merritt`` is the bridge to Merritt's queue. ``docs/bridges.md`` has the rules.
+A bridge is one thread of one process beside a node. It claims an entry in the other system, submits a job under a key
+made of the entry and the claim, keeps a link between both in the store, and reports the job's state until the other
+system has its end. The truth about an entry stays in the other system: each side may be away or killed at any point, so
+every write to it can be repeated. ``spinney.apps.ingest.merritt`` is the bridge to Merritt's queue. ``docs/bridges.md``
+has the rules.
 
 Specified by ``tests/bridges``: ``tests/bridges/test_bridge.py`` for the skeleton, and
 ``tests/contract/test_bridges.py`` for the links in a store.

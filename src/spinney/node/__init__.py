@@ -49,5 +49,4 @@ and workers · ``pages-<instance>/`` a page a worker · ``wakeup-<name>.<pid>.so
 held while starting · ``logs-<name>/`` what workers write outside attempts.
 
 Specified by ``tests/node`` (real processes and real databases), ``tests/chaos`` (kills, full disks and clocks that
-jump, under load) and ``tests/simulation`` (the same code on a simulated clock and network).
-"""
+jump, under load) and ``tests/simulation`` (the same supervisor on simulated clocks, databases and workers)."""

@@ -17,9 +17,9 @@
 
 A worker opens no store and knows no other process than its supervisor: leases come, and rows go, through one socket
 (``spinney.node.workers.wire``). It writes an attempt's fence on its shared page before the stage begins and removes it
-after the row was passed on, so that whoever survives knows what was running. An attempt's files are synced, its output
-is marked and its processes are ended before its row is sent. What a worker cannot restore for the next attempt ends the
-worker.
+after the row was passed on, so that whoever survives knows what was running. An attempt's files are synced before its
+row is sent. A worker that runs one attempt at a time also marks the end of its output and ends the processes that it
+left before that; what it cannot restore for the next attempt ends the worker.
 
 Specified by ``tests/node/test_worker.py``, ``tests/node/test_concurrent_worker.py``, ``tests/node/test_program.py``,
 ``tests/node/test_left_behind.py``, ``tests/node/test_result_rows.py``, ``tests/node/test_folders_sync.py``,
