@@ -96,7 +96,7 @@ class NodeHealth:
         self._lasting = problem
 
     def text(self) -> str | None:
-        """Return the trouble for ``spinney nodes``, also one that was over not long ago."""
+        """Return the trouble for ``spinney nodes``, also one that was over not long ago. None: there is none."""
         past = self._past
         if self._lasting is not None:
             return self._lasting

@@ -133,8 +133,8 @@ class NodeSettings:
             raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")
 
     def metrics_address(self) -> tuple[str, int] | None:
-        """Return address and port of ``metrics``; without an address it is that of this host alone. Raises
-        UsageError, also where prometheus-client is not installed."""
+        """Return address and port of ``metrics``; None: nothing is exposed. Without an address it is that of this host
+        alone. Raises UsageError, also where prometheus-client is not installed."""
         if self.metrics is None:
             return None
         address, _, port = self.metrics.rpartition(":")

@@ -58,7 +58,7 @@ class Selection(BaseModel):
 
 @sequences.stage(max_attempts=5)
 def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
-    """Make a job for each service."""
+    """Make a job for each service; the value: how many ``services`` they are."""
     kind = checks.options(queue=CHECKS)
     selected = selection.services()
     for part in _parts(selected):
@@ -68,7 +68,7 @@ def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
 
 @sequences.stage(again=True)
 def summary(job: Job) -> Mapping[str, int]:
-    """Count what became of the checks."""
+    """Count the checks by the state in which their jobs settled."""
     counts: dict[str, int] = {}
     for child in job.children():
         counts[child.state] = counts.get(child.state, 0) + 1

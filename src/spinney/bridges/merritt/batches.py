@@ -282,7 +282,9 @@ def _require_no_open_jobs(transaction: Transaction, batch: Batch) -> None:
 def add_batch(
     client: KazooClient, transaction: Transaction, bid: str, submission: Fields, status: Fields
 ) -> Witness | None:
-    """Add the nodes of a new batch to a transaction that creates the batch's own node."""
+    """Add the nodes of a new batch to a transaction that creates the batch's own node. Return the node that shows
+    whether the transaction was committed; None: the batch has no uuid. Raises MerrittConflict when another batch has
+    the uuid."""
     path = f"{layout.BATCHES}/{bid}"
     uuid = str(submission.get("batchID") or "")
     if uuid:

@@ -114,7 +114,7 @@ class Jobs(Items[Job]):
         return self._change(job, status, write, unlock=unlock, fields={"priority": after})
 
     def set_priority(self, job: Job, priority: int) -> Job:
-        """Give a job another priority within its state, from 0 (served first) to 99. Raises what ``set_status`` raises."""
+        """Give a job another priority within its state, from 0 (served first) to 99. Raises as ``set_status`` does."""
         return self.set_status(job, job.state, priority=priority)
 
     def set_space_needed(self, job: Job, space_needed: int) -> Job:

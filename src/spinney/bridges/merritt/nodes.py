@@ -31,7 +31,7 @@ def get_all(client: KazooClient, paths: Iterable[str]) -> list[tuple[bytes, int]
 
 
 def data_of(node: tuple[bytes, int] | None) -> bytes | None:
-    """Return the data of a node that ``get_all`` has read."""
+    """Return the data of a node that ``get_all`` has read. None: it does not exist."""
     return None if node is None else node[0]
 
 

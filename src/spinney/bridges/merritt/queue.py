@@ -46,7 +46,8 @@ class MerrittQueue:
     def repair(
         self, *, dry_run: bool, clock: Callable[[], float] = time.time, **also: bool
     ) -> list[repair.Repair]:
-        """Mend what ``check`` finds and can be mended without a decision; ``repair.mend`` has the other options."""
+        """Mend what ``check`` finds and can be mended without a decision, and return what was done about each finding;
+        ``repair.mend`` has the other options."""
         return repair.mend(self._client, self.check(clock), dry_run=dry_run, **also)
 
     def legacy(self) -> tuple[list[records.LegacyRecord], list[MerrittZKNodeInvalid]]:
@@ -54,5 +55,6 @@ class MerrittQueue:
         return records.list_records(self._client)
 
     def move_legacy(self, *, dry_run: bool) -> list[move.Move]:
-        """Move the records of the queues before this layout into it; see ``move.move``."""
+        """Move the records of the queues before this layout into it, and return what became of each, or with
+        ``dry_run`` would; see ``move.move``."""
         return move.move(self._client, dry_run=dry_run)

@@ -18,7 +18,7 @@ def lost(size_bytes: int, why: str) -> str:
 
 
 def behind(message: str | None, remark: str | None) -> str | None:
-    """Return the message (or an earlier remark), followed by this remark."""
+    """Return the message (or an earlier remark), followed by this remark; None when there is neither."""
     return "; ".join(part for part in (message, remark) if part) or None
 
 

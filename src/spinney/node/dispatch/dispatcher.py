@@ -103,8 +103,8 @@ class Dispatcher:
     # --- claim requests --------------------------------------------------------------------------
 
     def claim_request(self) -> ClaimRequest | None:
-        """Return a request for what the node can take now. Without slots in it nothing is claimed, but next stages may
-        be kept."""
+        """Return a request for what the node can take now; None: it takes no jobs. With a request without slots nothing
+        is claimed, but next stages may be kept."""
         if not (self._status.takes_jobs and self._node_id):
             return None
         return ClaimRequest(

@@ -49,7 +49,7 @@ class Capture:
             self._keep(rest)
 
     def close(self) -> Loss | None:
-        """Write the kept tail, and a note of how much was cut; return what was lost."""
+        """Write the kept tail, and a note of how much was cut; return what was lost, None when nothing was."""
         if self._cut:
             self._append(f"\n[spinney: {self._cut} bytes of output were cut here]\n".encode())
         if self._tail:

@@ -34,7 +34,8 @@ accesses = app.pipeline(
 
 @accesses.stage(max_attempts=3)
 def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
-    """Write the files of the version into an archive, each compared with its digests while it is read."""
+    """Write the files of the version into an archive, each compared with its digests while it is read. The value is the
+    description of the package (``Package``)."""
     with admission():
         config = settings.load()
     folder = config.packages / f"{job.id}-{order.secret}"

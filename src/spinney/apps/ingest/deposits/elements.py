@@ -124,7 +124,7 @@ def mode(*, update: bool) -> str:
 
 
 def passed(job: Job) -> str | None:
-    """Return the last stage that was successful: the one before the job's current stage."""
+    """Return the last stage that was successful: the one before the job's current stage. None: none was."""
     if job.stage is None:
         return STAGES[-1] if job.state is State.COMPLETED else None
     before = STAGES.index(job.stage) if job.stage in STAGES else 0

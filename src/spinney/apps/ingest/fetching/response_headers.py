@@ -76,7 +76,7 @@ def date_of(headers: Mapping[str, str], name: str) -> datetime | None:
 
 
 def retry_after_s(headers: Mapping[str, str], most_s: float) -> float | None:
-    """Return the delay that the server asks for, by seconds or by date, at most ``most_s``."""
+    """Return the delay that the server asks for, by seconds or by date, at most ``most_s``. None: it asks for none."""
     seconds = _number(headers.get("retry-after", ""))
     if seconds is not None:
         return min(float(seconds), most_s)

@@ -100,7 +100,8 @@ def size(text: str) -> int | None:
 
 
 def mime_type(text: str) -> str | None:
-    """Check a media type: type and subtype, and parameters after a semicolon (RFC 9110 section 8.3.1; no ``|``)."""
+    """Check a media type: type and subtype, and parameters after a semicolon (RFC 9110 section 8.3.1; no ``|``). None:
+    the field is empty. Raises NotAdmitted."""
     if not text:
         return None
     if not _MIME_TYPE.fullmatch(text) or _CONTROL.search(text) or len(text) > TEXT_MAX:
@@ -109,7 +110,8 @@ def mime_type(text: str) -> str | None:
 
 
 def one_line(text: str, field: str) -> str | None:
-    """Check a text about an object, which is written into line-based metadata: no control characters."""
+    """Check a text about an object, which is written into line-based metadata: no control characters. ``field``: its
+    name in messages. None: the text is empty. Raises NotAdmitted."""
     if not text:
         return None
     if len(text) > TEXT_MAX:

@@ -41,7 +41,7 @@ _TRIED = 10
 
 def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Fetch the files that are missing or wrong, several at once; a lock limits the connections to each host over all
-    nodes."""
+    nodes. The value: ``files``, ``bytes``, and how many of the files had a digest (``verified``)."""
     work = load_work(job, order)
     rows = list(read_list(work.folder / WANTED, "estimating"))
     remote_files = [_remote_file(row) for row in rows if row["url"]]

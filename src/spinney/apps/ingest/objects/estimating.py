@@ -28,6 +28,8 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     A size that the depositor gave counts, since no other is admitted, and its server is not asked: a difference fails
     the download. Where the server's size is known all the same, from another row or as a file of this machine, a
     difference is only a warning: many servers answer HEAD differently from GET.
+
+    The value: ``files``, ``bytes`` (the known sizes), and how many sizes are ``unknown``.
     """
     work = load_work(job, order)
     with admission():

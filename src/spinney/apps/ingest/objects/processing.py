@@ -45,7 +45,8 @@ BUSY_S = 10.0
 
 
 def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Give the object its ARK and its descriptions, and store it as a new version."""
+    """Give the object its ARK and its descriptions, and store it as a new version. The value has what ``recording``
+    enters in the inventory (``_store``)."""
     work = load_work(job, order)
     with admission():
         content = _content(work)

@@ -23,7 +23,7 @@ from spinney.apps.ingest.space_waits import FULL_S
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Promise the object its space, until the job is settled. Raises Hold where it can never fit, Defer while it does
-    not."""
+    not. The value: the promised ``bytes``, and the ``area`` in which they are."""
     work = load_work(job, order)
     if not work_places.bring_list(work):
         with admission():

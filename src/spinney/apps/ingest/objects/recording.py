@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Record the version. Idempotent: a version that is recorded already is compared, and left as it is."""
+    """Record the version. Idempotent: a version that is recorded already is compared, and left as it is. The value:
+    ``files`` and ``bytes`` of the version."""
     work = load_work(job, order)
     processed = job.results["processing"]
     job.lock(ark_lock(processed["ark"]), until="job")

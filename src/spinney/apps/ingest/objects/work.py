@@ -97,7 +97,8 @@ def load_work(job: Job, order: ObjectOrder) -> Work:
 
 
 def area_of(results: Mapping[str, Any], profile: str | None) -> str | None:
-    """Return the area of an object with these results of stages: its profile's, until space was promised in another."""
+    """Return the area of an object with these results of stages: its profile's, until space was promised in another.
+    None: the folder of the job."""
     promised: str | None = results.get(PROMISING, {}).get("area", profile)
     return promised
 
@@ -153,7 +154,7 @@ def _hand_over(job: Job, order: ObjectOrder) -> None:
 
 
 def passed(job: Job) -> str | None:
-    """Return the last stage of this job that was successful."""
+    """Return the last stage of this job that was successful. None: none was."""
     return next((stage for stage in reversed(STAGES) if stage in job.results), None)
 
 

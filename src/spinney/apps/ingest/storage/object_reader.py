@@ -35,7 +35,7 @@ def load(place: Place, root: str, object_id: str) -> Loaded | None:
 
 
 def sidecar_digest(place: Place, folder: str, algorithm: str) -> str | None:
-    """Return the digest in an inventory's sidecar."""
+    """Return the digest in an inventory's sidecar, in lower case; None: there is no sidecar, or no digest in it."""
     sidecar = place.read(f"{folder}/{NAME}.{algorithm}")
     parts = sidecar.raw.split() if sidecar else []
     return parts[0].decode("ascii", "replace").lower() if len(parts) == 2 else None

@@ -105,7 +105,7 @@ class Put(Protocol):
     """A put in progress, for one object, by one writer."""
 
     def newest(self) -> Loaded | None:
-        """Return the root inventory, after finishing a put that was killed."""
+        """Return the root inventory, after finishing a put that was killed. None: there is no such object yet."""
         ...
 
     def begin(self, shape: Shape) -> None:

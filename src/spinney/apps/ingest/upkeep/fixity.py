@@ -67,7 +67,8 @@ readings = app.pipeline(
 
 @audits.stage(max_attempts=3)
 def choosing(job: Job) -> dict[str, Any]:
-    """Choose the objects that are due: those that are damaged, those never read, then those read longest ago."""
+    """Choose the objects that are due: those that are damaged, those never read, then those read longest ago. The
+    value: how many ``objects`` they are."""
     with admission():
         config = settings.load()
         due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC)))
@@ -77,7 +78,8 @@ def choosing(job: Job) -> dict[str, Any]:
 
 @audits.stage(max_attempts=5, again=True)
 def reporting(job: Job) -> dict[str, Any]:
-    """Report the damage; to the admins by mail, once for each damage."""
+    """Report the damage; to the admins by mail, once for each damage. The value: how many objects are ``damaged``, how
+    many of them were reported now (``news``), and how many could not be read (``unread``)."""
     with admission():
         config = settings.load()
         damaged = open_resources.inventory(config).damaged(_DAMAGED_MAX)
@@ -98,7 +100,8 @@ def reporting(job: Job) -> dict[str, Any]:
 
 @readings.stage(max_attempts=3)
 def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
-    """Read every file of every version, and enter the result in the inventory."""
+    """Read every file of every version, and enter the result in the inventory. The value: ``files``, ``bytes``, and the
+    number of ``faults``."""
     with admission():
         config = settings.load()
     job.lock(ark_lock(ark))  # a version that is being written looks unfinished, not damaged

@@ -70,7 +70,8 @@ class Hold(Verb, changes=True, long=True):
     reason: Reason
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Raises UsageError for a collection that no profile names, or without a reason."""
+        """Return the id of the ``hold``, and how many ``jobs`` it holds. Raises UsageError for a collection that no
+        profile names, or without a reason."""
         _require_known(service, self.collection)
         hold = service.control.do(LayHold(scope=Scope.COLLECTION, name=self.collection, reason=self.reason))
         sweep_holds(service.control)
@@ -89,7 +90,9 @@ class Release(Verb, changes=True, long=True):
     reason: AuditReason = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Raises Refused where nothing is held, UsageError for a collection that no profile names."""
+        """Return the ids of the holds that have ``ended``; of a batch its name (``batch``) and the holds that still
+        cover it (``under``). Raises Refused where nothing is held, UsageError for a collection that no profile names.
+        """
         if (self.collection is None) == (self.batch is None):
             raise UsageError("name either a collection, or a batch with --batch")
         if self.batch is not None:

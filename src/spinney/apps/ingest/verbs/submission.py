@@ -83,7 +83,7 @@ class Submit(DepositFields):
 
     @property
     def expected_digest(self) -> Digest | None:
-        """The digest that the payload should have. Raises UsageError for an invalid one."""
+        """The digest that the payload should have; None: none was given. Raises UsageError for an invalid one."""
         if self.digest is None:
             return None
         algorithm, colon, value = self.digest.partition(":")

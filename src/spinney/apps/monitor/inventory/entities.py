@@ -27,12 +27,12 @@ def query(database: Database, pattern: str = "%", *, alphabetically: bool = Fals
 
 
 def get(database: Database, eid: int) -> Entity | None:
-    """Return the entity with this number."""
+    """Return the entity with this number. None: there is none."""
     return next(iter(_read(database, _counted().where(entities.c.eid == eid))), None)
 
 
 def by_page_key(database: Database, page_key: str) -> Entity | None:
-    """Return the entity whose public page has this address."""
+    """Return the entity whose public page has this address. None: no entity has it."""
     return next(iter(_read(database, _counted().where(entities.c.page_key == page_key))), None)
 
 

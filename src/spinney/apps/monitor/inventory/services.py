@@ -14,7 +14,7 @@ _AT_ONCE = 1000
 
 
 def get(database: Database, gid: int) -> Service | None:
-    """Return the service with this number, also one that is retired."""
+    """Return the service with this number, also one that is retired. None: there is none."""
     return next(iter(_read(database, _all().where(services.c.gid == gid))), None)
 
 

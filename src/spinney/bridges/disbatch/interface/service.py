@@ -59,14 +59,14 @@ class Service:
         self.tasks: Collection = db[TASKS]
 
     def queue(self, id_or_name: object) -> Document | None:
-        """Return the queue of an id or a name that a request gives."""
+        """Return the queue of an id or a name that a request gives. None: there is none."""
         if isinstance(id_or_name, str):
             return self.queues.find_one(by_id_or("name", id_or_name))
         id_ = oid(id_or_name)
         return None if id_ is None else self.queues.find_one({"_id": id_})
 
     def queue_id(self, name: str) -> ObjectId | None:
-        """Return the id of the queue of this name."""
+        """Return the id of the queue of this name. None: there is none."""
         queue = self.queues.find_one({"name": name}, {"_id": 1})
         return None if queue is None else queue["_id"]
 

@@ -158,7 +158,7 @@ def _sample(attempts: list[_Attempt]) -> Sample:
 
 
 def percentiles(times_us: Sequence[int]) -> Percentiles | None:
-    """Return median, 90 % and 99 % in seconds: the least time that so many did not exceed."""
+    """Return median, 90 % and 99 % in seconds: the least time that so many did not exceed. None: there are no times."""
     if not times_us:
         return None
     ordered = sorted(times_us)

@@ -73,7 +73,8 @@ def all_(tx: Tx) -> list[Home]:
 
 
 def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
-    """Return where a job's folder is now: the home of the node that runs it, else its own home."""
+    """Return where a job's folder is now: the home of the node that runs it, else its own home. None: it has none yet,
+    or folders are shared."""
     at_work = tx.value("select node_id from leases where job_id = ?", (row.id,)) if homes.local else None
     return homes.by_id.get(homes.of(tx, at_work or row.node_id))
 

@@ -171,7 +171,7 @@ def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
 
 
 def seated(tx: Tx, node_id: int, least_fence: int) -> tuple[Claimant, list[tuple[int, int]]] | None:
-    """Return ``claimant`` and ``occupied``, on a server in one exchange."""
+    """Return ``claimant`` and ``occupied``, on a server in one exchange. None: no such node has ever joined."""
     if not tx.postgresql:
         asking = claimant(tx, node_id)
         return None if asking is None else (asking, occupied(tx, asking.name, least_fence))

@@ -344,7 +344,7 @@ def held_of(tx: Tx, first: int, last: int) -> int:
 
 
 def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> list[int]:
-    """Create all jobs of a short call in the current transaction."""
+    """Create all jobs of a short call in the current transaction; return their ids, in the order of the call."""
     total = size(plans)
     if total == 0:
         return []

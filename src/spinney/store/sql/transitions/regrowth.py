@@ -149,7 +149,7 @@ class Regrowth:
 
 
 def failed_because(tx: Tx, job_id: int) -> str | None:
-    """Return 'children' or 'needs', when it did not fail by a stage of its own."""
+    """Return why a failed job failed when it was not by a stage of its own: ``children`` or ``needs``; else None."""
     cause: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
     return cause
 
