@@ -31,6 +31,7 @@ def storeless(app: object = None) -> Iterator[None]:
 
 
 def require_store_allowed(app: object, *, names_store: bool) -> None:
-    """Raise UsageError where stages run, unless another application opens the store that its code names."""
+    """Raise UsageError where stages run, unless another application opens the store that its code names.
+    ``names_store``: the application's code names the store, rather than settings or the environment."""
     if _storeless and (not names_store or app in _storeless):
         raise UsageError(_WITHIN_A_STAGE)

@@ -118,8 +118,8 @@ class UploadFolder:
                 yield opened
 
     def clear(self, *, open_before_s: float, done_before_s: float) -> None:
-        """Remove what died before then without having become an upload, and the answers of uploads that were done
-        before then. Times are seconds since 1970."""
+        """Remove entries that were left before ``open_before_s`` without having become an upload, and the answers of
+        uploads that were done before ``done_before_s``. Both are in seconds since 1970."""
         for place in _entries(self._open):
             if _read(place) is None and _changed_s(place) < open_before_s:
                 shutil.rmtree(place, ignore_errors=True)
@@ -223,7 +223,8 @@ class OpenUpload:
         self.close()
 
     def settle(self, job_id: int | None, reason: str | None) -> Upload:
-        """Keep the answer, and nothing else of the upload, which is closed then."""
+        """Keep the answer, and nothing else of the upload, which is closed then. ``job_id``, ``reason``: the job that
+        has its bytes, and why it was rejected; return the upload as it is then."""
         try:
             self._keep(job_id=job_id, reason=reason)
             (self._place / _BYTES).unlink(missing_ok=True)

@@ -268,7 +268,8 @@ def _fields(spec: "TypeSpec | StageSpec | Backoff | LockSpec") -> dict[str, Any]
 
 
 def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:
-    """Return the queues that a root job passes through, unless an operator moves it."""
+    """Return the queues that a root job passes through, unless an operator moves it. ``named``: the queue that its
+    submission names, if any, which counts for all stages."""
     if named is not None:
         return {named}
     return {stage.queue or spec.queue or DEFAULT_QUEUE for stage in spec.stages}

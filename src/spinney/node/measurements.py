@@ -109,7 +109,7 @@ class NodeMeasurements:
         self, took_s: float, *, records: Sequence[Record], refused: int, leases: int, claims: bool
     ) -> None:
         """Add an exchange of records for leases with the store. Some of the records become the sample, since the store
-        has them now."""
+        has them now. ``claims``: it had a claim request."""
         room = max(0, SAMPLE - len(self.sample))
         self.sample += [(record.job_id, record.started_us) for record in records[:room] if record.started_us]
         self.recorded += len(records)
@@ -119,7 +119,8 @@ class NodeMeasurements:
         self.exchanges[kind].add(round(took_s * 1e6))
 
     def transaction(self, turn_s: float, statements_s: float, commit_s: float) -> None:
-        """Add a transaction that was committed. Any thread that has a store may call it."""
+        """Add a transaction that was committed: the seconds until it was its turn, of its statements, and of its
+        commit. Any thread that has a store may call it."""
         with self._lock:
             for phase, took_s in (("turn", turn_s), ("statements", statements_s), ("commit", commit_s)):
                 self.transactions[phase].add(round(took_s * 1e6))

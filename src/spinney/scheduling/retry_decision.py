@@ -51,6 +51,8 @@ def decide(
     """Return what becomes of the job. ``attempt`` counts from 1 within the stage, ``interruptions`` before this one.
 
     ``started`` tells whether user code had begun: an attempt that never began is handed back and counts nothing.
+    ``retryable``: False when the stage said that further attempts are pointless. ``defer_s``: the seconds that a stage
+    asked for when it deferred; None: the default. ``draw``: a random number in 0..1, for the jitter.
     """
     if outcome is Outcome.CANCELLED:
         return RetryDecision(state=State.CANCELLED, reason="cancelled")

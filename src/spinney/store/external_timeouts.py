@@ -46,5 +46,5 @@ def overdue_of(
 
 
 def ended_record(lease: ExternalLease, outcome: Outcome, message: str | None, *, now_us: int) -> Record:
-    """Return the record of an attempt that ends with this outcome."""
+    """Return the record of an attempt that ends with this outcome. ``message``: for people."""
     return Record(lease.job_id, lease.fence, outcome, lease.running_us, now_us, message=message)

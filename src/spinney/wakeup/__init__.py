@@ -23,7 +23,8 @@ class Notifier(Protocol):
 
 
 def wake_all(store: Notifier, run_dir: Path | str | None, *, but: str | None = None) -> None:
-    """Wake every node of the store, except the one whose socket is ``but``. It never raises, and guarantees nothing."""
+    """Wake every node of the store, except the one whose socket is ``but``. It never raises, and guarantees nothing.
+    ``run_dir``: the run-time directory of nodes on this host; None: only the store is notified."""
     if run_dir is not None:
         wake_local_nodes(run_dir, but=but)  # first, because the store's notification takes as long again
     _notify(store, run_dir)

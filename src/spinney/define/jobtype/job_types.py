@@ -104,7 +104,8 @@ class JobSubmitter(Protocol):
     """The application to which job types belong, through which they submit."""
 
     def submit_rows(self, kind: "SubmittableType", rows: Rows, keys: Iterable[str] | None) -> list[int]:
-        """Validate and submit jobs; return their ids in order."""
+        """Validate and submit jobs; return their ids in order. ``keys``: a unique key for each row; None: they have
+        none."""
 
 
 class SubmittableType:

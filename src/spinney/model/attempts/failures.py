@@ -50,7 +50,8 @@ class Cause:
 def cause(
     type_: str, stage: str, record: Record, *, poison: bool = False, reason: str | None = None
 ) -> Cause:
-    """Return why the attempt of this record failed. ``reason``: used when the record has no message."""
+    """Return why the attempt of this record failed. ``reason``: used when the record has no message. ``poison``: the
+    job failed because too many attempts took their worker or node down, whatever the last one says."""
     exception = POISON if poison else _exception(record)
     return Cause.of(type_, stage, exception, record.message or reason or "")
 

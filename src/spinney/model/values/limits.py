@@ -28,7 +28,8 @@ def slots(limit: Limit, total: int) -> int:
 
 
 def as_text(limit: Limit | None, comes_to: int | None) -> str:
-    """Return the limit as text for people: ``none``, ``4``, or ``50% (2)``."""
+    """Return the limit as text for people: ``none``, ``4``, or ``50% (2)``. ``comes_to``: how many slots a percentage
+    means now; None leaves that out."""
     if limit is None:
         return "none"
     if isinstance(limit, int):

@@ -108,8 +108,8 @@ def cold_slot_request(slot: Slot, *, warm: bool) -> SlotRequest:
 
 
 def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:
-    """Return the slots with at least so much expected run time behind the running attempt, and no very recent
-    recall."""
+    """Return the slots with at least ``least_us`` of expected run time behind the running attempt, and no recall within
+    the last ``pause_s`` seconds."""
     return [
         slot
         for slot in slots

@@ -97,7 +97,9 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     """Sync the files in this job's folder that have changed since ``since_ns``; nothing when it has no folder.
 
     Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
-    modification times. Raises OSError when the disk fails."""
+    modification times. Raises OSError when the disk fails. ``descriptor``: of the folder root, by which its whole file
+    system may be synced at once.
+    """
     folder = Path(_folder(root, job_id))
     try:
         own = folder.stat()

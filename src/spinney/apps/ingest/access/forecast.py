@@ -54,12 +54,14 @@ def anticipated(store: "Store", job: Job, bytes_s: float, now: datetime) -> date
 
 
 def wait_s(own_bytes: float, before_bytes: float, at_once: int, bytes_s: float) -> float:
-    """Return the seconds until a package is made, at a rate for each of the ``at_once`` that are made at a time."""
+    """Return the seconds until a package of ``own_bytes`` is made, behind others of ``before_bytes`` in all, when
+    ``at_once`` are made at a time, each at ``bytes_s`` bytes a second."""
     return before_bytes / (bytes_s * max(at_once, 1)) + own_bytes / bytes_s
 
 
 def rest_s(elapsed_s: float, progress: float | None) -> float:
-    """Return how long a running attempt will continue: by its progress, else as long again as it has run."""
+    """Return how long a running attempt will continue: by its progress, else as long again as it has run. ``progress``:
+    a fraction of 1; None or 0: not known. In seconds."""
     return elapsed_s * (1 - progress) / progress if progress else elapsed_s
 
 

@@ -41,7 +41,8 @@ def writing(folder: Path) -> Iterator[Put]:
 
 
 def whole(folder: Path, plain: str, place: int | None) -> str:
-    """Return the URL with its query. Raises NotAdmitted when the query is gone."""
+    """Return the URL with its query, which is at ``place`` in the batch's file; None: it has none. Raises NotAdmitted
+    when the query is gone."""
     if place is None:
         return plain
     try:

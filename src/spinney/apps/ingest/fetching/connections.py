@@ -256,7 +256,8 @@ class Pace:
         self._bytes = 0
 
     def is_kept(self, waited_s: float, read_bytes: int) -> bool:
-        """Count one read; return False when a window ends below the minimum."""
+        """Count one read of ``read_bytes`` bytes that took ``waited_s`` seconds; return False when a window ends with
+        it that was slower than the minimum."""
         self._waited_s += waited_s
         self._bytes += read_bytes
         if self._waited_s < self._window_s:

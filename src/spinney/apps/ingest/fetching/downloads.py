@@ -22,7 +22,8 @@ def download(
     measure: Measure,
     count_bytes: Callable[[int], None],
 ) -> Part:
-    """Fetch a file, and return a part with all its bytes.
+    """Fetch a file, and return a part with all its bytes. ``count_bytes`` is called with the size of each piece.
+    ``source``: what the mark of a part must name so that the part is used.
 
     Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next try.
     """

@@ -51,7 +51,8 @@ Further = Callable[[PayloadKind], Callable[[Row], Iterator[str]]]
 def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = None) -> Judgement:
     """Read a manifest to its end and return its problems, up to ``most``.
 
-    Raises NotAdmitted only when the file does not exist.
+    Raises NotAdmitted only when the file does not exist. ``further``: returns a function for a kind of manifest that
+    yields more reasons to refuse a row.
     """
     problems: list[Problem] = []
     warnings = Warnings()

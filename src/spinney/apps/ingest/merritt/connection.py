@@ -26,7 +26,8 @@ ZooKeeperOption = Annotated[
 
 @contextmanager
 def connected(hosts: str, *, session_s: float = _SHORT_SESSION_S) -> Iterator[KazooClient]:
-    """Give a connected client, whose session ends with the block. Raises StoreUnavailable where no server answers."""
+    """Give a connected client, whose session ends with the block. Raises StoreUnavailable where no server answers.
+    ``session_s``: after so many seconds without contact the session, and with it the locks, end."""
     # A server that is just starting can accept a connection and leave its request unanswered. Kazoo waits for the
     # session's time divided by the number of servers: with one server named once, the session would be lost.
     several = hosts if "," in hosts else f"{hosts.partition('/')[0]},{hosts}"

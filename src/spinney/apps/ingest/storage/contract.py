@@ -147,7 +147,8 @@ class Storage(Protocol):
     def opened(
         self, object_id: str, path: str | StoredFile, version: int | None = None
     ) -> AbstractContextManager[BinaryIO]:
-        """Open the content of a file, to be read once from its beginning. For a `StoredFile` no inventory is read."""
+        """Open the content of a file, to be read once from its beginning. For a `StoredFile` no inventory is read.
+        ``version``: None is the newest. Raises NoSuchObject, Damaged."""
         ...
 
     def url(self, object_id: str, file: StoredFile) -> str:

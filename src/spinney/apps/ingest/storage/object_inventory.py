@@ -173,7 +173,8 @@ def successor(
     added: Mapping[str, Mapping[str, str]],
     block: Block,
 ) -> bytes:
-    """Return the inventory of the next version; ``added`` maps the digests of new contents to all their sums."""
+    """Return the inventory of the next version; ``added`` maps the digests of new contents to all their sums.
+    ``before``: the inventory now; None: it is the first version. ``state``: logical path to digest."""
     name = "v1" if before is None else before.name(before.head + 1)
     content = "content" if before is None else before.content
     manifest = {} if before is None else dict(before.manifest)

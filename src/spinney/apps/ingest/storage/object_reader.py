@@ -78,7 +78,7 @@ def files_of(place: Place, root: str, inventory: Inventory, version: int | None)
 def opened(
     place: Place, root: str, object_id: str, path: str | StoredFile, version: int | None
 ) -> Iterator[BinaryIO]:
-    """Open the content of one file. Raises NoSuchObject, Damaged."""
+    """Open the content of one file. Raises NoSuchObject, Damaged. ``version``: None is the newest."""
     content = (
         path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
     )

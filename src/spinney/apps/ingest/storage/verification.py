@@ -16,7 +16,8 @@ FAULTS_MAX = 1000
 
 
 def verify(place: Place, root: str, object_id: str, between: Callable[[int], None]) -> Verified:
-    """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails."""
+    """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails. ``between`` is
+    called with the size of each piece that was read."""
     faults = _Faults()
     try:
         loaded = object_reader.load(place, root, object_id)

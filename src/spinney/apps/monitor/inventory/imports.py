@@ -96,7 +96,8 @@ def run(
     database: Database, rows: Iterable[Row | WrongRow], *, is_part: bool = False, catalogue: str = ""
 ) -> Imported:
     """Write the rows in one transaction, and retire what they do not name. ``catalogue``: the catalogue that they are
-    from; empty: they are from a file."""
+    from; empty: they are from a file. ``is_part``: the rows are only a part, so that nothing is retired; nor is
+    anything when a row of a file is wrong."""
     imported = Imported()
     now_us = time.time_ns() // 1000
     # All are read before the transaction, which holds up others. Rows with a number come first, so that no new service

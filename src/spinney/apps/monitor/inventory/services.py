@@ -28,7 +28,8 @@ def by_numbers(database: Database, gids: Sequence[int]) -> list[Service]:
 
 
 def of_entity(database: Database, eid: int, *, offset: int = 0, limit: int | None = None) -> list[Service]:
-    """Return the services of an entity that are not retired, by URI."""
+    """Return the services of an entity that are not retired, by URI: ``limit`` of them (None: all) from the
+    ``offset``-th on."""
     statement = _present(services.c.eid == eid).order_by(services.c.uri, services.c.gid)
     return _read(database, statement.offset(offset).limit(limit))
 

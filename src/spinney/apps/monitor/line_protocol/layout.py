@@ -23,7 +23,8 @@ def box(text: str) -> str:
 def table(
     title: str, caption: Sequence[str] | None, rows: Sequence[Sequence[Any]], footer: str | None = None
 ) -> str:
-    """Return rows in a grid below a title, and an empty line. ``caption``: the names of the columns; None: none."""
+    """Return rows in a grid below a title, and an empty line. ``caption``: the names of the columns; None: none.
+    ``footer``: a last line in the frame, of which the end is shown where it is too long."""
     cells = [[str(cell).split("\n") for cell in row] for row in ([caption] if caption else []) + list(rows)]
     if not cells:
         width, grid = EMPTY_TABLE_WIDTH, []

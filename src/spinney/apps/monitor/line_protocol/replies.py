@@ -27,7 +27,8 @@ def reply(code: int, hr: str, json: Mapping[str, Any]) -> Reply:
 
 
 def box(code: int, text: str, *, message: str | None = None, status: str | None = None) -> Reply:
-    """Return a short reply. ``message``: the text in JSON, where it is another."""
+    """Return a short reply. ``message``: the text in JSON, where it is another. ``status``: a field of that name in
+    JSON."""
     fields = {"status": status} if status else {}
     return reply(code, layout.box(f"[{code}] {text}"), {**fields, "message": message or text})
 

@@ -76,8 +76,10 @@ def arguments_of(service: Service, scratch: Path, data: Path) -> tuple[str, str,
 
 def run(command: Sequence[str], file: Path, *, timeout_s: float) -> Finding:
     """Run a program, and return what it found: an error, too, where it failed, was too slow or printed nonsense.
+    ``timeout_s``: seconds after which it is killed.
 
-    Raises OSError when it cannot be started for lack of memory or processes, which is no fault of the service."""
+    Raises OSError when it cannot be started for lack of memory or processes, which is no fault of the service.
+    """
     try:
         return of_output(output_of(command, file.parent.parent, timeout_s))
     except ProgramFailed as failure:

@@ -16,7 +16,7 @@ class Limits:
         self._parts: dict[str, int | None] = {}
 
     def limit(self, queue: str) -> int | None:
-        """Return how many slots the queue may occupy; None: any. A limit that is a part of all slots is computed once."""
+        """Return how many slots the queue may occupy; None: any. A limit that is a part of all slots is read once."""
         spec = self._registry.queue(queue)
         if not isinstance(spec.limit, str):
             return spec.limit

@@ -24,7 +24,8 @@ def script(
     schema: str, schema_state: SchemaState | None, *, schema_is_there: bool, grants: Sequence[str]
 ) -> str:
     """Return the script, which ends with a line feed. ``schema_state``: that of the existing store; None: there is
-    none."""
+    none. ``schema_is_there``: whether the schema exists; else the script creates it. ``grants``: statements that are
+    run at the end."""
     statements = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
     if not schema_is_there:
         statements.append(f'create schema "{schema}"')

@@ -127,6 +127,7 @@ def large_index(
 
     On PostgreSQL, unless the table is empty, it is only noted in ``meta``, and built concurrently after the
     transaction, so that writers do not wait. Code of this revision may not work with the store until it is built.
+    ``where``: the condition of a partial index.
     """
     context, connection = op.get_context(), op.get_bind()
     if context.dialect.name == "sqlite" or context.as_sql or _empty(connection, table):

@@ -20,7 +20,8 @@ def leader(tx: Tx, dead: int | None = None) -> int | None:
 
 
 def take(tx: Tx, node_id: int, dead: int | None) -> int | None:
-    """Make the node the leader if there is none and it is active; return the leader."""
+    """Make the node the leader if there is none and it is active; return the leader. ``dead``: a node that counts as no
+    leader."""
     current = leader(tx, dead)
     if current is not None or tx.value("select state from nodes where id = ?", (node_id,)) != "active":
         return current

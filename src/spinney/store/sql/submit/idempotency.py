@@ -38,7 +38,8 @@ def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
 def take(
     tx: Tx, once: SubmissionKey, first_id: int, last_id: int, now_us: int, *, held: int = 0, done: bool
 ) -> None:
-    """Take the key, in the transaction that creates these jobs, or hides them until they are written."""
+    """Take the key, in the transaction that creates these jobs, or hides them until they are written. ``held``: how
+    many of them a hold keeps, for the answer to a repetition. ``done``: they are visible with this transaction."""
     tx.run(
         "insert into idempotency (owner, key, digest, first_id, last_id, held, done, at_us) "
         "values (?, ?, ?, ?, ?, ?, ?, ?)",

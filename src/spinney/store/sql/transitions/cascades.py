@@ -60,7 +60,7 @@ class Cascade:
         leased: bool = False,
     ) -> None:
         """Settle the job in this state. ``because``: children or needs, when they are the cause; ``fingerprint``: of
-        its own failure."""
+        its own failure. ``reason``: for people. ``leased``: its lease has just been taken away."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
             placement.leave_ready(tx, self.registry, row)

@@ -37,7 +37,8 @@ def lay(
     now_us: int,
 ) -> Hold:
     """Create a hold on more than one job, with an audit entry. The same hold by the same person (a repeated command) is
-    not created again; only its end changes."""
+    not created again; only its end changes. ``until_us``: when it ends by itself; None: never. ``automatic``: a circuit
+    breaker creates it."""
     hold = _put(tx, scope, name, reason, actor, until_us, automatic, now_us)
     note(tx, now_us, actor, "hold", audit_entry(hold), 1)
     stamp_sweep(tx, now_us)
@@ -49,7 +50,8 @@ def hold_one(
     tx: Tx, registry: Registry, row: Row, reason: str, actor: Actor, until_us: int | None, now_us: int
 ) -> Hold:
     """Create a hold on a single open job; the caller writes the audit entry. A pending job becomes held at once, a
-    running one after its stage. Raises Refused when the job has settled."""
+    running one after its stage. Raises Refused when the job has settled. ``until_us``: when it ends by itself; None:
+    never."""
     if row.state in SETTLED:
         raise Refused(f"job {row.id} is {row.state}; only an open job can be held")
     hold = _put(tx, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)

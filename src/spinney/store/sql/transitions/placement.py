@@ -14,7 +14,8 @@ from spinney.store.sql.registry.registry import Registry, effective_queue
 
 
 def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
-    """Return the reason of a cancel request on the job or (for its tree) on an ancestor; None: there is none."""
+    """Return the reason of a cancel request on the job or (for its tree) on an ancestor; None: there is none.
+    ``above_only``: of an ancestor only."""
     if tx.value("select 1 from cancel_requests limit 1") is None:
         return None
     for job_id in [*ancestors(row.lineage), *([] if above_only else [row.id])]:
@@ -27,7 +28,8 @@ def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
 def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool = False) -> None:
     """Make the job claimable for its stage; one that a hold covers is held instead.
 
-    The hold is checked last, so that ``held`` means that only the hold keeps the job.
+    The hold is checked last, so that ``held`` means that only the hold keeps the job. ``leased``: its lease has just
+    been taken away. Raises SpinneyError for a job without a stage to run.
     """
     if row.stage is None:
         raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
@@ -91,7 +93,9 @@ def set_aside(
     leased: bool = False,
 ) -> None:
     """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
-    ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none."""
+    ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none. ``wake_us``:
+    when it becomes due; ``waits_for``: as ``Job.waits_for``, of a failed job ``children`` or ``needs`` if they are the
+    cause; ``reason``: for people; ``fingerprint``: of its failure. ``leased``: its lease has just been taken away."""
     if row.state is not state or leased:
         job_rows.set_state(tx, row, state, leased=leased)
     tx.run(

@@ -102,7 +102,8 @@ class DiskPlace:
 
 def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
     """Open the place at ``root``; ``make`` makes it a storage root when it is empty or does not exist. Raises
-    NotAdmitted, NotThere."""
+    NotAdmitted, NotThere. ``staging_folder``: None is the one below the root; another one must be on the same file
+    system."""
     place = DiskPlace(root, staging_folder or root / STAGING, on_step)
     if not (root / ROOT_DECLARATION).exists():
         if not make:

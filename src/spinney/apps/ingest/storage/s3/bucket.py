@@ -166,7 +166,9 @@ class Bucket:
 
 
 def connect(name: str, prefix: str, endpoint: str | None, region: str | None, connections: int) -> Bucket:
-    """Connect to a bucket. Raises NotThere when it does not exist or these credentials may not use it."""
+    """Connect to a bucket. Raises NotThere when it does not exist or these credentials may not use it. ``endpoint``:
+    the URL of a service other than Amazon's; ``region``: None is the one of the environment. ``connections``: how many
+    the client keeps."""
     # By path where an endpoint is named: such services often have no host name for each bucket.
     config = Config(
         retries={"max_attempts": _TRIES, "mode": "standard"},
