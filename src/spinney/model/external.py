@@ -58,6 +58,7 @@ class ExternalWorker:
     serves: QueueSelection = ALL
     """The queues from which it gets jobs."""
     state: str = "active"
+    """As ``NodeInfo.state``: ``active`` until it leaves or its leases are taken back, then ``left``."""
 
     @property
     def key(self) -> str:

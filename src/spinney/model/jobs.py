@@ -34,10 +34,15 @@ class Submission:
     params: Sequence[str] = ("{}",)
     """A JSON object as text for every job."""
     queue: str | None = None
+    """It counts for all stages."""
     priority: int | None = None
+    """From 0 (first) to 99 (last)."""
     share: str | None = None
+    """The party that the jobs count against in queues that are shared out; None: that of their tree, or for new roots
+    one of this call."""
     collection: str | None = None
     submitter: str | None = None
+    """In whose name they are submitted."""
     keys: Sequence[str] | None = None
     """A unique key for every job, as many as ``params``."""
     forever: bool = False

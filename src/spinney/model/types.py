@@ -111,17 +111,22 @@ class StageSpec:
     name: str
     isolation: Isolation = Isolation.PROCESS
     queue: str | None = None
+    """The queue of jobs at this stage, unless their submission names one; None: that of the parent or of the type."""
     max_attempts: int = 1
+    """After so many failed attempts the job fails; attempts that deferred or were interrupted do not count."""
     backoff: Backoff = field(default_factory=Backoff)
     timeout_s: float | None = None
+    """An attempt that runs longer is ended; None: there is no limit."""
     stack_after_s: float | None = None
     """An attempt that runs longer leaves its stacks in the job's folder, once; None: none does."""
     grace_s: float = 5.0
     """Seconds between TERM and KILL when an attempt is killed."""
     locks: tuple[LockSpec, ...] = ()
+    """The locks that an attempt must have before it begins."""
     again: bool = False
     """Runs once more when the tree below regrew (a report, a merge)."""
     program: tuple[str, ...] = ()
+    """The argument list of a program stage; empty: it is none."""
     exit_codes: Mapping[int, str] = field(default_factory=dict)
     """Exit code to outcome, for programs; by default 0 is ok, 75 is defer, and others are error."""
 
@@ -160,7 +165,9 @@ class TypeSpec:
     schema: Mapping[str, Any] = field(default_factory=dict)
     """JSON schema of the parameters; empty: any parameters."""
     queue: str | None = None
+    """The queue where submission, stage and parent name none; None: ``default``."""
     priority: int | None = None
+    """From 0 (first) to 99 (last), of root jobs whose submission names none; None: the default."""
     children: str = "completed"
     """``completed``: the job continues only when all its children have completed, else it fails because of them;
     ``settled``: it continues whatever became of them (a batch that reports)."""

@@ -12,7 +12,9 @@ class BulkStep:
     """What one bounded transaction of a bulk verb did."""
 
     touched: Sequence[int]
+    """Jobs to which the verb was applied."""
     reopened: Sequence[int] = ()
+    """Other jobs that wait again because of it: ancestors and dependants."""
     refused: Mapping[int, str] = field(default_factory=dict)
     """Jobs for which the verb was refused, and why; the others are done."""
     skipped: Sequence[int] = ()
@@ -58,6 +60,7 @@ class Report:
     reopened: int = 0
     skipped: int = 0
     refused: dict[int, str] = field(default_factory=dict)
+    """Jobs for which the verb was refused, and why; one that a later step changes is removed."""
     stopped: str | None = None
     """Why a canary stopped it."""
 

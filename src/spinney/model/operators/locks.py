@@ -13,7 +13,9 @@ class LockInfo:
     until: str
     """``attempt``, ``job`` or ``reserved`` (for a job that was woken for it); empty: no job has it."""
     node: str | None
+    """The node that runs the owner now, if any."""
     since_us: int | None
+    """When the owner got it."""
     waiting: int
     """How many jobs wait for it."""
     amount: int = 1

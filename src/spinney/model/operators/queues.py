@@ -16,10 +16,13 @@ class QueueChange:
     set: Mapping[str, Any] = field(default_factory=dict)
     """Fields and their new values; a limit of None is no limit, which is not the same as the declared one."""
     unpin: tuple[str, ...] = ()
+    """Nodes to be removed from those that are pinned."""
     pin: tuple[str, ...] = ()
     """Nodes to be added to those that are pinned already."""
     unbar: tuple[str, ...] = ()
+    """Nodes to be removed from those that are barred."""
     bar: tuple[str, ...] = ()
+    """Nodes to be added to those that are barred already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,9 @@ class Session:
     ends_us: int
     """When it ends in any case; it ends earlier when it is not used for a while."""
     address: str | None = None
+    """The address of the client at the login."""
     agent: str | None = None
+    """What the browser said of itself (``User-Agent``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

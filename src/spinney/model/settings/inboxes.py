@@ -161,10 +161,15 @@ class Arrival:
     name: str
     kind: Kind
     size: int
+    """Bytes; of a folder those of all files in it."""
     sha256: str | None
+    """As ``Drop.sha256``; None: it was not computed."""
     identity: str
+    """As ``Drop.identity``, when it was dealt with: a drop that has another one was changed since."""
     owner: str
+    """The user of the host to whom the drop belonged, or who uploaded it."""
     dropped_us: int
+    """When it came there, or was last written to."""
     at_us: int
     """When its job was made, or it was rejected."""
     outcome: ArrivalOutcome

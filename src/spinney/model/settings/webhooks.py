@@ -118,9 +118,11 @@ class Delivery:
     """When the job settled."""
     outcome: DeliveryOutcome
     tries: int
+    """How often it was tried."""
     next_us: int | None
     """When it is tried next; while it is being sent: when another sender would try, if this one died."""
     tried_us: int | None
+    """When it was last tried; None: not yet."""
     status: int | None
     """The HTTP status of the last answer; None: there was none."""
     answer: str | None
@@ -151,7 +153,9 @@ class DeliveryResult:
     next_us: int | None = None
     """When it is tried again, if it is still due."""
     status: int | None = None
+    """The HTTP status of the answer; None: there was none."""
     answer: str | None = None
+    """The beginning of the answer, or why there was none."""
     sent: bool = True
     """False: nothing was sent, so that the result says nothing about the receiver."""
     gone: bool = False

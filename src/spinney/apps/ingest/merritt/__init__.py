@@ -10,7 +10,7 @@
 ``mirror``      batches that were submitted here, shown there
 ``settings``    ``merritt.toml``: which states and requests are worked on here
 ``connection``  the connection of commands to ZooKeeper
-``cli``         the commands ``spinney merritt``: work, and compare
+``cli``         the commands ``spinney merritt``: run, and compare
 ``admin``       its commands for operators of the queue
 
 The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A consumer is
