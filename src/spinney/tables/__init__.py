@@ -23,8 +23,9 @@ The tables are no part of the store: they have their own transactions, and a sta
 as for every other effect outside the store (``docs/applications.md``). Errors of the driver arrive as ``TablesAway``
 (try again later) or ``TablesUnusable`` (somebody has to do something), each with a sentence that says what.
 
-``table_set`` the declaration · ``database`` transactions, and SQLite · ``postgres`` the same on PostgreSQL ·
-``upgrades`` migrations · ``errors``. SQLAlchemy is imported when tables are first opened."""
+``declaration`` names and migrations · ``table_set`` how they are opened · ``database`` transactions, and SQLite ·
+``postgres`` the same on PostgreSQL · ``upgrades`` migrations · ``errors``.
+SQLAlchemy is imported when tables are first opened."""
 
 from spinney.tables.errors import TablesAway, TablesUnusable
 from spinney.tables.table_set import TableSet
