@@ -17,7 +17,7 @@ from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.settings import NodeSettings
 from spinney.node.workers.worker_reports import Hello
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.version import VERSION
 from spinney.wakeup import local as wakeup_socket
 

@@ -20,7 +20,7 @@ from spinney.node.context import NodeContext
 from spinney.node.dispatch.slots import PoolWorker
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.loop import every
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 
