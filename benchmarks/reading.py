@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from benchmarks.place import Site, site
 from spinney.model.jobs import Filter, Submission
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 COMPLETED, PENDING, FAILED, HELD, WAITING = 1_000_000, 100_000, 20_000, 10_000, 10_000
 ASIDE = FAILED + HELD + WAITING

@@ -3,7 +3,7 @@
 from spinney.control import Control
 from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 
 def explained(store: Store, job_id: int, now_us: int) -> Explanation:

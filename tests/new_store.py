@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from servers import postgres_schema, postgres_url
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.store.sql.schema import metadata
 

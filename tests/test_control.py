@@ -18,7 +18,7 @@ from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, Rer
 from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 
 class Wakeups:

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
 
+import grimp
 import pytest
 
 import spinney
@@ -94,3 +96,10 @@ def loads(*rooms: str) -> set[str]:
 def test_a_bare_import_loads_no_application() -> None:
     code = "import sys, spinney; sys.exit('pydantic' in sys.modules or 'sqlalchemy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_modules_import_each_other_in_a_circle_not_even_for_types() -> None:
+    graph = grimp.build_graph("spinney", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle

@@ -54,7 +54,7 @@ from spinney.tracing import current
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
     from spinney.model.jobs import Submission
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
     from spinney.wakeup import Waker
 
 TypeT = TypeVar("TypeT", bound=JobType)

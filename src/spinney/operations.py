@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from spinney.service.order_scope import OrderScope as OrderScope
     from spinney.service.queries import Queries as Queries
     from spinney.service.submit_rights import authorized as authorized
-    from spinney.store.contract import Store as Store
     from spinney.store.contract import SubmissionKey as SubmissionKey
     from spinney.store.contract import SubmitResult as SubmitResult
+    from spinney.store.parts import Store as Store
     from spinney.store.sql import open_store as open_store
     from spinney.wakeup import wake_all as wake_all
 
@@ -58,7 +58,8 @@ __all__, __getattr__, __dir__ = on_demand(
         "spinney.service.order_scope": "OrderScope",
         "spinney.service.queries": "Queries",
         "spinney.service.submit_rights": "authorized",
-        "spinney.store.contract": "Store SubmissionKey SubmitResult",
+        "spinney.store.contract": "SubmissionKey SubmitResult",
+        "spinney.store.parts": "Store",
         "spinney.store.sql": "open_store",
         "spinney.wakeup": "wake_all",
     },

@@ -24,7 +24,7 @@ from node_fixtures import Cluster, Node, now_us, until
 from spinney.model.errors import CommitUncertain, SpinneyError
 from spinney.model.jobs import Attempt, Filter, Job, Submission
 from spinney.model.states import SETTLED, State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 T = TypeVar("T")

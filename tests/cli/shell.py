@@ -20,7 +20,7 @@ from spinney.app import Spinney
 from spinney.app_loader import load_app
 from spinney.cli import main
 from spinney.folders import folders
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 JOBS = """

@@ -8,7 +8,7 @@ only ``conftest``, ``everything`` and the doctor's tests know the SQL store.
 from pathlib import Path
 from typing import Any
 
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.claim.claims import RUN_MAX
 from spinney.store.sql.connection.sqlite import SqliteDatabase

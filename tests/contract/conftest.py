@@ -17,7 +17,7 @@ import pytest
 from in_memory import in_memory
 from new_store import at_tables, new_store, new_store_on_server
 from servers import pooled
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection.postgres import PostgresDatabase
 from spinney.store.sql.registry import watermarks

@@ -10,7 +10,7 @@ from spinney.model.errors import Refused
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.stats import Stats
 from spinney.model.states import LEASED, State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import access_paths
 from .everything import Everything, fill

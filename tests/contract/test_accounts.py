@@ -10,7 +10,7 @@ from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadLogin, NoSuch, Refused, TooManyAttempts
 from spinney.model.rights.accounts import Identity, LoginAttempt, LoginLimit, Token, User, digest, new_token
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import rows
 from .words import Clock, Site

@@ -11,7 +11,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import BREAKER, IDLE_US, sql_store
 from .conftest import sqlite_alone

@@ -13,7 +13,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .everything import STANDS, TYPES, Everything, fill
 from .words import Clock, Site, kind, stage

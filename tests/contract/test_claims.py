@@ -8,7 +8,7 @@ import pytest
 from spinney.model.jobs import ClaimRequest, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site, kind, submission
 

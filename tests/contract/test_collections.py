@@ -6,7 +6,7 @@ from spinney.features.collections.sql import STEP
 from spinney.model.errors import NoSuchJob, Refused
 from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site, submission
 

@@ -8,7 +8,7 @@ import pytest
 from spinney.model.errors import BadParameters, Refused, SpinneyError
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site
 

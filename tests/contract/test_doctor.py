@@ -29,7 +29,7 @@ from spinney.model.settings.inboxes import Drop, Inbox, Kind, Upload
 from spinney.model.settings.schedules import Schedule
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.session import Session
 

@@ -18,7 +18,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .everything import FRAGILE, LAYERED, LINE, PATIENT
 from .words import USUAL, Clock, Site, submission

@@ -1,7 +1,7 @@
 """The store that other tests find filled holds what it says."""
 
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .everything import STANDS, fill
 from .words import Clock, Site

@@ -14,8 +14,8 @@ from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
-from spinney.store.contract import Store
 from spinney.store.external_timeouts import take_back_silent, take_overdue
+from spinney.store.parts import Store
 
 from .behind import open_store
 from .words import Clock, Site, kind, stage

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .everything import STANDS, Everything, fill
 from .words import ONE, Clock, Site

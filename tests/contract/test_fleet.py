@@ -9,7 +9,7 @@ from spinney.model.fleet import OVER, Load, NodeStatus
 from spinney.model.jobs import ClaimRequest, SlotRequest
 from spinney.model.rights.actor import Actor
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Node, Site, kind
 

@@ -14,7 +14,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import rows
 from .words import Site, kind, stage, submission

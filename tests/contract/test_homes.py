@@ -15,7 +15,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import damage, refresh
 from .words import USUAL, Clock, Node, Site, kind, locked, stage

@@ -8,7 +8,8 @@ import pytest
 
 from spinney.model.errors import BadParameters, Refused, UsageError
 from spinney.model.jobs import Submission
-from spinney.store.contract import Store, SubmissionKey, SubmitResult
+from spinney.store.contract import SubmissionKey, SubmitResult
+from spinney.store.parts import Store
 
 from .behind import new_jobs, rows, staging
 from .words import USUAL, Site, submission

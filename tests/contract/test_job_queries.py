@@ -8,7 +8,7 @@ from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site
 

@@ -13,7 +13,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site, kind, stage, submission
 

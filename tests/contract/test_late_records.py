@@ -8,7 +8,7 @@ from spinney.model.errors import StaleFence
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site
 

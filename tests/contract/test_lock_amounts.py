@@ -14,7 +14,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import damage, locks
 from .words import Site, kind, locked, stage

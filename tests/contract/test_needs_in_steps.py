@@ -8,7 +8,7 @@ from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from spinney.model.jobs import NodeInfo
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site
 

@@ -12,7 +12,7 @@ from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .test_explainer import explain
 from .words import USUAL, Node, Site, kind

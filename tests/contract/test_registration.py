@@ -6,7 +6,7 @@ import pytest
 
 from spinney.model.errors import Refused
 from spinney.model.types import Isolation, QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import ONE, Site, kind, locked, stage
 

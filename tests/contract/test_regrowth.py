@@ -7,7 +7,7 @@ import pytest
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Site, kind, stage
 

@@ -12,7 +12,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.retention import RetentionRule
 from spinney.model.states import SETTLED, State
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import rows
 from .everything import STANDS, fill

@@ -19,7 +19,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.scheduling import cron
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import damage
 from .words import SECOND_US, Site, kind

@@ -11,7 +11,7 @@ from spinney.model.errors import BadParameters, NoSuchJob, SpinneyError, Unknown
 from spinney.model.jobs import Filter, Submission
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import new_jobs
 from .words import Site, kind, locked, stage, submission

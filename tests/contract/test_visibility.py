@@ -7,7 +7,7 @@ import pytest
 
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .words import Clock, Site, submission
 

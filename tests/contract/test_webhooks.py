@@ -14,7 +14,7 @@ from spinney.model.outcomes import Outcome as Ended
 from spinney.model.rights.accounts import Token
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from .behind import damage, rows
 from .everything import FRAGILE

@@ -27,7 +27,8 @@ from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
 from spinney.model.types import Backoff, LockSpec, QueueSpec, StageSpec, TypeSpec
-from spinney.store.contract import ChangedJobs, Store
+from spinney.store.contract import ChangedJobs
+from spinney.store.parts import Store
 
 SECOND_US = 1_000_000
 BUDGET_US = 100_000.0

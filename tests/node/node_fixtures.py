@@ -20,7 +20,7 @@ from spinney.model.errors import UnlawfulTransition
 from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
 from spinney.model.states import SETTLED, State
 from spinney.node.settings import NodeSettings
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.wakeup.local import wake_local_nodes
 

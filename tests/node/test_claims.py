@@ -10,8 +10,8 @@ from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import MIN_RUN_US, Lane, Lanes
-from spinney.node.dispatch.pool_worker import PoolWorker
-from spinney.node.dispatch.slots import Lookahead, Slot, backlogged
+from spinney.node.dispatch.lookahead import Lookahead, backlogged
+from spinney.node.dispatch.slots import PoolWorker, Slot
 from spinney.node.dispatch.ticker import trim
 from spinney.node.services.orders import resize
 from spinney.node.signals import NodeSignals, NodeStatus

@@ -19,7 +19,7 @@ from spinney.node.services.maintenance import Maintenance
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 JOBS = 130

@@ -20,7 +20,7 @@ from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 ANN = Actor(by="ann", call="c")

@@ -25,7 +25,7 @@ from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Inbox
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.services.intake import Intake, Taken
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 T = TypeVar("T")

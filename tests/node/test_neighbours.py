@@ -15,7 +15,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
 from spinney.node.dispatch.crash_suspects import CrashSuspects
-from spinney.node.dispatch.pool_worker import PoolWorker
+from spinney.node.dispatch.slots import PoolWorker
 from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
 from spinney.node.workers.shared_page import Running
 from spinney.node.workers.worker_reports import Exit

@@ -15,7 +15,7 @@ from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 NOW_US = 10 * MINUTE_S * 1_000_000

@@ -14,7 +14,7 @@ from servers import postgres_schema
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
-from spinney.store.sql.connection.database import SCHEMA_VERSION
+from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.migrations.upgrades import OWN, finish, upgrade
 
 AROUND = 2_000 if LONG else 60

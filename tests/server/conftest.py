@@ -22,7 +22,7 @@ from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.types import LockSpec, QueueSpec, TypeSpec
 from spinney.server.application import Parts, make
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings

@@ -42,7 +42,7 @@ from spinney.model.rights.accounts import digest
 from spinney.server.application import Parts, make
 from spinney.server.http_server import listen_unix
 from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.identity.cookies import Cookies

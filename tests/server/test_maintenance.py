@@ -17,7 +17,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation
 from spinney.server.maintenance import ServerMaintenance
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.store_pool import StorePool
 

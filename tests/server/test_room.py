@@ -20,7 +20,7 @@ from http_listener import Listening
 from spinney.folders import folders
 from spinney.model.access import Rights, Role
 from spinney.server.application import Parts, make
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.files.responses import LONG_BYTES
 from spinney.web.problems import TooMany

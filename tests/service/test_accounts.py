@@ -30,7 +30,7 @@ from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooManyAttempts, UsageError
 from spinney.service import passwords
 from spinney.service.sign_in import SignIn
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 ALPHA = AccessScope(collections=("alpha",))

@@ -18,7 +18,7 @@ from spinney.model.errors import BadName, NoSuch, Refused, UnknownType, UsageErr
 from spinney.model.jobs import Filter, Submission
 from spinney.model.settings.holds import SWEEP_REST_FACTOR, Scope
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 JOBS = 7_000

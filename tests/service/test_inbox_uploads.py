@@ -35,7 +35,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.settings.inboxes import ArrivalOutcome, Upload
 from spinney.model.states import State
 from spinney.model.types import INTERNAL
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 NOW_US = 1_700_000_000_000_000

@@ -31,7 +31,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 ALPHA, BETA = AccessScope(collections=("alpha",)), AccessScope(collections=("beta",))

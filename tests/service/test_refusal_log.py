@@ -11,7 +11,7 @@ from contract.words import Clock
 from new_store import new_store
 from spinney.model.operators.audits import AuditEntry
 from spinney.service.refusal_log import ADDRESSES, AT_ONCE, NOBODY, RefusalLog
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400

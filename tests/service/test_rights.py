@@ -95,7 +95,7 @@ from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.server.api import COMMANDS
 from spinney.service.service import Service
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 PARTS = {"bulk": Bulk, "doctor": Doctor}

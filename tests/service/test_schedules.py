@@ -21,7 +21,7 @@ from spinney.features.schedules.commands import (
 )
 from spinney.model.errors import BadParameters, Refused, UnknownType, UsageError
 from spinney.model.jobs import PARAMS_MAX_BYTES
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 NOW_US = time.time_ns() // 1000

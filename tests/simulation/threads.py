@@ -15,7 +15,7 @@ from typing import Any, Self
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.heartbeat import Heartbeat
 from spinney.node.store_thread import StoreThread, _set
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 from . import strands
 from .loop import PROCESS, Process

@@ -15,7 +15,7 @@ from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
 from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.schema import GUARDS
 

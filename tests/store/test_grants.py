@@ -15,7 +15,7 @@ from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
 

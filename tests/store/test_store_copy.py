@@ -25,7 +25,7 @@ from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.webhooks import Webhook
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.schema import metadata
 

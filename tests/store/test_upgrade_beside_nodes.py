@@ -20,8 +20,7 @@ from spinney.model.errors import NodeRefused, StoreUnusable
 from spinney.model.jobs import NodeInfo
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection import online_ddl
-from spinney.store.sql.connection.database import SCHEMA_VERSION
-from spinney.store.sql.connection.schema_state import require_workable
+from spinney.store.sql.connection.schema_state import SCHEMA_VERSION, require_workable
 from spinney.store.sql.migrations.upgrades import OWN, finish, unfinished, upgrade
 
 NEXT = f"{int(SCHEMA_VERSION) + 1:04}"

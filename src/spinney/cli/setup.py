@@ -16,7 +16,7 @@ from spinney.terminal.connection import open_local_store, resolve_settings
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 
 def add_to(app: typer.Typer) -> None:

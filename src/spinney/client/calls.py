@@ -3,15 +3,12 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import IO, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from spinney.commands.command import Command, Returns
-
-if TYPE_CHECKING:
-    from spinney.client.clients import AsyncClient, Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -117,6 +114,18 @@ def _query_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+class _Waits(Protocol):
+    """A client that waits for the answer of a call."""
+
+    def send(self, call: Call[T]) -> T: ...
+
+
+class _Awaits(Protocol):
+    """A client whose calls are awaited."""
+
+    async def send(self, call: Call[T]) -> T: ...
+
+
 class verb(Generic[P, T]):
     """A method of both clients, from the function that makes its call: ``Client`` waits for the answer, ``AsyncClient``
     returns an awaitable."""
@@ -126,12 +135,12 @@ class verb(Generic[P, T]):
         self.__doc__ = make.__doc__
 
     @overload
-    def __get__(self, client: "Client", owner: type | None = None) -> Callable[P, T]: ...
+    def __get__(self, client: _Waits, owner: type | None = None) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: "AsyncClient", owner: type | None = None) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: _Awaits, owner: type | None = None) -> Callable[P, Awaitable[T]]: ...
     @overload
     def __get__(self, client: None, owner: type | None = None) -> "verb[P, T]": ...
-    def __get__(self, client: "_Sends | None", owner: type | None = None) -> Any:
+    def __get__(self, client: _Waits | _Awaits | None, owner: type | None = None) -> Any:
         if client is None:
             return self
 
@@ -140,7 +149,3 @@ class verb(Generic[P, T]):
 
         bound.__doc__ = self.__doc__
         return bound
-
-
-class _Sends(Protocol):
-    def send(self, call: Call[Any]) -> Any: ...

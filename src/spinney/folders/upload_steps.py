@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from spinney.folders.upload_folder import OpenUpload, UploadFolder
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Upload
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 T = TypeVar("T")
 KEEP_S = 7 * 86_400.0

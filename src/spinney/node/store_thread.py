@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnavailable, StoreUnusable
 from spinney.node.health import NodeHealth
 from spinney.node.retry_delays import RetryDelays
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 T = TypeVar("T")
 

@@ -59,7 +59,7 @@ from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.wakeup import local as wakeup_socket
 
 if TYPE_CHECKING:

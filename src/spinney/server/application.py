@@ -14,7 +14,7 @@ from spinney.features.webhooks.sender import WebhookSender
 from spinney.server import api, extensions, head_requests, health, request_guard
 from spinney.server import pages as ui
 from spinney.server.maintenance import ServerMaintenance
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.version import VERSION
 from spinney.wakeup import wake_all
 from spinney.web import instrumentation, problems, refusal_log

@@ -19,8 +19,8 @@ from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.node.lifecycle.recovery import LivenessWatch
-from spinney.store.contract import Store
 from spinney.store.external_timeouts import take_back_silent, take_overdue
+from spinney.store.parts import Store
 from spinney.web.background import BackgroundLoop
 from spinney.web.store_pool import StorePool
 

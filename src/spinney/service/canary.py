@@ -13,7 +13,7 @@ from spinney.model.states import SETTLED, State
 from spinney.model.values import durations
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 AT_REST = (*sorted(SETTLED), State.HELD)
 """Nothing happens to such a job by itself."""

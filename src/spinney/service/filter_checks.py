@@ -15,7 +15,7 @@ from spinney.model.types import known_type
 from spinney.model.values.hints import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 _ALL = AccessScope()
 _LISTED = 20

@@ -10,7 +10,7 @@ from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Job
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 if TYPE_CHECKING:
     from spinney.model.operators.stats import Stats

@@ -14,7 +14,7 @@ from spinney.model.settings.holds import Hold, Scope
 
 if TYPE_CHECKING:
     from spinney.model.operators.locks import LockInfo
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? (?:is |was |failed))")
 """How the engine words because of which job another failed."""

@@ -1,8 +1,8 @@
 """A store keeps all jobs durably; this package says what every store must do, and ``sql`` is the one that does.
 
 ``contract``           the operations of a store and what each guarantees: the port that nodes and operators use
-``parts``              what each feature adds to a store (``store.holds``, ``store.webhooks`` …), imported when it is
-                       first used
+``parts``              the type of a whole store, with what each feature adds (``store.holds``, ``store.webhooks`` …),
+                       imported when it is first used
 ``sql``                the contract on SQLite and PostgreSQL
 ``external_timeouts``  taking back attempts of external workers that are silent or overdue
 ``completion_names``   names for a shell's completion, read past the contract without opening a store

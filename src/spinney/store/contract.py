@@ -47,7 +47,6 @@ from spinney.model.jobs import (
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.store.parts import Parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,10 +454,6 @@ class JobOperations(Protocol):
 
         Raises Refused when a job below is open (cancel it first). The caller removes the folders; ``deleted_folders``
         lists them until ``note_removed_folders``."""
-
-
-class Store(Kernel, Administration, JobOperations, Parts, Protocol):
-    """A whole store: the kernel, administration, operations on jobs, and the parts that features bring."""
 
 
 class Listener(Protocol):

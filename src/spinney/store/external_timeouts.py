@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from spinney.model.external import ExternalLease, ExternalWorker, overdue
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 
 def take_back_silent(store: Store, silent: NodeInfo, *, now_us: int) -> Sequence[int]:

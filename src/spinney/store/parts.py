@@ -1,4 +1,4 @@
-"""The parts of a store that features bring: ``store.holds``, ``store.webhooks``, …
+"""A whole store, and the parts of it that features bring: ``store.holds``, ``store.webhooks``, …
 
 A part is a class in the folder of its feature, and documents its methods there. As in ``spinney.store.contract``, every
 method is one transaction unless its docstring says that it works in steps; a transaction that changes something lasts
@@ -7,6 +7,8 @@ well under 50 ms, and writes its entry into the audit.
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from spinney.store.contract import Administration, JobOperations, Kernel
 
 if TYPE_CHECKING:
     from spinney.features.accounts.sign_in_sql import SqlSignIn
@@ -89,3 +91,7 @@ class Parts(Protocol):
         "features.stats.history_sql:SqlThroughputHistory"
     )
     webhooks: "ClassVar[Part[SqlWebhooks]]" = Part("features.webhooks.sql:SqlWebhooks")
+
+
+class Store(Kernel, Administration, JobOperations, Parts, Protocol):
+    """A whole store: the kernel, administration, operations on jobs, and the parts that features bring."""

@@ -23,11 +23,12 @@ The tables are no part of the store: they have their own transactions, and a sta
 as for every other effect outside the store (``docs/applications.md``). Errors of the driver arrive as ``TablesAway``
 (try again later) or ``TablesUnusable`` (somebody has to do something), each with a sentence that says what.
 
-``table_set``  the declaration of a set of tables: its name, its migrations, where it is
-``database``   transactions, and the database on SQLite
-``postgres``   the same on PostgreSQL
-``upgrades``   tables made and upgraded, and refused when their revision is not the one of the code
-``errors``     ``TablesAway`` and ``TablesUnusable``
+``declaration``  a set of tables as an application declares it: its name, its migrations, its revision
+``table_set``    the same with ``open``, which returns the database of the set
+``database``     transactions, and the database on SQLite
+``postgres``     the same on PostgreSQL
+``upgrades``     tables made and upgraded, and refused when their revision is not the one of the code
+``errors``       ``TablesAway`` and ``TablesUnusable``
 
 SQLAlchemy is imported when tables are first opened.
 

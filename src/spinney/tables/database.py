@@ -24,8 +24,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from spinney.tables import upgrades
+from spinney.tables.declaration import TableDeclaration
 from spinney.tables.errors import TablesAway, TablesUnusable
-from spinney.tables.table_set import TableSet
 
 _BUSY_S = 60.0
 _CACHE_KIB = 65_536
@@ -39,7 +39,7 @@ class Database:
     Transactions raise TablesAway while the database does not answer, and TablesUnusable when it cannot be used as it
     is."""
 
-    def __init__(self, tables: TableSet, engine: Engine, name: str, backend: "Backend") -> None:
+    def __init__(self, tables: TableDeclaration, engine: Engine, name: str, backend: "Backend") -> None:
         self._tables, self._engine, self._backend = tables, engine, backend
         self.name, self.dialect = name, engine.dialect.name
         self._is_checked = False
@@ -116,7 +116,7 @@ class Backend(Protocol):
         """Return the error for a driver's error; None for one that is a bug of this program."""
 
 
-def open_sqlite(tables: TableSet, path: Path) -> Database:
+def open_sqlite(tables: TableDeclaration, path: Path) -> Database:
     """Return the database in a SQLite file."""
     engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=QueuePool, **POOL)
     event.listen(
@@ -138,7 +138,7 @@ def writes(connection: Connection) -> bool:
 
 
 class _Sqlite:
-    def __init__(self, tables: TableSet, path: Path) -> None:
+    def __init__(self, tables: TableDeclaration, path: Path) -> None:
         self._tables, self._path = tables, path
 
     def make(self) -> None:

@@ -16,8 +16,8 @@ from sqlalchemy.pool import QueuePool
 
 from spinney.model.errors import UsageError
 from spinney.tables.database import POOL, Database, writes
+from spinney.tables.declaration import TableDeclaration
 from spinney.tables.errors import TablesAway, TablesUnusable
-from spinney.tables.table_set import TableSet
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (
@@ -34,7 +34,7 @@ _CONNECTING: dict[str, Any] = {
 _FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
 
 
-def open_postgres(tables: TableSet, url: str) -> Database:
+def open_postgres(tables: TableDeclaration, url: str) -> Database:
     """Return the database at a libpq URL; ``?schema=name`` puts the tables in a schema of their own. Raises
     UsageError."""
     conninfo, schema = _parsed(tables, url)
@@ -51,7 +51,7 @@ def open_postgres(tables: TableSet, url: str) -> Database:
 
 
 class _Postgres:
-    def __init__(self, tables: TableSet, conninfo: dict[str, Any], schema: str | None) -> None:
+    def __init__(self, tables: TableDeclaration, conninfo: dict[str, Any], schema: str | None) -> None:
         self._tables, self._schema = tables, schema
         self._conninfo = _CONNECTING | {"application_name": f"spinney {tables.name}"} | conninfo
         self.name = _shown(conninfo, schema)
@@ -113,7 +113,7 @@ class _Postgres:
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
 
 
-def _parsed(tables: TableSet, url: str) -> tuple[dict[str, Any], str | None]:
+def _parsed(tables: TableDeclaration, url: str) -> tuple[dict[str, Any], str | None]:
     place, _, query = url.partition("?")
     settings = [setting.partition("=") for setting in query.split("&") if setting]
     schema = {name: value for name, _, value in settings}.get("schema")

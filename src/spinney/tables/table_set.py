@@ -1,43 +1,22 @@
-"""The declaration of an application's tables: their name, their migrations, and where they are."""
+"""An application's tables: their declaration, and how they are opened."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.model.errors import UsageError
 from spinney.model.values.paths import database_file, is_postgres
+from spinney.tables.declaration import TableDeclaration
 
 if TYPE_CHECKING:
     from spinney.tables.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSet:
+class TableSet(TableDeclaration):
     """The tables that belong to one application and are upgraded together.
 
     Several sets, and a store, may share one PostgreSQL database; a set's tables begin with its ``prefix``, so that
     they do not meet those of others, and its revision is in the table ``PREFIX_version``."""
-
-    name: str
-    """What messages call the set: "there is no inventory at …"."""
-    prefix: str
-    """The beginning of all names of tables, without the underscore."""
-    migrations: Path
-    """The folder of the Alembic migrations, with ``versions`` and ``script.py.mako`` in it."""
-    head: str
-    """The revision that this code works with. Revisions are compared as texts: number them ``0001``, ``0002``."""
-    init: str
-    """The command that makes and upgrades the tables, for messages: ``spinney ingest init``."""
-
-    @property
-    def version_table(self) -> str:
-        """Return the name of the table that holds the revision."""
-        return f"{self.prefix}_version"
-
-    @property
-    def article(self) -> str:
-        """Return "a" or "an", as the name needs it in a message."""
-        return "an" if self.name[0] in "aeiou" else "a"
 
     def beside(self, store: str) -> str:
         """Return the URL for tables beside a store: a file ``STORE.NAME.db`` next to the file of the store, or a schema

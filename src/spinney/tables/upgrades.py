@@ -4,18 +4,18 @@ Missing migrations run in one transaction, under a lock; a crash leaves the tabl
 
 from sqlalchemy import Connection, inspect, text
 
+from spinney.tables.declaration import TableDeclaration
 from spinney.tables.errors import TablesUnusable
-from spinney.tables.table_set import TableSet
 
 
-def revision(tables: TableSet, connection: Connection) -> str | None:
+def revision(tables: TableDeclaration, connection: Connection) -> str | None:
     """Return the revision of the tables; None where there are none."""
     if not inspect(connection).has_table(tables.version_table):
         return None
     return connection.execute(text(f"select version_num from {tables.version_table}")).scalar()  # noqa: S608
 
 
-def require(tables: TableSet, database: str, connection: Connection) -> None:
+def require(tables: TableDeclaration, database: str, connection: Connection) -> None:
     """Raise TablesUnusable unless the tables have the revision that this code works with. ``database``: its name in
     messages."""
     current = revision(tables, connection)
@@ -28,7 +28,7 @@ def require(tables: TableSet, database: str, connection: Connection) -> None:
     _require_not_newer(tables, database, current)
 
 
-def upgrade(tables: TableSet, database: str, connection: Connection) -> None:
+def upgrade(tables: TableDeclaration, database: str, connection: Connection) -> None:
     """Run the missing migrations in the transaction of this connection. Raises TablesUnusable for tables that a newer
     version of the program made."""
     from alembic.migration import MigrationContext  # slow to import, and rarely needed
@@ -48,7 +48,7 @@ def upgrade(tables: TableSet, database: str, connection: Connection) -> None:
         context.run_migrations()
 
 
-def _require_not_newer(tables: TableSet, database: str, current: str | None) -> None:
+def _require_not_newer(tables: TableDeclaration, database: str, current: str | None) -> None:
     if current is not None and current > tables.head:
         raise TablesUnusable(
             f"the {tables.name} {database} was made by a newer version of this program; install that one"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.control import Control
     from spinney.service.service import Service
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 ServiceT = TypeVar("ServiceT", bound="Service")
 

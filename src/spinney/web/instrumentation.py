@@ -7,13 +7,14 @@ One layer around everything, so that what is refused before any route counts, to
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from spinney.tracing import current, traceparents
+from spinney.web.request_spans import Span, Spans
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger("spinney.server.requests")
@@ -29,16 +30,6 @@ _OTHER = "(none)"
 """In place of a route where none was found."""
 _TRACE_HEADER = traceparents.HEADER.encode()
 _STREAMS = ("text/event-stream",)
-
-
-class Span(Protocol):
-    """The span of a request in a trace, to be ended with the outcome."""
-
-    def end(self, route: str, status: int, principal: str | None) -> None: ...
-
-
-Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]
-"""Begins the span of a request with this method and these headers; it yields None where there is no tracing."""
 
 
 class Requests:

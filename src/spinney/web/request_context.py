@@ -21,7 +21,7 @@ from spinney.folders import folders
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotVisible
 from spinney.service.refusal_log import RefusalLog
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.wakeup import wake_all
 from spinney.web.principal_refresh import PrincipalRefresh
 from spinney.web.problems import Unidentified

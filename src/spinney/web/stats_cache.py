@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from spinney.model.operators.stats import Stats
 from spinney.service.queries import Queries
 from spinney.service.service import Service
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Self, TypeVar
 
 from spinney.model.errors import StoreUnavailable, StoreUnusable
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.web.stats_cache import StatsCache
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from spinney.model.errors import TooManyAttempts
 from spinney.model.operators.audits import AuditEntry
 from spinney.server.application import Parts, make
 from spinney.service.login_limits import login_limits
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.request_context import Authenticated, now_us

@@ -21,7 +21,7 @@ from spinney.model.states import State
 from spinney.service.order_scope import OrderScope
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 _LASTING_FIELDS = (
     "states",

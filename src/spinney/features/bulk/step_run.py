@@ -17,7 +17,7 @@ from spinney.model.rights.actor import Actor
 
 if TYPE_CHECKING:
     from spinney.service.order_scope import OrderScope
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 STEP = 50
 """Jobs that one transaction is asked for."""

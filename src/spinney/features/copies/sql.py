@@ -25,8 +25,8 @@ from sqlalchemy import Boolean, Column, Float, Integer, Table
 
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.values.counts import counted
-from spinney.store.sql.connection.database import SCHEMA_VERSION, Database, Tx
-from spinney.store.sql.connection.schema_state import COPYING, INDEX, SchemaState
+from spinney.store.sql.connection.database import Database, Tx
+from spinney.store.sql.connection.schema_state import COPYING, INDEX, SCHEMA_VERSION, SchemaState
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.schema import metadata
 

@@ -21,7 +21,7 @@ from spinney.model.outcomes import PASSED
 from spinney.model.types import Isolation, TypeSpec
 from spinney.model.values.paths import job_folder
 from spinney.node.worker.stage_runners import Runner, StageRunners
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 _FIRST_CHILD_ID = 10**11
 """The ids of jobs that the stage spawns begin here, so that none is that of a real job."""

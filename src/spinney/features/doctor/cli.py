@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.features.doctor.checks import Check, Violation
     from spinney.features.doctor.commands import Examination
     from spinney.features.doctor.service import RepairResult
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 SHOWN = 20
 """How many violations of a rule are printed; of the others, only their number."""

@@ -22,7 +22,7 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.values.paths import job_folder
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 ORPHANS = ".orphans"
 """Below the folder root: where folders without a job are set aside."""

@@ -11,7 +11,7 @@ from spinney.folders.views import ViewLink, ViewTree, view_path
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Job
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 RULE = "view-link"
 _ABOUT = "Each job with a folder has its link in the views, and no other (with --deep)."

@@ -20,7 +20,7 @@ from spinney.model.types import Isolation
 from spinney.model.values.lists import All
 from spinney.service.queries import Queries
 from spinney.service.service import Service
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

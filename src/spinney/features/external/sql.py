@@ -17,7 +17,8 @@ from spinney.model.types import Isolation
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.model.values.unreadable import json_list
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import SCHEMA_VERSION, Tx
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from spinney.features.files.job_folder import elsewhere
 from spinney.folders import folders
 from spinney.model.errors import Refused
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from spinney.features.files.job_folder import JobFiles
     from spinney.model.homes import DirectoryEntry
     from spinney.model.jobs import Attempt
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 
 def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":

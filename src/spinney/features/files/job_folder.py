@@ -12,7 +12,7 @@ from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Attempt
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 
 OWN = ".spinney"

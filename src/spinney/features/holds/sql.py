@@ -121,7 +121,7 @@ class SqlHolds:
     def covering(self, job_id: int) -> Sequence[Hold]:
         """Return the holds that cover a job, oldest first. Raises NoSuchJob."""
         with self._session.look() as tx:
-            return hold_coverage.holds_of(tx, self._registry, _visible(tx, job_id))
+            return hold_coverage.holds_of(tx, self._registry.holds, _visible(tx, job_id))
 
     def held(self, hold_id: int) -> int:
         """Return how many held jobs this hold covers."""

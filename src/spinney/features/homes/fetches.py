@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from spinney.model.errors import Refused
 from spinney.model.homes import FetchResult, Home
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 PATIENCE_S = 20.0
 """Seconds to wait for an answer. An active node looks at least every 0.2 s, and a piece is small."""

@@ -24,7 +24,7 @@ from spinney.terminal.connection import now_us, open_client, open_control
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.schemas import BulkProgress, BulkResult
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
     from spinney.terminal.screen import Screen
 
 EVERY_S = 1.0

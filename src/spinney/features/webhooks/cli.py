@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from spinney.features.webhooks.commands import WebhookWithSecret
     from spinney.model.settings.webhooks import Delivery, DeliveryResult, Webhook
-    from spinney.store.contract import Store
+    from spinney.store.parts import Store
 
 ANY = "any"
 """The value of an option that removes its limit."""

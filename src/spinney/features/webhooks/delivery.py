@@ -20,7 +20,7 @@ from spinney.reports import retry_times, webhooks
 from spinney.reports.http_post import Response, Transport, Unreachable
 from spinney.reports.printable import printable
 from spinney.service.queries import Queries
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 TIMEOUT_S = 10.0
 """Of the connection, and of each read of the answer."""

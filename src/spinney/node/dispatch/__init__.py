@@ -2,11 +2,11 @@
 
 ``assembly``        the parts below put together, and their tasks
 ``lanes``           the stages that this node serves, and how long their attempts take
-``slots``           what each slot holds, and what each may get
+``slots``           the slots of the node and the workers of its pool, with what each holds
+``lookahead``       how much work a slot gets ahead of what runs
 ``dispatcher``      claim requests, leases to workers, rows to records: the hot path
 ``job_lists``       jobs in messages to a worker
 ``worker_pool``     the workers: started when needed, ended when idle, replaced when worn
-``pool_worker``     one worker, with its attempts
 ``crash_suspects``  jobs that run alone, because one of them may have killed a worker
 ``requests``        what running attempts ask of the store
 ``limits``          attempts that are ended early, by a time limit or a cancel request
@@ -18,7 +18,7 @@
 
 All of it runs in the supervisor's event loop, except the pump (``output``), which has a thread. The loop never waits
 for a disk or a database: the store is called through the two store threads. A lease belongs to one worker of the pool
-(``pool_worker``) until its row comes back; then it is a record in ``record_queue``, which drops it only when the store
+(``slots``) until its row comes back; then it is a record in ``record_queue``, which drops it only when the store
 has written it. A supervisor that dies loses the records that wait there: their leases still exist, so those stages run
 again.
 

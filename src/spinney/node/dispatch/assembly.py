@@ -15,12 +15,13 @@ from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.limits import Limits
+from spinney.node.dispatch.lookahead import Lookahead
 from spinney.node.dispatch.output import Pump
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.recorder import Recorder
 from spinney.node.dispatch.records import interrupted_outcome
 from spinney.node.dispatch.requests import Requests
-from spinney.node.dispatch.slots import Lookahead, Slot, Task
+from spinney.node.dispatch.slots import Slot, Task
 from spinney.node.dispatch.ticker import Ticker
 from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.lifecycle import unsynced_files

@@ -17,14 +17,14 @@ from spinney.model.values.named_tuples import named
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.dispatch.job_lists import messages, with_extras
 from spinney.node.dispatch.lanes import Lane, Lanes
-from spinney.node.dispatch.pool_worker import PoolWorker
+from spinney.node.dispatch.lookahead import Lookahead, backlogged, cold_slot_request
 from spinney.node.dispatch.record_queue import RecordQueue
-from spinney.node.dispatch.records import Row, detailed_record, interrupted_outcome, success_records
-from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_slot_request
+from spinney.node.dispatch.records import detailed_record, interrupted_outcome, success_records
+from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.workers.worker_reports import Exit
+from spinney.node.workers.worker_reports import Exit, Row
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from spinney.node.dispatch.records import Row
 from spinney.node.workers.child import Group
+from spinney.node.workers.worker_reports import Row
 from spinney.tracing import traceparents
 
 LIST_CHARS = 4 * 2**20

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.dispatcher import Dispatcher
-from spinney.node.dispatch.pool_worker import PoolWorker
-from spinney.node.dispatch.slots import Task
+from spinney.node.dispatch.slots import PoolWorker, Task
 from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.workers import stack_taker
 from spinney.node.workers.stack_taker import StackTaker

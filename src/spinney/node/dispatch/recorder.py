@@ -30,7 +30,7 @@ from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.store_thread import StoreThread
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

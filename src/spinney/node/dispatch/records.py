@@ -10,9 +10,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.slots import Task
-
-Row = Sequence[Any]
-"""A worker's report of an attempt; see ``spinney.node.workers``."""
+from spinney.node.workers.worker_reports import Row
 
 _OK = Outcome.OK
 

@@ -13,7 +13,8 @@ from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownT
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
-from spinney.store.contract import SpawnResult, Store
+from spinney.store.contract import SpawnResult
+from spinney.store.parts import Store
 
 T = TypeVar("T")
 

@@ -1,14 +1,17 @@
-"""The slots of a node: what each holds, and what each may get. No I/O, no clock of its own."""
+"""A node's slots and the workers that serve them: what each of both holds."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from spinney.model.jobs import Lease, SlotRequest
+from spinney.model.jobs import Lease
+from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.lanes import Lane
+from spinney.node.workers.child import Child
+from spinney.node.workers.worker_reports import Row
 
-if TYPE_CHECKING:
-    from spinney.node.dispatch.lanes import Lane
-    from spinney.node.dispatch.pool_worker import PoolWorker
+log = logging.getLogger(__name__)
 
 
 class Task(NamedTuple):
@@ -16,7 +19,7 @@ class Task(NamedTuple):
     second."""
 
     lease: Lease
-    lane: "Lane"
+    lane: Lane
     slot: "Slot"
     expected_us: float
     """The expected run time when it was added to the slot."""
@@ -55,7 +58,7 @@ class Slot:
         """Return whether it has neither leases nor a worker."""
         return self.held == 0 and self.worker is None
 
-    def put(self, lane: "Lane", now: float) -> None:
+    def put(self, lane: Lane, now: float) -> None:
         """Note that it gets jobs of this lane."""
         if not self.held:
             self.moved_at = now  # a backlog does not change how long the running attempt has been running
@@ -67,53 +70,84 @@ class Slot:
         self.held, self.expected_us, self.closed = 0, 0.0, False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookahead:
-    """How much work slots get ahead."""
+class PoolWorker:
+    """A child process and its leases."""
 
-    run_us: float
-    """How much expected run time a slot may have, in microseconds."""
-    jobs: int
-    """The most leases that a slot may have."""
-    list_size: int
-    """The most jobs in one message to a worker."""
+    __slots__ = (
+        "attempts_run",
+        "child",
+        "endings",
+        "forced",
+        "held",
+        "hello_received",
+        "idle_since",
+        "isolated",
+        "name",
+        "output_pending",
+        "retiring",
+        "shown_running",
+        "slot",
+        "stacks_taken",
+        "uncertain_requests",
+    )
 
-    def expected_us(self, lane: "Lane") -> float:
-        """Return the expected run time of an attempt in its slot. One of a lane that has not been measured may take for
-        ever, so it counts as all that a slot may get: nothing is put behind it."""
-        if not lane.ahead:
-            return 0.0  # its slot is closed
-        return self.run_us if lane.run_us is None else lane.run_us
+    def __init__(self, name: str, slot: Slot | None) -> None:
+        self.name, self.slot = name, slot
+        """``slot`` is None for the concurrent worker and for a cold one."""
+        self.child: Child
+        self.held: dict[int, Task] = {}
+        """Its leases by fence, in the order in which it got them."""
+        self.output_pending: dict[int, Task] = {}
+        """By fence: attempts that have ended, whose output is not in its files yet."""
+        self.endings: dict[int, tuple[Outcome, str]] = {}
+        """By fence: attempts that are being ended, and the outcome and message to record."""
+        self.uncertain_requests: dict[int, str] = {}
+        """By fence: attempts with a request of which it is not known whether it was committed, and why."""
+        self.shown_running: set[int] = set()
+        """Fences that the store shows as running."""
+        self.stacks_taken: set[int] = set()
+        """Fences whose stacks were taken because they have lasted as long as their type sets."""
+        self.isolated = False
+        """Whether it is for one suspect, and for no other job."""
+        self.forced = False
+        """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
+        self.hello_received = False
+        """Whether it has reported that it can serve, or cannot."""
+        self.retiring = False
+        """Whether it gets no more jobs."""
+        self.attempts_run = 0
+        self.idle_since = time.monotonic()
 
-    def claim_request(self, slot: Slot, now: float) -> SlotRequest | None:
-        """Return what a slot with a warm worker may get now; None: nothing.
+    @property
+    def usable(self) -> bool:
+        """Return whether it is ready and gets more jobs."""
+        return self.child.ready and not self.retiring
 
-        A free slot gets a first job, and others with it when that one is known to be short (the claim decides that). A
-        slot with leases claims again when half of its time and a list's worth of jobs are used up: so its worker never
-        starves, and claims stay lists. Jobs behind an attempt that takes longer than the look-ahead would wait for
-        nothing, so that slot gets nothing."""
-        if slot.held == 0:
-            return SlotRequest(slot.number, self.jobs, self.run_us, True)
-        if slot.closed or now - slot.moved_at > self.run_us / 1e6:
-            return None
-        jobs, budget_us = self.jobs - slot.held, self.run_us - slot.expected_us
-        if jobs < min(self.list_size, self.jobs) or budget_us < self.run_us / 2:
-            return None
-        return SlotRequest(slot.number, jobs, budget_us, False)
+    def note_output_pending(self, fence: int) -> None:
+        """Note that an attempt has ended whose output is still on its way into its files."""
+        task = self.held.get(fence)
+        if task is not None:
+            self.output_pending[fence] = task
 
+    def take(self, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
+        """Remove the tasks of these rows; return the rows and tasks that it had."""
+        pop = self.held.pop
+        tasks = [pop(row[0], None) for row in rows]
+        held = [task for task in tasks if task is not None]
+        if len(held) == len(rows):
+            return rows, held
+        for row, task in zip(rows, tasks, strict=True):
+            if task is None:
+                log.warning("worker %s reported attempt %d, which it does not have", self.name, row[0])
+        return [row for row, task in zip(rows, tasks, strict=True) if task is not None], held
 
-def cold_slot_request(slot: Slot, *, warm: bool) -> SlotRequest:
-    """Return the request of a free slot without a warm worker: one job; ``warm``: it may get a worker."""
-    return SlotRequest(slot.number, 1, 0.0, True, warm)
+    def finished(self, attempts: int, now: float) -> None:
+        """Count attempts that have ended; from ``now`` (monotonic seconds) on it may be idle."""
+        self.attempts_run += attempts
+        self.idle_since = now
 
-
-def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:
-    """Return the slots with at least ``least_us`` of expected run time behind the running attempt, and no recall within
-    the last ``pause_s`` seconds."""
-    return [
-        slot
-        for slot in slots
-        if slot.held > 1
-        and slot.expected_us * (slot.held - 1) / slot.held >= least_us
-        and now - slot.recalled_at >= pause_s
-    ]
+    def retire(self) -> None:
+        """Let it finish its running attempt; it hands back the rest and exits."""
+        if not self.retiring:
+            self.retiring = True
+            self.child.end()

@@ -24,9 +24,8 @@ from spinney.model.jobs import Record
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.output import Pump
-from spinney.node.dispatch.pool_worker import PoolWorker
 from spinney.node.dispatch.requests import Requests
-from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.workers.child import Child, Events
 from spinney.node.workers.worker_reports import Exit, Hello
 

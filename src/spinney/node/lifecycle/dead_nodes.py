@@ -10,7 +10,7 @@ from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 
 def require_not_running(local_host_: LocalHost, node: NodeInfo) -> None:

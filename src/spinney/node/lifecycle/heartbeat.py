@@ -22,7 +22,7 @@ from spinney.model.fleet import Load
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.load import measure_load
 from spinney.node.retry_delays import RetryDelays
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney import VERSION, wakeup
+from spinney import wakeup
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
@@ -17,7 +17,8 @@ from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.settings import NodeSettings
 from spinney.node.workers.worker_reports import Hello
-from spinney.store.contract import Store
+from spinney.store.parts import Store
+from spinney.version import VERSION
 from spinney.wakeup import local as wakeup_socket
 
 log = logging.getLogger(__name__)

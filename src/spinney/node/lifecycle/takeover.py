@@ -27,7 +27,7 @@ from spinney.model.errors import NodeRefused
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

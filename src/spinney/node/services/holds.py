@@ -17,10 +17,10 @@ from typing import Protocol
 from spinney.model.errors import StoreUnusable
 from spinney.model.settings.holds import SWEEP_REST_FACTOR
 from spinney.node.context import NodeContext
-from spinney.node.dispatch.pool_worker import PoolWorker
+from spinney.node.dispatch.slots import PoolWorker
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.loop import every
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

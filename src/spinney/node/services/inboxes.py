@@ -28,7 +28,7 @@ from spinney.model.values.paths import database_file
 from spinney.node.context import NodeContext
 from spinney.node.services.intake import Intake
 from spinney.node.services.loop import every
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from spinney.folders import folders
 from spinney.folders.drop_folder import DropFolder
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop, Inbox, Kind
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 
 from spinney.model.errors import StoreUnusable
 from spinney.node.retry_delays import RetryDelays
-from spinney.store.contract import Listener, Store
+from spinney.store.contract import Listener
+from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import asyncio
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import on_wake
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.wakeup import wake_all
 
 EVERY_S = 0.02

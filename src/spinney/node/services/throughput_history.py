@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import every
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 
 MINUTE_US = 60_000_000
 

@@ -1,11 +1,16 @@
 """What a worker process reports to the supervisor."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.workers.shared_page import Running
+
+Row = Sequence[Any]
+"""A worker's report of an attempt; see ``spinney.node.workers``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ def open_store(
 
 
 class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
-    """``spinney.store.contract.Store`` on an SQL database: a file of SQLite, or PostgreSQL."""
+    """``spinney.store.parts.Store`` on an SQL database: a file of SQLite, or PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from typing import Any
 from spinney.control import Control
 from spinney.model.access import Rights
 from spinney.model.errors import SpinneyError, StoreUnavailable
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.web.api.json_routes import written
 from spinney.web.background import BackgroundLoop
 from spinney.web.events.topics import Topic

@@ -24,7 +24,7 @@ from spinney.control import Control
 from spinney.folders import folders
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import ALL, QueueSelection
-from spinney.store.contract import Store
+from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.terminal.connection import now_us
 

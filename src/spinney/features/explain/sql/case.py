@@ -33,7 +33,7 @@ class Case:
     # --- holds ----------------------------------------------------------------------------------
 
     def _holds(self) -> Sequence[Hold]:
-        return hold_coverage.holds_of(self.tx, self.registry, self.row)
+        return hold_coverage.holds_of(self.tx, self.registry.holds, self.row)
 
     def _under(self, holds: Sequence[Hold]) -> Cause:
         lasting = [hold for hold in holds if hold.until_us is None or hold.until_us > self.now_us]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from spinney.store.contract import Listener
     from spinney.store.sql.connection.schema_state import SchemaState
 
-SCHEMA_VERSION = "0001"
 MOVES = (
     "select name, value from counters where name = 'registry' "
     "union all select name, value from counters where name = 'watermarks'"

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.model.errors import StoreUnusable
-from spinney.store.sql.connection.database import SCHEMA_VERSION
 
+SCHEMA_VERSION = "0001"
+"""The schema that this code works with."""
 WORKS_WITH = "works_with"
 COPYING = "copying"
 """The mark of a store that a copy is being written to; its value is the source."""

@@ -48,7 +48,7 @@ def _must_stop(cascade: Cascade, row: Row) -> bool:
         return True
     if placement.needs_left(tx, row.id) != (False, None):
         return True  # a needed job was opened again since the claim
-    return hold_coverage.first(tx, registry, row, row.queue) is not None
+    return hold_coverage.first(tx, registry.holds, row, row.queue) is not None
 
 
 def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> bool:

@@ -6,7 +6,7 @@ looks up its own holds by their index, and a claim need not, because a new hold 
 once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,9 +15,6 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.job_rows import Row
-
-if TYPE_CHECKING:
-    from spinney.store.sql.registry.registry import Registry
 
 HELD_BY_HOLD = "hold"
 """``inactive_jobs.waits_for`` of a job that a hold covers; a job that its own stage holds has none."""
@@ -162,9 +159,8 @@ def hold(row: Sequence[Any]) -> Hold:
 # --- one job ----------------------------------------------------------------------------------
 
 
-def first(tx: Tx, registry: "Registry", row: Row, queue: str) -> Hold | None:
+def first(tx: Tx, holds: ActiveHolds, row: Row, queue: str) -> Hold | None:
     """Return a hold that covers a job in this queue; None: there is none."""
-    holds = registry.holds
     if not holds.any:
         return None
     if holds.wide:
@@ -174,9 +170,9 @@ def first(tx: Tx, registry: "Registry", row: Row, queue: str) -> Hold | None:
     return next(iter(on_job(tx, row.id)), None) if holds.jobs else None
 
 
-def holds_of(tx: Tx, registry: "Registry", row: Row) -> list[Hold]:
+def holds_of(tx: Tx, holds: ActiveHolds, row: Row) -> list[Hold]:
     """Return all holds that cover a job, oldest first."""
-    covering = _wide_over(tx, registry.holds, row, row.queue) + on_job(tx, row.id)
+    covering = _wide_over(tx, holds, row, row.queue) + on_job(tx, row.id)
     return sorted(covering, key=lambda hold: hold.id)
 
 

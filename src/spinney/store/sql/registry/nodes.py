@@ -16,7 +16,8 @@ from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
 from spinney.model.types import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.unreadable import json_list
-from spinney.store.sql.connection.database import SCHEMA_VERSION, Tx
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 
 _COLUMNS = (
     "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, serves, "

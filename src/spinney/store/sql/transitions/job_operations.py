@@ -307,7 +307,7 @@ class Operation:
                 f"job {row.id} is {row.state}, not held; 'spinney show {row.id}' tells what it waits for"
             )
         if hold_coverage.stands_held(self.tx, row.id) and (
-            covering := hold_coverage.holds_of(self.tx, self.registry, row)
+            covering := hold_coverage.holds_of(self.tx, self.registry.holds, row)
         ):
             raise Refused(
                 f"job {row.id} is under {covering[0]}; release that for all that it covers "

@@ -40,7 +40,7 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
     queue = registry.queue(queue_name)
     if queue_name != row.queue:
         tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
-    hold = hold_coverage.first(tx, registry, row, queue_name)
+    hold = hold_coverage.first(tx, registry.holds, row, queue_name)
     if hold is not None:
         set_aside(
             tx,

@@ -1,0 +1,15 @@
+"""What the instrumentation of requests needs of a trace, without OpenTelemetry (``tracing`` has that)."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+
+class Span(Protocol):
+    """The span of a request in a trace, to be ended with the outcome."""
+
+    def end(self, route: str, status: int, principal: str | None) -> None: ...
+
+
+Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]
+"""Begins the span of a request with this method and these headers; it yields None where there is no tracing."""
