@@ -1,4 +1,4 @@
-"""What people do to many jobs at once: looked at first, then done, with progress where somebody wants it."""
+"""Verbs on many jobs as commands: the plan, and the run with its progress."""
 
 import threading
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""What a retry or rerun would run, worked out without doing it: the rules of ``job_operations``, read only.
+"""What a retry or rerun would run, found without doing it: the rules of ``job_operations``, read only.
 
-That both agree is held by a test that compares a preview with what then ran (``tests/contract/test_bulk.py``).
+A test that compares a preview with what then ran keeps the two in agreement (``tests/contract/test_bulk.py``).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,15 +23,17 @@ FailedChildren = Callable[[int], Sequence[int]]
 
 
 class Preview:
-    """One look: made for a snapshot, asked for some jobs."""
+    """The preview of one order in one snapshot. ``jobs`` has the result: for each job that would run, its type and the
+    stages that it would run."""
 
     def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
         self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
         self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
 
     def look(self, job_ids: Sequence[int]) -> None:
-        """Add what each of these would run, and whoever goes on with it. In the order of the verb: one that goes
-        on with another by then needs nothing of its own."""
+        """Add to ``jobs`` what each of these jobs would run, and what the jobs above and after them would run again.
+        Ask in the order in which the verb comes to the jobs: one that another has already made go on is not opened by
+        itself."""
         for job_id in job_ids:
             todo = [job_id]
             while todo:

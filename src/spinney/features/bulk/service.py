@@ -44,20 +44,25 @@ class Bulk(Service):
     """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights."""
 
     sleep: Callable[[float], None] = time.sleep
+    """How a canary waits, in seconds; tests replace it."""
 
     # --- planning -------------------------------------------------------------------------
 
     def plan(
         self, order: Order, job_filter: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
     ) -> Plan:
-        """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
-        to those of them that fit.
+        """Return what an order would be done to, without doing it.
 
-        ``exact``: not how many fit, but to how many it would be done, without those that it would refuse or change
-        nothing of. It is done and taken back for that, which takes as long as doing it; of more than 50 jobs that take
-        longer than some hundredths of a second, each part is tried as if those before it had not been done.
+        ``job_filter`` selects the jobs; together with ``ids`` only those of ``ids`` that match it; ``ids`` alone names
+        them, whether their states allow the verb or not.
 
-        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
+        ``exact``: count the jobs that it would be done to, without those that it would refuse or leave as they are;
+        otherwise count those that match. For that the order is carried out and rolled back, which takes as long as
+        doing it. Where more than 50 jobs take longer than some hundredths of a second, other writers are let in
+        between, and each part is tried as if those before it had not been done.
+
+        Raises UsageError (or a subclass) for an order or filter that cannot be meant, with the nearest name that can,
+        and Forbidden.
         """
         order_scope = self._order_scope(order)
         order_scope.require()
@@ -97,7 +102,8 @@ class Bulk(Service):
         return len(touched)
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """For retry and rerun: what would run again, and in how many jobs, of those counted."""
+        """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for other
+        verbs. Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them. Raises Forbidden."""
         plan = self._within_scope(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
@@ -189,10 +195,15 @@ class Bulk(Service):
         on_step: OnStep = lambda report, step: None,
         on_canary_check: OnCanaryCheck = lambda report, trial: None,
     ) -> Report:
-        """Do it; the report says to how many.
+        """Carry out a plan, and report what was done to how many jobs.
 
-        ``at_once``: so many jobs a step, where somebody wants to be told what each brought about. What is out of reach
-        is refused. Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on`` raises.
+        ``canary``: open a few jobs first (retry and rerun only). ``at_once``: how many jobs one step may take, for
+        callers that want to tell the result of each. ``on_step`` is called after each step with the report so far,
+        ``on_canary_check`` while the canary waits. Jobs that the caller does not reach are refused, each with its
+        sentence, and are no error.
+
+        Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on``, ``on_step`` and
+        ``on_canary_check`` raise; what was done until then stays done.
         """
         plan = self._within_scope(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
@@ -272,7 +283,8 @@ class _Enough(Exception):
 
 
 def require_order(service: Service, order: Order) -> None:
-    """Raise UsageError for an order that cannot be meant."""
+    """Raise UsageError for an order that cannot be carried out on any job: it lacks a queue, priority or reason that
+    its verb needs, or names one that does not exist."""
     if order.verb is Verb.HOLD:
         require_valid_hold(order.reason, order.until_us, service.clock())
     if order.verb is Verb.MOVE and order.queue is None:

@@ -1,8 +1,8 @@
-"""Bulk verbs: one verb done to many jobs, a bounded transaction a step.
+"""Bulk verbs: one verb done to many jobs, in bounded transactions, one for each step.
 
-Each job is done under a savepoint of its own: one that cannot is refused with its sentence and leaves
-nothing behind, the others go through. Which job comes before which, and when to stop, is the caller's
-(``spinney.features.bulk.service``); here nothing is remembered between two steps.
+Each job is done under a savepoint of its own: a job that cannot be done is refused with its sentence and leaves nothing
+behind, and the others go through. The order of jobs and the end of the run are decided by the caller
+(``spinney.features.bulk.service``); nothing is remembered here between two steps.
 """
 
 import time

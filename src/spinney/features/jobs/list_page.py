@@ -1,4 +1,4 @@
-"""Lists of jobs, and verbs on many."""
+"""The list of jobs with its filters, the search, and verbs on many jobs of the list."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +39,7 @@ class JobPage:
 
     jobs: Sequence[Job]
     next: int | None
+    """What ``after`` of the next page has to be; None: this is the last one."""
     hint: str | None
     """Why nothing was found, where a name may be mistyped."""
     partial: bool = False
@@ -47,7 +48,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterNames:
-    """Names that a filter may say."""
+    """The names that the fields of a filter propose."""
 
     types: Sequence[str]
     queues: Sequence[str]
@@ -59,11 +60,13 @@ class FilterNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerbPreview:
-    """What a verb would do, and to whom."""
+    """What a verb would do, and to which jobs, as the page shows it that asks for confirmation."""
 
     plan: Plan
     stages: Sequence[StageCount]
+    """For retry and rerun: the stages that would run again, each with the number of jobs."""
     sample: Sequence[Job]
+    """Some of the jobs."""
     queues: Sequence[str]
     types: Mapping[str, Any]
 
@@ -85,7 +88,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
 
 @router.get("/search", summary="Search for a job")
 async def search(context: Authenticated, q: str = "") -> Response:
-    """A number leads to the job, anything else to the jobs whose message holds it."""
+    """Redirect to the job of a number, or to the list of the jobs whose message contains the text."""
     text = q.strip()
     plain = text.removeprefix("#")
     if (
@@ -101,14 +104,14 @@ async def search(context: Authenticated, q: str = "") -> Response:
 
 @router.get("/jobs/verbs", summary="What a verb on many jobs would do")
 async def plan(request: Request, context: Authenticated) -> Response:
-    """Asks before it is done, and says what would be done to how many."""
+    """Ask for confirmation of a verb, and show what it would do to how many jobs."""
     pairs = request.query_params.multi_items()
     return await _asked_about(request, context, pairs)
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
 async def do(request: Request, context: Authenticated) -> Response:
-    """What was asked about before; where more fit by now than were shown, it is asked about again."""
+    """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again."""
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     values = dict(pairs)

@@ -36,6 +36,7 @@ class Relatives:
     title: str
     groups: Sequence[Group]
     total: int
+    """How many relatives were counted."""
     partial: bool
     """Whether there are more than were counted."""
 

@@ -69,7 +69,7 @@ async def submit(
     type_: Annotated[str, Query(alias="type", max_length=200)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """The types there are; or the form of one."""
+    """Show the job types, or the form of one."""
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
         types = await context.run(_submittable)
@@ -90,7 +90,7 @@ async def submit(
 
 @router.post("/submit", summary="Submit it")
 async def submitted(request: Request, context: Authenticated) -> Response:
-    """To the page of the job; or back to the form, with what is wrong at its field."""
+    """Submit the job and lead to its page, or show the form again with each error at its field."""
     root = request.app.state.folders
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     with spool.upload(root) as upload:
@@ -125,7 +125,8 @@ async def submitted(request: Request, context: Authenticated) -> Response:
 def redirect_from(
     request: Request, path: str, *, done: str | None = None, refused: str | None = None
 ) -> Response:
-    """To another page, also where the page's script asks, which would put that into this one."""
+    """Redirect to another page with a message. Where the page's script has sent the request, it is told to load that
+    page, since it would merge a redirect's page into the current one."""
     answer = redirect(path, done=done, refused=refused)
     if not wants_part(request):
         return answer

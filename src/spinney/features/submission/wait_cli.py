@@ -37,7 +37,8 @@ class Picture(Protocol):
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
-        """``stuck``: which do not go on by themselves, and why."""
+        """Show how many jobs are in each state, which run, and sentences about those that do not go on by themselves
+        (``stuck``). ``last``: the wait has ended."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -220,7 +221,7 @@ def _picture(out: "Console") -> Iterator[Picture]:
 
 
 def summary(counts: Mapping[str, int]) -> str:
-    """``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
+    """Return the progress of a wait as text: ``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
     whole = {state: n for state, n in counts.items() if n and state != State.DELETED}
     ended = {state: n for state, n in whole.items() if state in SETTLED}
     open_ = {state: n for state, n in whole.items() if state not in SETTLED}
