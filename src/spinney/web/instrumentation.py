@@ -1,7 +1,7 @@
-"""Every request measured: a line in the log, a figure for Prometheus, a span for whoever collects traces.
+"""Measures every request: a line in the log, metrics for Prometheus, and a span for collectors of traces.
 
-One layer around everything, so that what is refused before any route counts, too. What is measured bears the route
-(``/api/v1/jobs/{job}``), never the address, of which there are as many as jobs.
+It is one layer around everything, so that requests that are refused before any route count, too. Figures are labelled
+with the route (``/api/v1/jobs/{job}``), never with the address, of which there are as many as jobs.
 """
 
 import logging
@@ -48,7 +48,7 @@ class Requests:
 
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
-    """Around all that is in ``app`` already."""
+    """Add the layer around everything that ``app`` already has."""
     spans: Spans = _handed_on
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
@@ -69,7 +69,7 @@ def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None
 
 
 class RequestMetrics:
-    """ASGI, so that event streams pass as they are."""
+    """The layer, in plain ASGI, so that event streams pass through it unbuffered."""
 
     def __init__(self, app: App, requests: Requests, spans: Spans) -> None:
         self._app, self._requests, self._spans = app, requests, spans

@@ -23,7 +23,7 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-"""How often the feed checks whether anything was committed, in seconds."""
+"""How many seconds the feed waits before it asks again whether anything was committed."""
 LEAST_S = 1.0
 """The shortest time between two reads of a topic, in seconds."""
 SHARE = 20
@@ -54,11 +54,15 @@ class WatchedTopic:
     """The context of one of its watchers, who all have the same rights."""
     event: Event | None = None
     mark: bytes = b""
+    """The digest of the last state, by which a change is recognized."""
     stale: bool = True
     """Whether something was committed since it was read."""
     due_s: float = 0.0
+    """The earliest time of the next look; this and the times below are by the feed's monotonic clock."""
     looked_s: float = 0.0
+    """When the state was read last."""
     took_s: float = 0.0
+    """How many seconds that took."""
     left_s: float | None = None
     """Since when it has had no watchers; None: it has some."""
     watchers: "set[Watcher]" = field(default_factory=set)
@@ -79,10 +83,12 @@ class Watcher:
                 self.put(topic.event)
 
     def put(self, event: Event) -> None:
+        """Add an event, in place of an earlier one of the same topic that was not sent."""
         self._pending[event.topic] = event
         self._has_events.set()
 
     def end(self) -> None:
+        """Tell the stream that no more events follow."""
         self.ended = True
         self._has_events.set()
 

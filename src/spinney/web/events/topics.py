@@ -29,8 +29,10 @@ class Topic:
 
     name: str
     look: Look
+    """Reads the state with the rights of a watcher; it is JSON."""
     from_stats: Callable[[Stats], State_] | None = None
-    """It tells of figures that others look at, too: how, of a look at them."""
+    """For a topic whose state follows from the statistics that all share: makes the state of them. None: ``look`` reads
+    it."""
 
 
 def topic(name: str) -> Topic:

@@ -16,7 +16,8 @@ FIELDS_MAX_BYTES = 2 * 2**20
 
 
 class SingleFileForm:
-    """``fields`` first, then ``pieces``; both raise HTTPException (400: it is no such form) and UsageError."""
+    """A form whose file comes last. Call ``fields`` first, then ``pieces``; both raise HTTPException (400: the body is
+    no such form) and UsageError."""
 
     def __init__(self, content_type: str, body: AsyncIterator[bytes], *, name: str) -> None:
         """``name``: of the part that is the file. Raises HTTPException."""
@@ -27,7 +28,7 @@ class SingleFileForm:
         """As the form has it, once its fields are known; it may be anything."""
 
     async def fields(self) -> list[tuple[str, str]]:
-        """Names and values of what comes before the file, in their order."""
+        """Return names and values of the fields before the file, in their order."""
         fields: list[tuple[str, bytearray]] = []
         size = 0
         async for kind, data in self._events:

@@ -1,4 +1,5 @@
-"""``request_context.Authenticator`` as the store, the configuration and the kernel say it."""
+"""Authenticates the callers of requests by what the store, the configuration and the kernel say
+(``request_context.Authenticator``)."""
 
 import asyncio
 import logging
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 
 class StoreAuthenticator:
-    """See ``spinney.web.identity``."""
+    """The authenticator of a real server. ``spinney.web.identity`` says which credential counts."""
 
     def __init__(self, stores: StorePool, settings: ServerSettings, *, kept_s: float = KEPT_S) -> None:
         """``kept_s``: how long an answer of the store is kept, in seconds."""
@@ -41,7 +42,9 @@ class StoreAuthenticator:
         """Once is enough: anybody may send that header."""
 
     async def authenticate(self, request: Request) -> Principal | None:
-        """Raises Unidentified for a wrong token, Forbidden."""
+        """Return the caller; None for a request without credentials. Raises Unidentified for a wrong token, and
+        Forbidden for a peer or user without access and for a request of a browser that no page of this server made.
+        Both are entered into the audit."""
         refused: Forbidden | None = getattr(request.state, "refused", None)
         if refused is not None:
             raise refused  # who makes a page of it asks again
@@ -58,16 +61,18 @@ class StoreAuthenticator:
         return principal
 
     async def reauthenticate(self, request: Request) -> Principal | None:
-        """See ``request_context.Authenticator``. Raises Unidentified, Forbidden."""
+        """Return the caller of a long request again, without counting a use of the session. Raises Unidentified,
+        Forbidden."""
         return await self._principal(request, used=False)
 
     def forget(self) -> None:
-        """Sessions, tokens or users were changed here: ask the store anew."""
+        """Drop what is remembered of tokens, sessions and users, because this server has just changed some of them."""
         self._known.forget()
         self._users.forget()
 
     def address(self, request: Request) -> str | None:
-        """Of who asks; None: over the Unix socket."""
+        """Return the IP address of the caller; None over the Unix socket. Logs once when an X-Forwarded-For is
+        ignored."""
         if not self._warned and proxies.ignored(request, self._settings):
             self._warned = True
             assert request.client is not None
@@ -80,7 +85,8 @@ class StoreAuthenticator:
         return proxies.address(request, self._settings)
 
     async def cookies(self) -> Cookies:
-        """With the key of this store."""
+        """Return the cookies of this server, signed with the key that all servers of the store share. The key is read
+        once."""
         if self._cookies is None:
             async with self._once:
                 key = await self.sign_in(lambda sign_in: sign_in.secret("session-key"))
@@ -88,7 +94,8 @@ class StoreAuthenticator:
         return self._cookies
 
     async def sign_in(self, call: Callable[[SignIn], T]) -> T:
-        """What ``call`` returns: of what is asked before it is known who asks."""
+        """Return what ``call`` returns. It runs in a thread with a store, in nobody's name, because the caller is not
+        known yet."""
         return await self._stores.run(
             lambda store: call(SignIn(store=store, clock=now_us, wake_nodes=lambda: None, by=NOBODY))
         )

@@ -1,11 +1,12 @@
 """Sign-in by an OpenID Connect provider: the authorization code flow with PKCE, state and nonce (OpenID Connect Core
 1.0, RFC 7636, RFC 9207).
 
-The browser goes to the provider with what it has to give back (``PendingAuthorization``, in a signed cookie of ten
-minutes), and comes back with a code; the code is changed for an ID token over a connection of our own, and that is
-believed only with the provider's signature, for this client, this nonce, and now. Signatures with a shared secret,
-and none, are not taken.
-authlib, joserfc and httpx are loaded where the first sign-in needs them.
+The browser is sent to the provider and keeps what it has to bring back (``PendingAuthorization``, in a signed cookie of
+ten minutes). It comes back with a code, which is exchanged for an ID token over a connection of the server's own. The
+token is accepted only with the provider's signature, for this client and this nonce, and while it is valid. Signatures
+with a shared secret, and unsigned tokens, are refused.
+
+authlib, joserfc and httpx are imported when the first sign-in needs them.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ KEYS_S = 3600.0
 """So long the provider's keys are kept; one that is not among them is asked for at once, but not every time."""
 KEYS_AGAIN_S = 30.0
 LEEWAY_S = 60
-"""Between the provider's clock and ours."""
+"""How many seconds the provider's clock may differ from that of this host."""
 SIGNATURES = (
     "RS256",
     "RS384",
@@ -51,12 +52,16 @@ class ProviderAway(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAuthorization:
-    """What has to come back with somebody who was sent to the provider."""
+    """What must come back with a browser that was sent to the provider."""
 
     state: str
+    """Random text that the provider hands back in the address, so that no other sign-in can be completed here."""
     nonce: str
+    """Random text that the ID token must contain."""
     verifier: str
+    """The secret of PKCE, whose digest was sent at the beginning (RFC 7636)."""
     redirect_uri: str
+    """The address to which the provider sends the browser back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,8 @@ class OidcUser:
 
 
 class Provider:
-    """One issuer, as the configuration names it."""
+    """The client of one issuer. It fetches the provider's description and keys when they are needed, and keeps them for
+    ``KEYS_S`` seconds."""
 
     def __init__(
         self,
@@ -84,7 +90,7 @@ class Provider:
         self._once = asyncio.Lock()
 
     async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
-        """Where to send the browser, and what to keep meanwhile. Raises ProviderAway."""
+        """Return the address to which the browser is sent, and what must come back with it. Raises ProviderAway."""
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         away = PendingAuthorization(
@@ -106,7 +112,8 @@ class Provider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", away
 
     async def complete_oidc(self, query: Mapping[str, str], away: PendingAuthorization) -> OidcUser:
-        """Who has come back with this query. Raises BadLogin, ProviderAway."""
+        """Return the user who has come back with this query. Raises BadLogin when the answer does not belong to
+        ``away`` or cannot be trusted, and ProviderAway."""
         if query.get("state") != away.state:
             raise BadLogin(f"this sign-in was not begun here, or is long over; {_AGAIN}")
         if query.get("iss", self._oidc.issuer) != self._oidc.issuer:
@@ -264,7 +271,8 @@ class Provider:
 
 
 def provider(oidc: Oidc, environment: Mapping[str, str]) -> Provider:
-    """The one that is configured. Raises UsageError where what it needs is not installed."""
+    """Return the provider that is configured; its client secret comes from ``environment``. Raises UsageError where a
+    package that it needs is not installed."""
     try:
         import authlib.oidc.core  # noqa: F401
         import httpx  # noqa: F401

@@ -156,10 +156,11 @@ def part(request: Request, principal: Principal | None, template: str, **context
 
 
 def redirect(path: str, *, done: str | None = None, refused: str | None = None) -> Response:
-    """To a page of ours after a deed, which tells there what became of it.
+    """Return a redirect (303) to a page of this server, which shows there what was done or why it was refused. The
+    message is cut at ``FLASH_MAX`` characters.
 
-    The message is not signed: whoever could forge the cookie would fool nobody but the browser's own user, and it is
-    shown as text.
+    It is in a cookie that is not signed: whoever could forge the cookie would fool only the browser's own user, and it
+    is shown as text.
     """
     answer = RedirectResponse(path, 303)
     message = refused or done

@@ -1,7 +1,8 @@
-"""Charts over time as numbers: axes, columns and lines, which the macro ``time_chart`` writes as SVG.
+"""Charts over time as numbers: axes, columns and lines, which the macro ``time_chart`` of the templates writes as SVG.
 
-Across, everything is in percent of the width, so that a chart fits any screen while its text keeps its size; upwards it
-is in pixels."""
+Horizontal values are in percent of the width, so that a chart fits any screen while its text keeps its size; vertical
+ones are in pixels.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class Bar:
     """A part of a column: pixels from above and of height."""
 
     kind: str
+    """The state or outcome whose colour it has."""
     y: float
     height: float
 
@@ -50,6 +52,7 @@ class Line:
 
     kind: str
     points: Sequence[str]
+    """The stretches of the line, as ``<polyline>`` wants them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,11 @@ def stacked(
     text: Callable[[float], str],
     names: Mapping[str, str],
 ) -> TimeChart:
-    """Return columns of whole numbers, in which the kinds stand upon each other. ``names``: what kinds are called."""
+    """Return a chart of columns of whole numbers in which the kinds stand upon each other.
+
+    ``starts_us``: when each slice begins, in microseconds since 1970; ``width_us``: how long each is; ``text`` writes a
+    number; ``names``: the words for the kinds.
+    """
     totals = [sum(value or 0 for value in values) for values in zip(*series.values(), strict=True)]
     top, y_ticks = _scale(max(totals, default=0), text, least=_Y_TICKS)
     columns = []
@@ -98,7 +105,8 @@ def lines(
     *,
     least: float = 0,
 ) -> TimeChart:
-    """Return a line for each kind. ``least``: the top of the chart is not below it."""
+    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``least``: the top of the chart is
+    not below this value."""
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
     columns = [

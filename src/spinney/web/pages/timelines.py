@@ -1,4 +1,4 @@
-"""When something waited and when it ran: bars over time, as numbers for SVG. Pure."""
+"""When something waited and when it ran: bars over time, as numbers for SVG. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,13 @@ class Segment:
     """A bar: percent from the left and of width, and what it says when it is pointed at."""
 
     kind: str
+    """The state whose colour it has."""
     x: float
+    """Where it begins, in percent of the width."""
     width: float
+    """How wide it is, in percent."""
     title: str
+    """What is shown when it is pointed at."""
     job_id: int | None = None
     """The job that it leads to."""
 
@@ -31,7 +35,9 @@ class TimelineRow:
     label: str
     segments: Sequence[Segment]
     waited_s: float = 0.0
+    """How many seconds its attempts waited, in all."""
     ran_s: float = 0.0
+    """How many seconds they ran, in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
