@@ -80,7 +80,11 @@ def init(
 def make_store(
     store: str | None, *, grant: Sequence[str] = (), folders_only: bool = False, local_folders: bool = False
 ) -> dict[str, str]:
-    """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
+    """Create the store and its folder root, or upgrade them, and return facts about the store for people.
+
+    ``grant``: roles of PostgreSQL that may work with it. ``folders_only``: create no tables, only the folder root of an
+    existing store. ``local_folders``: each host has a folder root of its own.
+    """
     from spinney.folders import folders
 
     config = resolve_settings(store)

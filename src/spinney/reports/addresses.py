@@ -42,7 +42,7 @@ def mailbox(text: str) -> "Address":
 
 
 def is_ascii(address: "Address") -> bool:
-    """Whether any mail server accepts the address, even one without SMTPUTF8."""
+    """Return whether any mail server accepts the address, even one without SMTPUTF8."""
     return address.addr_spec.isascii()
 
 

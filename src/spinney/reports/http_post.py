@@ -32,6 +32,7 @@ class Response:
     text: str
     """The beginning of its body, printable."""
     retry_after: str = ""
+    """The value of the header Retry-After; empty without one."""
 
 
 def post(

@@ -31,12 +31,17 @@ class Progress:
     """The progress of a mail, kept as an entry of ``job.data``."""
 
     message_id: str
+    """The Message-ID, the same in every copy of the mail."""
     date: str
+    """The Date, in ISO 8601, the same in every copy."""
     since: float | None
     """When the retry period began, in seconds since 1970; None: it begins with the next try."""
     delivered: list[str] = field(default_factory=list)
+    """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
+    """Recipients that the server refused for good, each with its reply."""
     reply: str = ""
+    """The server's last answer to the mail itself."""
 
 
 def send(

@@ -51,6 +51,7 @@ class MailSettings:
     away_s: float = 60.0
     """How long all mail waits while the server is away, until one mail probes it."""
     retry_least_s: float = 60.0
+    """The shortest delay between two tries of one mail."""
     retry_most_s: float = 3600.0
     """The longest delay between tries of one mail that the server does not accept yet."""
     attachments: Path | None = None
@@ -75,6 +76,7 @@ class MailSettings:
 
     @property
     def in_force_port(self) -> int:
+        """The port of the server: ``port``, or the usual one for ``security``."""
         return self.port or _PORTS[self.security]
 
     def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -119,6 +121,7 @@ class WebhookSettings:
     """The secret ``depositor-a`` is in the environment variable with this prefix and ``DEPOSITOR_A``. The prefix
     ensures that no message can use another variable of a node."""
     tries: int = 12
+    """After so many tries the job fails."""
     timeout_s: float = 10.0
     """The limit for connecting, and for each part of the answer."""
     retry_least_s: float = 10.0

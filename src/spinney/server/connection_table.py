@@ -17,7 +17,8 @@ from typing import Generic, Protocol, TypeVar
 class Closable(Protocol):
     """A connection that can be closed."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=Closable)

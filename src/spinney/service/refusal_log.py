@@ -74,7 +74,7 @@ class _Hour:
 
 
 class RefusalLog:
-    """The refusal log of a server; it is thread-safe."""
+    """The refusal log of a server. It counts in memory and may be used by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,8 +84,8 @@ class RefusalLog:
     def enter(
         self, audit: "SqlAudit", by: str, verb: str, details: Mapping[str, Any], *, now_us: int
     ) -> None:
-        """Record that a caller was refused something. ``verb`` is one of few; ``details`` may be anything, but no
-        secret."""
+        """Record that ``by`` was refused something: at once if it is the first of its kind, otherwise as a count.
+        ``verb`` is one of few words; ``details`` may contain anything but secrets."""
         same = {key: value for key, value in details.items() if by != NOBODY or key not in _CHOSEN}
         with self._lock:
             key = self._key((by, verb, orjson.dumps(same, option=orjson.OPT_SORT_KEYS).decode()), now_us)
@@ -99,7 +99,8 @@ class RefusalLog:
         self.flush(audit, now_us=now_us)
 
     def flush(self, audit: "SqlAudit", *, now_us: int, all_: bool = False) -> None:
-        """Enter what has been counted long enough (``all_``: all, at the end)."""
+        """Write the entries of kinds that were counted long enough; with ``all_`` of every kind, at the end of the
+        server."""
         counted: list[tuple[_Key, int, list[str]]] = []
         with self._lock:
             for key, kind in list(self._kinds.items()):

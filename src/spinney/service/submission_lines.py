@@ -1,4 +1,4 @@
-"""Read submissions from lines of JSON."""
+"""Submissions as lines of JSON: each line is checked and becomes a job."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -43,6 +43,7 @@ class ScheduleStep:
         self._plans: list[Plan] = []
 
     def run(self) -> None:
+        """Decide the due times, submit their jobs, and store the next time, all in the caller's transaction."""
         schedule = self.schedule
         self._go_on()
         next_us = schedule.next_us

@@ -114,18 +114,23 @@ class Board:
     """What is shown, what is selected, and the action that is being confirmed."""
 
     look: Snapshot | None = None
+    """What the last refresh has read; None: nothing yet."""
     listed: State = LISTED[0]
+    """The state of the jobs that are listed."""
     mode: Mode = Mode.LOOK
     pending_action: Action | None = None
+    """The action that waits for its confirmation or reason."""
     message: str = ""
     """The result of the last action, or why there was none."""
     selected: Item | None = None
+    """The selected item, by its name."""
     _line: int = field(default=0)
     """The line of the selected item when it was last there."""
 
     # --- what is seen ---------------------------------------------------------------------
 
     def see(self, look: Snapshot) -> None:
+        """Show a new snapshot. The selected item stays selected while it exists, wherever it stands now."""
         self.look = look
         items = look.items
         if self.selected in items:
@@ -141,7 +146,8 @@ class Board:
     # --- what is typed --------------------------------------------------------------------
 
     def press(self, key: str) -> Action | KeyCommand | None:
-        """What is to be done because of a key, if anything."""
+        """Handle a key, and return what the program has to do because of it: an action that was confirmed, or a
+        command; None: nothing."""
         if self.mode is Mode.HELP:
             self.mode = Mode.LOOK
             return None

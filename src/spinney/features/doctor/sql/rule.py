@@ -111,6 +111,7 @@ class Rule:
         )
 
     def subject_of(self, facts: Facts) -> str:
+        """Return what the violation with these facts is about: ``job 17``."""
         return self.subject.format(**facts)
 
 

@@ -26,6 +26,8 @@ class Claimable(Case):
     """A pending job without a lease."""
 
     def cause(self) -> Cause:
+        """Return why the job is not running: the first of the questions of a claim that stops it, else that its turn
+        has not come."""
         if not self._in_ready():
             return self._cause("accepted")
         for question in (
