@@ -32,6 +32,7 @@ class Call(Generic[T]):
     files: tuple[tuple[str, "Part"], ...] = ()
     """The parts of a form, each with its name."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of the request."""
 
     @property
     def repeatable(self) -> bool:

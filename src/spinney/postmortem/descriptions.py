@@ -100,11 +100,13 @@ class Describer:
     """Describes the values of one failure, within its bounds."""
 
     bounds: Bounds
+    """How much may be kept of the failure."""
     redact: Callable[[str], str] = str
     """Hides secrets that are known by their text."""
     secret_names: frozenset[str] = frozenset()
     """Names of secret values, beside those that look like one."""
     clock: Callable[[], float] = time.thread_time
+    """The processor time of this thread, in seconds."""
     room: int = 0
     """How many bytes are left for the value that is being described."""
     _deadline: float = field(init=False)

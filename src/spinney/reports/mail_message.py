@@ -27,7 +27,9 @@ class File:
 
     name: str
     media_type: str
+    """Its media type, as ``text/csv``."""
     content: bytes
+    """Its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +37,18 @@ class Mail:
     """The headers and texts of a mail."""
 
     sender: Address
+    """The address in From, also that of the envelope."""
     to: Sequence[Address]
     cc: Sequence[Address]
     subject: str
     text: str
+    """The plain text."""
     html: str | None
+    """The same as HTML; None: plain text alone."""
     in_reply_to: str | None
+    """The Message-ID of the mail that it answers; None: it answers none."""
     auto_submitted: str
+    """The value of Auto-Submitted (RFC 3834), by which mail systems send no automatic answers."""
 
     @property
     def recipients(self) -> tuple[str, ...]:

@@ -34,14 +34,17 @@ class MailSettings:
     """
 
     host: str
+    """The name or address of the mail server."""
     port: int = 0
     """0: the usual port for ``security``."""
     security: Security = Security.STARTTLS
+    """How the connection is protected."""
     ca_file: Path | None = None
     """Certificate authorities to trust in addition to the system's."""
     user_variable: str = "SPINNEY_SMTP_USER"
     """The environment variable that holds the user; without user and password there is no login."""
     password_variable: str = "SPINNEY_SMTP_PASSWORD"  # noqa: S105 - the name of it
+    """The environment variable that holds the password."""
     hello: str = ""
     """The name of this host in EHLO; by default its host name."""
     timeout_s: float = 30.0
@@ -127,6 +130,7 @@ class WebhookSettings:
     retry_least_s: float = 10.0
     """The delay after the first try; it is three times as long after each further one."""
     retry_most_s: float = 6 * 3600.0
+    """The longest delay between two tries."""
     retry_after_most_s: float = 6 * 3600.0
     """The longest delay that a receiver may ask for with Retry-After."""
 

@@ -28,6 +28,7 @@ class RecipientResults:
     """The result for each recipient, by address."""
 
     delivered: tuple[str, ...] = ()
+    """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
     """Recipients that were refused for good, with the server's reply."""
     later: dict[str, str] = field(default_factory=dict)

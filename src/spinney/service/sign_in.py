@@ -47,7 +47,9 @@ class SessionLimits:
     """How long sessions are valid, in seconds: after their last use, and in all."""
 
     idle_s: float = IDLE_S
+    """How many seconds after its last use a session ends."""
     lifetime_s: float = LASTS_S
+    """How many seconds after the login it ends in any case."""
 
 
 class SignIn(Service):

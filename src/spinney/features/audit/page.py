@@ -34,6 +34,7 @@ class AuditRow:
     """A call as a line of the list."""
 
     call: AuditCall
+    """The call of a verb, with its steps put together."""
     words: str
     """The details of the call, shortened."""
     jobs: Sequence[int]
@@ -47,7 +48,9 @@ class Proof:
     """The result of verifying the chain."""
 
     broken: bool
+    """Whether an entry was changed or removed, or the head does not fit."""
     sentence: str
+    """The result in words."""
 
 
 @router.get(AUDIT, summary="The audit")

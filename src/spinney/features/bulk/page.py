@@ -33,6 +33,7 @@ class BulkRun:
     by: str
     """The name of the caller, who alone may see the run."""
     plan: Plan
+    """What the run does, and to which jobs."""
     back: str
     """The address of the page from which the run was started."""
     stop: threading.Event
@@ -42,6 +43,7 @@ class BulkRun:
     error: SpinneyError | None = None
     """Why the run ended early; None while it goes on, and when it did not."""
     task: "asyncio.Task[None] | None" = None
+    """The task that does it."""
 
     @property
     def done(self) -> bool:

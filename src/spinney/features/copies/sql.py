@@ -51,6 +51,7 @@ class CopiedTable:
 
     table: str
     rows: int
+    """How many rows it has."""
     digest: str
     """SHA-256 over the rows in the order of the key."""
 

@@ -52,9 +52,11 @@ class Stream:
 
     name: str
     size: int
+    """How many bytes the file has."""
     start: int
     """The first byte that is shown; 0: the whole stream is."""
     shown: Shown
+    """The end of it, as a terminal would show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

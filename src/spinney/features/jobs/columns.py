@@ -46,6 +46,7 @@ class Sort:
     column: str
     """A key of ``SORT_KEYS``, or ``OLDEST``."""
     descending: bool
+    """Whether the largest values come first."""
 
     @property
     def text(self) -> str:

@@ -57,6 +57,7 @@ class JobView:
     because: int | None
     """The job that the explanation names first, to which the page leads; None: it names none."""
     steps: Sequence[Step]
+    """The stages with their attempts, for the picture."""
     timeline: Timeline | None
     """When its stages waited and ran; None before the first attempt."""
     attempts: Sequence[Attempt]
@@ -74,7 +75,9 @@ class JobView:
     products: Sequence[Product]
     summaries: Sequence[Summary]
     results: Mapping[str, Any]
+    """The results of the stages that have passed, by stage."""
     holds: Sequence[Hold]
+    """The holds that cover the job; none for a settled one."""
     allowed: Sequence[str]
     """The verbs that the state of the job and the rights of the caller allow now."""
     above: Sequence[Job | None]

@@ -63,12 +63,15 @@ class VerbPreview:
     """What a verb would do, and to which jobs, as the page shows it that asks for confirmation."""
 
     plan: Plan
+    """The jobs and the order."""
     stages: Sequence[StageCount]
     """For retry and rerun: the stages that would run again, each with the number of jobs."""
     sample: Sequence[Job]
     """Some of the jobs."""
     queues: Sequence[str]
+    """The queues that a form may name."""
     types: Mapping[str, Any]
+    """The job types, whose stages a form may name."""
 
 
 _NOTHING = JobPage(jobs=(), next=None, hint=None)

@@ -37,6 +37,7 @@ class SortedIds:
     """A page of a sorted list."""
 
     ids: Sequence[int]
+    """The ids of the jobs, in the order of the list."""
     partial: bool
     """Whether more jobs may match, of which only the newest were sorted."""
 

@@ -34,7 +34,9 @@ class Relatives:
     job_id: int
     relation: Relation
     title: str
+    """The heading."""
     groups: Sequence[Group]
+    """The relatives by type and state."""
     total: int
     """How many relatives were counted."""
     partial: bool
@@ -84,7 +86,7 @@ async def members(
     relation: Relation = Relation.SUBJOBS,
     after: Annotated[int, Query(ge=0, le=JOB_ID_MAX)] = 0,
 ) -> Response:
-    """Show some jobs of a group."""
+    """Show one page of the jobs of a group."""
 
     def read(control: Control) -> Members:
         control.queries.job(job)  # raises NoSuchJob for one that is not visible

@@ -26,7 +26,9 @@ class NodeAttempt(NamedTuple):
     outcome: str | None
     """None: it runs."""
     started_us: int
+    """In microseconds since 1970 UTC."""
     ended_us: int | None
+    """In microseconds since 1970 UTC; None: it runs."""
 
 
 class SqlNodeAttempts:

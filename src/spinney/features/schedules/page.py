@@ -50,7 +50,9 @@ class ScheduleView:
 
     line: ScheduleRow
     coming: Sequence[int]
+    """The next times, in microseconds since 1970 UTC."""
     runs: Sequence[ScheduleRun]
+    """The latest decisions on its times, the newest first."""
 
 
 @router.get("/schedules", summary="Schedules")

@@ -52,12 +52,17 @@ class ActionNeeded:
     """Something that does not continue until somebody acts."""
 
     id: str
+    """Identifies the line while the page is updated."""
     kind: str
     """A state or outcome, by which the page chooses shape and colour."""
     title: str
+    """What does not continue."""
     more: str
+    """The details, and what would help."""
     path: str
+    """The page to which it leads."""
     label: str
+    """The text of that link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,7 @@ class FailedBatch:
 
     job: Job
     causes: FailureGroups
+    """The causes of the failures in its tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,10 +62,15 @@ class Slot(NamedTuple):
     """A slot of a node that has leases of a lane and a share."""
 
     lane: int
+    """The number of the lane."""
     share: int
+    """The number of the share; 0: the queue does not share."""
     node: int
+    """The id of the node."""
     slot: int
+    """The number of the slot on that node."""
     leases: int
+    """How many leases of the lane and share it has: one, and those that wait for it."""
 
 
 def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:

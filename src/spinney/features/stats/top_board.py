@@ -88,8 +88,11 @@ class Action:
     """An action on an item, done once it has been confirmed."""
 
     verb: Verb
+    """What is done."""
     item: Item
+    """What it is done to."""
     tree: bool = False
+    """Whether it is also done to all jobs below."""
     reason: str = ""
 
 

@@ -40,6 +40,7 @@ class Event:
     """A new state of a topic."""
 
     number: int
+    """Grows with each event since the server started."""
     topic: str
     data: bytes
     """JSON."""
@@ -53,6 +54,7 @@ class WatchedTopic:
     context: RequestContext
     """The context of one of its watchers, who all have the same rights."""
     event: Event | None = None
+    """The last event; None: the topic has not been read yet."""
     mark: bytes = b""
     """The digest of the last state, by which a change is recognized."""
     stale: bool = True
@@ -66,6 +68,7 @@ class WatchedTopic:
     left_s: float | None = None
     """Since when it has had no watchers; None: it has some."""
     watchers: "set[Watcher]" = field(default_factory=set)
+    """The streams that are sent its events."""
 
 
 class Watcher:

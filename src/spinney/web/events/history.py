@@ -26,10 +26,13 @@ class Sample:
     """The throughput and depth of all queues, as measured at one moment."""
 
     at_us: int
+    """When it was measured, in microseconds since 1970 UTC."""
     rate: float
     """Attempts a second that ended, over all queues."""
     pending: int
+    """How many jobs were pending, over all queues."""
     running: int
+    """How many slots were occupied, over all queues."""
     queues: dict[str, tuple[int, int, float]]
     """Pending, occupied slots, and rate of each queue."""
 

@@ -70,6 +70,7 @@ class OidcUser:
 
     name: str
     groups: tuple[str, ...]
+    """The groups that the provider names; none where it names none."""
 
 
 class Provider:

@@ -30,6 +30,7 @@ class Part:
     x: float
     """Where it begins, in the units of the bar's ``width``."""
     width: float
+    """How wide it is, in the units of the bar."""
 
 
 def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -> Spark | None:

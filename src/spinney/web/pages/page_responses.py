@@ -34,7 +34,9 @@ class NavItem:
 
     path: str
     label: str
+    """Its text."""
     icon: str
+    """The name of its icon."""
     key: str = ""
     """The key that follows it when pressed after ``g``; empty: none."""
     role: Role = Role.VIEWER

@@ -36,6 +36,7 @@ class Static:
     """Its path on this server, with the digest of its content."""
     media_type: str
     content: bytes
+    """The bytes of the file."""
     packed: bytes | None
     """The content in gzip; None: that is hardly shorter."""
 

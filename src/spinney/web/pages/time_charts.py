@@ -19,8 +19,11 @@ class Tick:
     """A mark of an axis: pixels from above, or percent from the left."""
 
     at: float
+    """Where it is: pixels from above, or percent from the left."""
     label: str
+    """The text at it."""
     anchor: str = "middle"
+    """How the text is aligned, as SVG has it: ``start``, ``middle`` or ``end``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Column:
     title: str
     """What it says when it is pointed at."""
     bars: Sequence[Bar]
+    """Its parts, which stand upon each other."""
     is_gap: bool = False
     """Whether nothing was recorded in it, which looks different from none."""
 
@@ -60,9 +64,13 @@ class TimeChart:
     """A chart over time with its columns, lines and the ticks of both axes, as numbers for SVG."""
 
     columns: Sequence[Column]
+    """A column for each slice, from the left."""
     lines: Sequence[Line]
+    """A line for each kind; none in a chart of columns."""
     y_ticks: Sequence[Tick]
+    """The marks of the vertical axis."""
     x_ticks: Sequence[Tick]
+    """The marks of the horizontal axis."""
 
 
 Series = Mapping[str, Sequence[float | None]]

@@ -33,7 +33,9 @@ class TimelineRow:
     """The bars of a stage, or of a slot."""
 
     label: str
+    """The name of the stage or slot."""
     segments: Sequence[Segment]
+    """Its bars, from the left."""
     waited_s: float = 0.0
     """How many seconds its attempts waited, in all."""
     ran_s: float = 0.0

@@ -21,7 +21,9 @@ class Obstacle(NamedTuple):
     """The cause for which a job cannot run anywhere, and its facts."""
 
     cause: str
+    """A word of ``Explanation.cause``."""
     facts: dict[str, Any]
+    """The values that the words for the cause need."""
 
 
 # --- nodes --------------------------------------------------------------------------------------
