@@ -231,8 +231,8 @@ def _serve(
 
 @contextmanager
 def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """A node that drains when this ends, and with whose end this ends. While it drains, TERM and INT are handed on to
-    it: it stops at once."""
+    """Run a node as a child process as long as the block lasts: the node drains when the block ends, and the server is
+    stopped when the node ends. SIGTERM and SIGINT while it drains are passed on to it, so that it stops at once."""
     from spinney.node.lifecycle.guard import PARENT_GONE
     from spinney.node.workers.proctree import die_with_parent
 

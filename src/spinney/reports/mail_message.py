@@ -99,7 +99,7 @@ def _compose(letter: Mail, files: Sequence[File], message_id: str, date: datetim
 
 
 def _is_addressed(whole: bytes, letter: Mail) -> bool:
-    """Whether a reader of the message parses the intended addresses from it."""
+    """Return whether a mail program parses exactly the intended addresses from the message."""
     head = HeaderParser(policy=policy.default).parsestr(whole.partition(b"\r\n\r\n")[0].decode())
     intended = {"From": [letter.sender], "To": letter.to, "Cc": letter.cc}
     return all(

@@ -155,7 +155,7 @@ def _docstring(entry: EntryPoint) -> str:
 
 @cache
 def _ready(app: Any, name: str) -> Any:
-    """A ``typer.Typer`` made ready to be run, once a process."""
+    """Return the command of a ``typer.Typer``, ready to be run; it is prepared once for each process."""
     import typer
     from typer.main import get_command
 

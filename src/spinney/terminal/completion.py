@@ -104,6 +104,6 @@ def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _given(ctx: typer.Context, option: str) -> str | None:
-    """What stands before the word that is completed."""
+    """Return the value of an option that stands before the word that is completed; None: it has none."""
     value = ctx.params.get(option)
     return value if isinstance(value, str) else None

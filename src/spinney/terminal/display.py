@@ -259,7 +259,7 @@ def state_message(job: "Job") -> str:
 
 
 def short_json(value: Any, limit: int = 60) -> str:
-    """A JSON value on one line, cut when it is long."""
+    """Return a JSON value on one line, cut at ``limit`` characters."""
     import orjson
 
     text = orjson.dumps(value, default=_plain).decode()

@@ -119,7 +119,7 @@ class Screen:
 
 
 def _quietly(give_back: Callable[[], None]) -> None:
-    """A terminal that is gone cannot be given back."""
+    """Give back a part of the terminal; a terminal that is gone cannot be given back, and is no error."""
     with suppress(OSError, termios.error):
         give_back()
 

@@ -61,7 +61,8 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
 
 @contextmanager
 def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None]:
-    """Without tracing: let jobs that a request submits be in the trace that it names."""
+    """Stand in for tracing where it is off: jobs that the request submits still join the trace that the request
+    names."""
     header = next((value for name, value in headers if name == _TRACE_HEADER), b"")
     # White space behind a value is none of it, and some parsers leave it.
     current.enter(traceparents.valid(header.decode("latin-1").strip(" \t")))

@@ -97,12 +97,14 @@ class AndAfterRun:
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
     def _beyond(self, root_id: int, job_filter: Filter | None, ids: Sequence[int]) -> dict[int, str]:
-        """Those asked for in a tree that is not reached as a whole; of very many the first."""
+        """Return the jobs that were asked for in a tree that the order does not reach as a whole, each with the
+        refusal; at most ``PAGE``."""
         tree_filter = replace(Filter(ids=tuple(ids)) if job_filter is None else job_filter, root_id=root_id)
         return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(tree_filter, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int]:
-        """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
+        """Return the trees in which an earlier call of the same order was interrupted, with their holds. All that was
+        asked for may be open there already."""
         return {
             int(hold.name): hold.id
             for hold in (*self._store.holds.all(), *self._store.holds.lifted())
@@ -159,7 +161,7 @@ def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
-    """Why the tree is held: the same for the same call, made again."""
+    """Return the reason of the holds on trees; it is the same when the same call is made again."""
     if job_filter is None:
         of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
     else:

@@ -212,7 +212,8 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
 
 
 def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
-    """Whether to go on; asks where many jobs would be touched."""
+    """Return whether to go on, asking at the terminal when more than ``CONFIRM_ABOVE`` jobs may be touched. Raises
+    UsageError without a terminal."""
     if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
     preview = performer.do(_plan(command, exact=False, stages=False))
@@ -384,5 +385,5 @@ def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
 
 
 def _shape(sentence: str) -> str:
-    """One of all sentences that differ in numbers alone."""
+    """Return a sentence with its numbers replaced, so that sentences that differ in numbers alone are one group."""
     return re.sub(r"\d+", "#", sentence)

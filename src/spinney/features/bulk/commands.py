@@ -183,7 +183,8 @@ def _progress(report: Report, step: BulkStep) -> BulkProgress:
 
 @contextmanager
 def _room_for(canary: Canary | None, service: Service) -> Iterator[None]:
-    """A canary waits long, in one of the few threads of a server: one at a time."""
+    """Let one canary at a time run in a server, because it waits long in one of its few threads. Raises
+    TooManyAttempts."""
     if canary is None or service.is_local:
         yield
         return

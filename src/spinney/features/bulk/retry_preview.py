@@ -40,7 +40,7 @@ class Preview:
                 todo += self._look_at(todo.pop())
 
     def _look_at(self, job_id: int) -> Sequence[int]:
-        """Those that are asked in its place, if it is not what would be opened."""
+        """Add what a job would run, if it would be opened, and return the jobs that would be retried in its place."""
         row = None if job_id in self.jobs else self._row(job_id)
         if row is None:
             return ()
@@ -70,7 +70,7 @@ class Preview:
             self._others_go_on(row)
 
     def _stages(self, row: Row, spec: TypeSpec) -> list[str] | None:
-        """What it would run; None: it would be refused."""
+        """Return the stages that a job would run; None: it would be refused."""
         if self.order.verb is Verb.RERUN:
             behind = stages_from(spec, self.order.stage or spec.stages[0].name)
             return self._left(row, spec, behind, finished=False) if behind else None
@@ -85,8 +85,8 @@ class Preview:
     def _left(
         self, row: Row, spec: TypeSpec, superseded: Collection[str], *, finished: bool = True
     ) -> list[str]:
-        """The stages that have not passed, where those count as not passed, and of a ``finish`` all but its own
-        stage, too, unless ``finished``."""
+        """Return the stages that have not passed, counting those of ``superseded`` as not passed. After an outcome
+        ``finish`` there are none, unless ``finished`` is false: then only the stages that ran count as passed."""
         passed = set()
         for stage, outcome, superseded_by in self.tx.all(
             "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
@@ -101,7 +101,8 @@ class Preview:
     # --- those above, and those that need it ----------------------------------------------------
 
     def _state_above(self, row: Row) -> State | None:
-        """Of the ancestor at which regrowing ends; None: it reaches the root, or nobody counts on it."""
+        """Return the state of the ancestor at which regrowing ends; None: it reaches the root, or no ancestor counts on
+        the job."""
         child = row
         for job_id in reversed(ancestors(row.lineage)):
             if self._superseded(child):
@@ -132,7 +133,7 @@ class Preview:
         return needers if row.parent_id is None or self._superseded(row) else [row.parent_id, *needers]
 
     def _regrows(self, row: Row) -> bool:
-        """Whether it waits again when something below it, or that it needs, is opened."""
+        """Return whether a job waits again when a job below it, or one that it needs, is opened."""
         return row.state is State.COMPLETED or (row.state is State.FAILED and self._because(row) is not None)
 
     def _because(self, row: Row) -> str | None:

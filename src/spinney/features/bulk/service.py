@@ -87,7 +87,7 @@ class Bulk(Service):
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
 
     def _tried(self, plan: Plan) -> int:
-        """To how many jobs it would be done; no further than one more than are counted."""
+        """Return to how many jobs a plan would be done; no more than one above ``COUNTED``."""
         touched: set[int] = set()
         together = 0
         with self.store.bulk.trial() as let_others:
@@ -137,7 +137,7 @@ class Bulk(Service):
                 return
 
     def _after(self, plan: Plan) -> Iterator[Filter]:
-        """What finished after the first failure, if it is asked for: a filter a tree."""
+        """Yield, for ``and_after``, a filter for each tree: the jobs that completed after its first failure."""
         if not plan.order.and_after:
             return
         order_scope = self._order_scope(plan.order)
@@ -153,7 +153,7 @@ class Bulk(Service):
         return OrderScope(service=self, order=order)
 
     def _within_scope(self, plan: Plan) -> Plan:
-        """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
+        """Return the plan, whoever made it, narrowed to what the caller may do. Raises Forbidden."""
         order_scope = self._order_scope(plan.order)
         order_scope.require()
         return (
@@ -171,7 +171,8 @@ class Bulk(Service):
 
     @staticmethod
     def _with_defaults(verb: Verb, job_filter: Filter) -> Filter:
-        """The filter with what the verb adds to it."""
+        """Return the filter with the conditions that the verb adds to it. Raises UsageError for states in which the
+        verb is not allowed."""
         if job_filter.states is None and verb is Verb.RELEASE:
             job_filter = replace(job_filter, states=_KEPT, has_own_hold=True)
         if job_filter.states is None:
@@ -218,7 +219,7 @@ class Bulk(Service):
             on_canary_check(report, canary_run)
 
         def size() -> int:
-            """How many the next step may take; where a canary sings no more, none."""
+            """Return how many jobs the next step may take; raise when the canary has ended the run."""
             if trial is None:
                 return STEP
             if trial.room() == 0 and (stopped := trial.watch(look)):
@@ -254,7 +255,7 @@ class Bulk(Service):
             self.store.note_removed_folders(chunk)
 
     def _log_unseen(self, report: Report) -> None:
-        """Enter into the audit that jobs were refused which are not there for who asks."""
+        """Record in the audit that the caller named jobs that are not visible."""
         if self.rights.everywhere:
             return
         unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]

@@ -74,7 +74,7 @@ class StepRun:
         yield from self._once_more(self._mendable)
 
     def _sifted(self, job_ids: Sequence[int], job_filter: Filter | None) -> Iterator[BulkStep]:
-        """To those of them that may be reached; the others are refused."""
+        """Yield the steps on the jobs that may be reached, and one with the refusals of the others."""
         if self._order_scope is not None:
             job_ids, refused = self._order_scope.sift(job_ids, named=job_filter is None)
             if refused:
@@ -101,7 +101,8 @@ class StepRun:
                 yield from self._in_place_of(job_id, job_filter)
 
     def _in_place_of(self, job_id: int, job_filter: Filter | None) -> Iterator[BulkStep]:
-        """Retry the children because of which it failed; theirs, if those failed because of theirs."""
+        """Yield the steps that retry the children because of which a job failed; in place of a child that failed
+        because of its own children, those."""
         after = 0
         while children := self._store.bulk.failed_children(job_id, after=after, limit=STEP):
             yield from self._apply(children, None if job_filter is None else self._mendable)

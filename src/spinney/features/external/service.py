@@ -335,7 +335,7 @@ class External(Service):
         return None if spec is None or spec.isolation is not Isolation.EXTERNAL else spec
 
     def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
-        """What the external worker gets. A job that it could not go by, because something of it cannot be read, fails
+        """Return what the external worker is given for these leases. A job of which a value cannot be read fails
         instead."""
         works = [self._work(lease, types) for lease in leases]
         wrong = [
@@ -388,7 +388,7 @@ class External(Service):
 
 
 def _damage(work: WorkItem) -> Unreadable | None:
-    """What of it cannot be read; None: nothing."""
+    """Return the first value of a job that cannot be read; None: all can be."""
     values = (work.params, *work.data.values(), *work.results.values())
     return next((value for value in values if isinstance(value, Unreadable)), None)
 

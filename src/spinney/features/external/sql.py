@@ -223,7 +223,8 @@ def _named(tx: Tx, name: str) -> ExternalWorker | None:
 
 
 def _types(external_worker: ExternalWorker) -> Sequence[str]:
-    """What it runs, as others see it: no type's name has a slash, so that none takes it for a node that knows one."""
+    """Return the types of the worker's row in ``nodes``: ``type/stage`` for each lane. No type's name has a slash, so
+    no query takes the worker for a node that knows the type."""
     return tuple(f"{type_}/{stage}" for type_, stage in external_worker.lanes)
 
 

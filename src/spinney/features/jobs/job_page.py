@@ -241,7 +241,7 @@ def read(control: Control, job_id: int) -> JobView:
 
 
 def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
-    """What its last failure was: of a stage that has not passed since."""
+    """Return the last attempt that ended, if it ended with an error and still counts; None for a completed job."""
     if job.state is State.COMPLETED:
         return None
     last = next((a for a in reversed(attempts) if not a.superseded and a.ended_us is not None), None)
@@ -267,7 +267,7 @@ def above(control: Control, job: Job) -> list[Job | None]:
 
 
 def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
-    """The entries that name the job, newest first, and whether all of its life was looked through."""
+    """Return the entries of the audit that name the job, newest first, and whether all of its life was searched."""
     latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
     job = control.queries.job(job_id)
     whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us

@@ -277,7 +277,7 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
 async def _counts(
     request: Request, context: RequestContext, filters: FilterQuery
 ) -> Mapping[str, int] | None:
-    """By state, whatever states are asked for; None where that would take long."""
+    """Return how many jobs are in each state, without the filter by state; None where counting would take long."""
     if filters.errors or not filters.countable:
         return None
     every: Filter = replace(filters.job_filter, states=None)

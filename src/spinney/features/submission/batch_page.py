@@ -197,7 +197,7 @@ def read(control: Control, job_id: int) -> BatchView:
 
 
 def _reaches(control: Control, job: Job) -> bool:
-    """Whether who asks may cancel such a job at all, whatever its state."""
+    """Return whether the caller may cancel such a job at all, whatever its state."""
     rights = control.rights
     return rights.permits(Role.OPERATOR) or (rights.permits(Role.SUBMITTER) and job.submitter == control.by)
 
@@ -248,8 +248,8 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
 
 
 def _deeper(look: Queries, top: Job, direct: int) -> int:
-    """How many that count lie below the direct subjobs. An index tells where there are none; in a tree of very many it
-    tells the number, too, with those that count no more."""
+    """Return how many jobs that count are below the direct subjobs. An index tells when there are none. In a tree with
+    more than ``EXACT_MAX`` of them, the number includes superseded ones."""
 
     def count(job_filter: Filter) -> int:
         return sum(n for state, n in look.counts(job_filter).items() if state != State.DELETED)

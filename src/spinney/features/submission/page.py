@@ -140,7 +140,7 @@ def redirect_from(
 
 
 async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
-    """Its fields; its files are in ``upload`` then."""
+    """Read a submitted form; its files are in ``upload`` then."""
     fields = await read_form(request, context, upload)
     values = dict(fields)
     signed = [pair for pair in fields if pair[0] not in _UNSAID]
@@ -170,7 +170,8 @@ async def read_form(request: Request, context: RequestContext, upload: spool.Upl
 async def _read_whole(
     request: Request, context: RequestContext, upload: spool.Upload
 ) -> list[tuple[str, str]]:
-    """What a browser without our script sends; the framework keeps its files for as long as the request."""
+    """Read a form that a browser without the page's script sends. The framework keeps its files as long as the request
+    lasts, so they are copied into ``upload``."""
     fields: list[tuple[str, str]] = []
     for name, value in (await request.form()).multi_items():
         if isinstance(value, str):
@@ -255,7 +256,7 @@ def _choices(control: Control, type_: str) -> SubmitChoices:
 
 
 def _submittable(control: Control) -> Sequence[TypeSpec]:
-    """The types of which the asker may submit jobs, by name."""
+    """Return the types of which the caller may submit jobs, by name."""
     return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
 
 

@@ -195,7 +195,7 @@ def _job(performer: "Performs", job_id: int) -> Job:
 
 
 def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
-    """How many of the jobs and of those below them stand in each state, and some that run."""
+    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING`` that run."""
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     counts: Counter[str] = Counter(j.state for j in jobs)

@@ -156,7 +156,7 @@ _TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message"
 
 
 def _filter(text: str) -> Filter:
-    """Of a query string, with the names of the API's list."""
+    """Return the filter of a topic's query string, whose names are those of the API's list of jobs."""
     criteria: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         if name == "state":

@@ -206,7 +206,7 @@ class _Form:
 
 
 def _named(disposition: str) -> tuple[str, str | None]:
-    """The part's name, and that of its file."""
+    """Return the name of a part, and that of its file (None: it is a field), from its Content-Disposition."""
     kind, options = parse_options_header(disposition.encode("utf-8", "surrogateescape").decode("latin-1"))
     if kind != b"form-data" or b"name" not in options:
         raise HTTPException(400, "a part of the form has no name; send multipart/form-data")

@@ -91,7 +91,7 @@ async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _range(headers: Mapping[str, str], etag: str | None) -> str | None:
-    """What Range says, where If-Range lets it count."""
+    """Return the header Range, unless If-Range says that it is for another version of the file."""
     condition = headers.get("if-range")
     return headers.get("range") if condition is None or (etag is not None and condition == etag) else None
 

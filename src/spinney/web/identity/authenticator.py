@@ -194,6 +194,6 @@ class StoreAuthenticator:
 
 
 def _bearer(request: Request) -> str | None:
-    """The token that is borne; other schemes are for somebody before us."""
+    """Return the token of the request; None without one. Other schemes than Bearer are left to a proxy in front."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     return value.strip() if scheme.lower() == "bearer" else None

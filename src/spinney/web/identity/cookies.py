@@ -130,10 +130,11 @@ class Cookies:
         )
 
     def _key(self, purpose: str) -> bytes:
-        """One key for each purpose: what is signed for one is good for no other."""
+        """Return the key for a purpose: what is signed for one purpose is valid for no other."""
         return hmac.digest(self.key, purpose.encode(), hashlib.sha256)
 
 
 def _device_cookie(user: str) -> str:
-    """One for each user, so that those who share a browser do not make each other unknown."""
+    """Return the name of the device cookie of a user. Each user has a cookie of the own, so that several may share a
+    browser."""
     return f"spinney_device_{digest(user)[:12]}"

@@ -213,7 +213,8 @@ class Provider:
             return self._described[1]
 
     def _require_fit(self, document: Mapping[str, Any]) -> None:
-        """What it says has to be its own, and as well protected as itself."""
+        """Raise ProviderAway unless the description is that of the issuer, and its addresses are as well protected
+        (HTTPS) as the issuer's."""
         if document.get("issuer") != self._oidc.issuer:
             raise ProviderAway(
                 f"the provider calls itself {_plain(document.get('issuer'))}, not {self._oidc.issuer}; set issuer of "

@@ -213,8 +213,9 @@ def _entered(sign_in: SignIn, opened: tuple[str, Session]) -> SignedIn:
 
 
 def _settle(sign_in: SignIn, oidc: Oidc, person: OidcUser) -> None:
-    """The user that goes with a person: one that the store knows keeps the rights that it has there; one that came by
-    the provider has the role that the groups give, each time anew, within limits that an admin may have set."""
+    """Create or update the user who belongs to a person. A user whom an admin has made keeps the rights of the store;
+    one who came by the provider gets the role of the groups, each time anew, within limits that an admin may have set.
+    Raises Forbidden for a person who may not come in."""
     try:
         name = user_name(person.name)
     except BadName:

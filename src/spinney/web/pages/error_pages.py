@@ -35,7 +35,8 @@ Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
 
 def add_to(app: FastAPI) -> None:
-    """To be called when all handlers of errors are there."""
+    """Put error pages in place of problem documents for browsers. This is to be called when all error handlers are
+    there."""
     for kind, handler in list(app.exception_handlers.items()):
         app.exception_handlers[kind] = _for_readers(handler)
 

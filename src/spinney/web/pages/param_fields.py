@@ -143,7 +143,7 @@ def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], requir
 
 
 def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """What a property is apart from null, and whether it may be null; references are followed."""
+    """Return what a property may be apart from null, with references followed, and whether it may be null."""
     nullable = False
     for _ in range(_REFS_MAX):
         if "$ref" in prop:
@@ -187,8 +187,8 @@ def _allowed(core: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _value(schema: Mapping[str, Any], field: ParamField, text: str) -> Any:
-    """What is meant; a text that cannot be is left as it is, and the schema says what is wrong with it. Raises
-    ValueError where it has to be JSON and is none."""
+    """Return the value that a text means. A text that cannot be converted is returned as it is, so that the schema says
+    what is wrong. Raises ValueError for a field of JSON that has none."""
     if field.kind in (Kind.TEXT, Kind.DATE):
         return text
     core, _ = _core(schema, schema.get("properties", {}).get(field.name, {}))

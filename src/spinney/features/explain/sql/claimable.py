@@ -105,7 +105,8 @@ class Claimable(Case):
         return None if obstacle is None else self._cause(obstacle.cause, **obstacle.facts)
 
     def _away(self, present: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
-        """The job's folder is on a host where no node runs, or none of those that may run it."""
+        """Return the cause when the job's folder is on a host where no node runs, or none that may run the job; else
+        None."""
         row, home = self.row, self.registry.homes.by_id.get(self.home)
         if home is None or home.given_up:
             return None
@@ -128,7 +129,8 @@ class Claimable(Case):
         return self.registry.homes.admit(node.home, home)
 
     def _silent(self, knowing: Sequence[NodeInfo]) -> Cause | None:
-        """All nodes that know the type are silent. The only node, when it was killed, is declared dead by no other."""
+        """Return the cause when all nodes that know the type are silent; else None. A single node that was killed is
+        declared dead by no other."""
         last = max(knowing, key=lambda n: n.seen_us)
         if self.now_us - last.seen_us <= UNHEARD_US:
             return None
