@@ -29,9 +29,11 @@ T = TypeVar("T")
 
 PREFIX = "/api/v1"
 TIMEOUT_S = 60.0
+"""How many seconds a client waits for each step of an answer."""
 STREAM_S = 45.0
 """A stream on which nothing comes for so long is dead: the server sends something every 15 s."""
 AGAIN_S = 1.0
+"""How many seconds pass before an interrupted stream is requested again."""
 UNIX = "unix:"
 _ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)

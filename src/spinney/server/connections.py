@@ -26,6 +26,7 @@ READ_S = 60.0
 ADDRESS_MAX_BYTES = 16_384
 HEAD_MAX_BYTES = 65_536
 HEADERS_MAX = 100
+"""The most headers of a request."""
 CLOSE = "spinney.close"
 """The key in a request's scope of the function that closes its connection, also in the middle of an answer."""
 _PEERCRED = struct.Struct("3i")

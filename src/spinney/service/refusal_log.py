@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TOGETHER_US = 60_000_000
 """How long the second and later refusals of a kind are counted before they are entered."""
 TOGETHER_MOST_US = 3_600_000_000
+"""The longest time for which refusals of a kind are counted together, in microseconds."""
 AT_ONCE = 20
 """Kinds of one name that are told apart within an hour."""
 KINDS_MOST = 200

@@ -28,6 +28,7 @@ would keep a connection for ever."""
 LONG_S = 1.0
 """A body that has been coming for so long is a long one."""
 SMALL_BYTES = 65_536
+"""How long the body of a form may be that anybody may send."""
 PLAIN = "identity"
 """The only coding of bodies: what is unpacked here might be a thousand times as long."""
 

@@ -21,6 +21,7 @@ from spinney.web.settings import ServerSettings
 QUOTA_STACK = "spinney.held"
 """The key in a request's scope of the ExitStack with its places, which ``request_guard`` closes with the request."""
 AGAIN_S = 10.0
+"""How many seconds a refused client is told to wait."""
 
 
 class Quota:

@@ -25,6 +25,7 @@ SHARE = 20
 KEPT_S = 10.0
 """The longest time that a result is kept, in seconds."""
 KEPT_MAX = 50
+"""The most results that are kept."""
 OVERVIEW = "overview"
 
 

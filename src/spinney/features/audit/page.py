@@ -24,7 +24,9 @@ router = APIRouter(include_in_schema=False)
 
 AUDIT = "/audit"
 PAGE = 50
+"""How many calls a page of the list has."""
 TEXT_MAX = 500
+"""How many characters of a filter are used."""
 _ITEMS = 5
 """How many items of a list are shown."""
 

@@ -22,12 +22,15 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 IDS_MAX = 10_000
+"""The most jobs that a request may name through a server."""
 SAMPLE = 20
+"""How many of the jobs a plan names."""
 REFUSALS_LISTED = 1_000
 """Refusals that a server tells one by one."""
 CANARY_MOST_S = 3_600.0
 """A server waits no longer for the jobs of a canary, each time."""
 AGAIN_S = 30.0
+"""How many seconds a client is told to wait while a server watches another canary."""
 
 _canary_watched = threading.Lock()
 

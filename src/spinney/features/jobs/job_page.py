@@ -40,6 +40,7 @@ JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
 ABOVE = 12
 """Ancestors that are named."""
 BELOW = 200
+"""How many subjobs the page of a job shows."""
 ATTEMPTS = 100
 """The latest are shown."""
 ENTRIES = 5_000

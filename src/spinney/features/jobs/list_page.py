@@ -29,6 +29,7 @@ router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 SAMPLE = 10
+"""How many of the jobs are shown that a verb would be done to."""
 _BESIDE = ("after", "sort", "page")
 _DIGITS = len(str(JOB_ID_MAX))
 

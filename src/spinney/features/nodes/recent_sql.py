@@ -15,6 +15,7 @@ from spinney.store.sql.session import Session
 LOOKED_AT = 2_000
 """So many of the newest jobs are looked through."""
 ATTEMPTS_MAX = 600
+"""The most attempts that are read for the picture of slots."""
 
 
 class NodeAttempt(NamedTuple):

@@ -19,6 +19,7 @@ LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HE
 """The states of which jobs can be listed; Tab goes from one to the next."""
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
 REASON_MAX = 200
+"""How many characters a typed reason may have."""
 
 
 class Kind(Enum):

@@ -38,6 +38,7 @@ CELLS = 2_000
 LARGE = 240
 """Up to so many cells are drawn large enough for a finger."""
 CAUSES = 20
+"""How many causes of failures the page of a batch shows."""
 EXACT_MAX = 20_000
 """Up to so many jobs below the direct subjobs are counted exactly, without superseded ones."""
 _THERE = tuple(state for state in State if state is not State.DELETED)

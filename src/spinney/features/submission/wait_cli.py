@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 REST = 4
 """A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
 LINE_EVERY_S = 2.0
+"""The least time between two looks at the jobs below, and between two lines, in seconds."""
 SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
+"""How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
 """Of more jobs than this only they themselves are counted, not what is below them."""
 LOOKED_AT = 500

@@ -33,6 +33,7 @@ GIVE_UP_S = 86_400.0
 PARAMS_MAX_BYTES = 65_536
 """Longer parameters are left out; a receiver can read them from the API."""
 _REASON_MAX = 500
+"""How many characters of a reason are kept with a delivery."""
 
 PRIVATE_ADVICE = (
     "give a public address, or set webhook_private = true in [server] of spinney.toml, start the server again and "

@@ -15,6 +15,7 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
+"""The least time between two samples, in seconds."""
 SHARE = 50
 """A look is followed by a pause of at least so many times what it took."""
 KEPT = 61

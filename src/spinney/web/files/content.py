@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 PIECE_BYTES = 2**18
+"""How much is read and sent at a time."""
 
 
 class Content(Protocol):

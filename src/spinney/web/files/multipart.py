@@ -15,8 +15,11 @@ from spinney.web.files.spool import Upload
 JOB = "job"
 """The part that is no file."""
 JOB_MAX_BYTES = 2 * 2**20
+"""The most bytes of all fields of a form together, which are kept in memory."""
 FILES_MAX = 1_000
+"""The most files of one form."""
 FIELDS_MAX = 1_000
+"""The most fields of one form."""
 MULTIPART = "multipart/form-data"
 
 Event = tuple[str, bytes]

@@ -24,6 +24,7 @@ NAME_MAX_BYTES = 255
 PATH_MAX = 1_000
 _NOT_TAKEN = "the files cannot be taken"
 DEPTH_MAX = 20
+"""The most parts that the path of a file may have."""
 
 
 @dataclass(slots=True)

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     import httpx
 
 ANSWER_S = 10.0
+"""How many seconds the provider may take for each step of an answer."""
 ANSWER_MAX_BYTES = 1_000_000
+"""A longer answer of the provider is refused."""
 KEYS_S = 3600.0
 """So long the provider's keys are kept; one that is not among them is asked for at once, but not every time."""
 KEYS_AGAIN_S = 30.0
+"""Where a token names a key that is not among those that are kept, they are fetched again, unless that was done within
+so many seconds."""
 LEEWAY_S = 60
 """How many seconds the provider's clock may differ from that of this host."""
 SIGNATURES = (

@@ -26,8 +26,11 @@ from spinney.web.settings import Oidc, ServerSettings
 AT_ONCE = 2
 """How many passwords are verified at the same time: each takes 50 ms of a processor and 64 MiB."""
 QUEUED_MAX = 40
+"""How many logins may wait or be checked at once; more are refused with the time to try again."""
 AGENT_MAX = 200
+"""How many characters of User-Agent are kept with a session."""
 NAME_MAX = 200
+"""A longer name is that of no user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FROM_PACKAGES = {"htmx.js": ("django-htmx", "django_htmx/static/django_htmx/htmx-2.min.js")}
 _LEAST_PACKED = 512
+"""A file that is not longer is sent without compression."""
 
 router = APIRouter(include_in_schema=False)
 

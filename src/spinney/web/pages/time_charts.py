@@ -12,6 +12,7 @@ HEIGHT, TOP, FLOOR = 190, 14, 166
 """Of a chart, of its highest line and of its axis, in pixels from above."""
 _Y_TICKS = 3
 _SHORTEST = 2.0
+"""The least height of a part that is not 0, in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from spinney.web.pages.stages import numbered
 from spinney.web.pages.text_formats import lasting
 
 _NARROWEST = 0.3
+"""The least width of a bar, in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

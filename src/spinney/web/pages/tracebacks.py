@@ -16,6 +16,7 @@ _LIBRARY = (
 )
 """The last two are Spinney's, where it runs from its sources; they call every stage."""
 FRAMES_MAX = 300
+"""The most frames of one exception that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
