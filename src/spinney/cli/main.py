@@ -164,6 +164,7 @@ def _say(text: str) -> None:
 
 
 def _unexpected(error: Exception) -> int:
+    """Write the traceback of an internal error into a file, and say where it is; return the exit code."""
     import tempfile
     import traceback
 

@@ -207,6 +207,8 @@ def _serve(
     addresses: list[str],
     node: Sequence[str],
 ) -> None:
+    """Serve until told to stop, with a node beside the server if ``node`` has its arguments. Raises SpinneyError when
+    that node has failed."""
     from spinney.node.run import set_up_log
     from spinney.server.http_server import serve as serve_until_told
 

@@ -62,6 +62,7 @@ class _Place:
 
 
 def _request(call: Call[Any]) -> dict[str, Any]:
+    """Return a call as the arguments of httpx, with the header of the current trace."""
     headers = dict(call.headers)
     content = call.content
     if call.json is not None:
@@ -202,6 +203,8 @@ class Client(Verbs):
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
     ) -> Iterator[bytes]:
+        """Yield the content of a file or output; nothing for a range behind its end. When the server breaks off, it is
+        asked once whether the rest was forbidden, so that the right error is raised."""
         try:
             with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
@@ -340,6 +343,7 @@ class AsyncClient(Verbs):
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
     ) -> AsyncIterator[bytes]:
+        """As ``Client._content``."""
         try:
             async with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits

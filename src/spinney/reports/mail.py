@@ -165,6 +165,8 @@ def _pause_s(age_s: float, settings: MailSettings) -> float:
 
 
 def _finish(job: Job, progress: Progress) -> dict[str, Any]:
+    """Return the result when all recipients have received the mail. Raises Warn when some were refused for good, and
+    Fail when all were; the entry of the job is reset then, so that a retry sends to them again."""
     summary = {
         "message_id": progress.message_id,
         "delivered": len(progress.delivered),

@@ -74,6 +74,7 @@ def build_message(letter: Mail, files: Sequence[File], *, message_id: str, date:
 
 
 def _compose(letter: Mail, files: Sequence[File], message_id: str, date: datetime) -> bytes:
+    """Return the message as bytes. Boundaries are made from the Message-ID, so that every copy has the same bytes."""
     mail = EmailMessage(policy=_UTF8_POLICY if letter.needs_utf8 else _POLICY)
     mail["From"] = letter.sender
     mail["To"] = list(letter.to)

@@ -35,6 +35,8 @@ class Refusal(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Address(Generic[ConnectionT]):
+    """The open connections from one address. ``bounded``: whether they are limited by the address."""
+
     bounded: bool
     open: set[ConnectionT] = field(default_factory=set)
     idle: dict[ConnectionT, None] = field(default_factory=dict)

@@ -159,6 +159,8 @@ def listen_unix(path: Path) -> socket.socket:
 
 
 def _clear(path: Path) -> None:
+    """Remove a socket that a dead server has left. Raises StoreUnusable when the path is no socket, or a server listens
+    there."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -45,6 +45,8 @@ _Key = tuple[str, str, str]
 
 @dataclass
 class _Kind:
+    """The refusals of one kind since its last entry. Times are microseconds since 1970."""
+
     since_us: int
     wait_us: int = TOGETHER_US
     more: int = 0

@@ -96,6 +96,8 @@ def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
 
 
 def _admitted(service: Service, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:
+    """Return a submission with submitter and collection filled in. Raises Forbidden for a queue, priority, share,
+    submitter or collection that the caller may not name."""
     rights = service.rights
     if rights.within.queues is not None:
         for queue in sorted(passed_queues(types[submission.type], submission.queue)):

@@ -86,6 +86,8 @@ class Body:
         return message
 
     async def _next(self) -> Message:
+        """Return the next message, and call ``long`` whenever the body has been coming for so long. Raises BodyRefused
+        when the client is too slow."""
         begun = time.monotonic()
         ends = begun + self._left_s()
         if self._called_s is None:

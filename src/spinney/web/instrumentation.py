@@ -96,6 +96,8 @@ class RequestMetrics:
                 self._note(scope, status, streams, time.perf_counter() - begun, span)
 
     def _note(self, scope: Scope, status: int, streams: bool, took_s: float, span: Span | None) -> None:
+        """Count a request that has been answered, end its span, and log it: without its query, which may contain
+        secrets, and with control characters of the path escaped."""
         route = getattr(scope.get("route"), "path", _OTHER)
         # Methods are words of the client's: those that no route has are one.
         method = scope["method"] if route != _OTHER else _OTHER

@@ -55,6 +55,7 @@ class Quota:
                         del counter[key]
 
     def _require_room(self, user: str | None, address: str | None) -> None:
+        """Raise TooMany when the user, the address or the server has as many open as they may."""
         noun = self._noun
         if user is not None and self._users[user] >= self._per_user:
             raise TooMany(

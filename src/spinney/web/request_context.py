@@ -134,6 +134,9 @@ class RequestContext:
     async def _run(
         self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None
     ) -> T:
+        """Run ``call`` in a thread with a store. Refusals, and what a caller with limits did not find, are entered into
+        the audit. ``go_on`` is called between the steps of a long call."""
+
         def made(store: Store) -> T:
             control = replace(self.control(store), go_on=go_on)
             try:

@@ -31,6 +31,8 @@ OVERVIEW = "overview"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
+    """A result, and until when it is kept by the monotonic clock."""
+
     answer: Any
     until_s: float
 

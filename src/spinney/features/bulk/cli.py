@@ -367,6 +367,8 @@ def _summary(result: "BulkResult") -> dict[str, Any]:
 
 
 def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
+    """Print what was refused: each sentence, or for many jobs groups of sentences that differ in numbers alone. Raises
+    Refused for the only job that was named."""
     if result.stopped is not None:
         typer.echo(f"spinney: stopped: {display.safe(result.stopped)}", err=True)
     if one_by_one:

@@ -84,6 +84,8 @@ class StepRun:
     def _apply(
         self, job_ids: Sequence[int], job_filter: Filter | None, at_once: int = STEP
     ) -> Iterator[BulkStep]:
+        """Yield the steps on these jobs, in order. After each step, failed children are retried in place of the jobs
+        that failed because of them."""
         todo = list(job_ids)
         while todo:
             if job_filter is None:

@@ -103,6 +103,7 @@ def _tables() -> Sequence[Table]:
 
 
 def _require_nobody_at_work(source: Database, tx: Tx) -> None:
+    """Raise Refused while a node has not left, dead ones among them, or a job is leased."""
     nodes = tx.all("select name, host, state from nodes where state <> 'left' order by id")
     if nodes:
         named = ", ".join(f"{name} on {host} ({state})" for name, host, state in nodes[:_NAMED])
@@ -131,6 +132,8 @@ def _require_own_schema(source: Database) -> SchemaState:
 
 
 def _require_room(target: Database, token: str) -> None:
+    """Raise Refused unless the target is an empty database, or one on which an earlier copy was interrupted. ``token``:
+    the folder token of the source, by which a copy of it is recognized."""
     schema_state = target.schema_state()
     if schema_state is None or COPYING in schema_state.meta:
         return

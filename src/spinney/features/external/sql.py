@@ -91,6 +91,8 @@ class SqlExternalWorkers:
     def _revive(
         self, tx: Tx, before: ExternalWorker, external_worker: ExternalWorker, version: str, now_us: int
     ) -> None:
+        """Let an external worker that has left join again in its old row, with the next join count. Raises Refused
+        while leases of the last joining are still there."""
         if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
             raise Refused(
                 f"what external worker {external_worker.name} had is still being taken back; let it join "

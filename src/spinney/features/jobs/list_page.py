@@ -213,6 +213,8 @@ def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_numbe
 def _job_page(
     control: Control, filters: FilterQuery, sort: Sort | None, after: int, page_number: int
 ) -> JobPage:
+    """Read one page of the list. Where nothing matches, the hint says which name of the filter does not exist. Raises
+    Refused for a prefix of a failure that is not unique."""
     try:
         fits = filters.resolve(control)
     except Refused:
@@ -239,6 +241,7 @@ def _job_page(
 def _sorted_page(
     control: Control, fits: Filter, sort: Sort, page_number: int, *, is_indexed: bool
 ) -> JobPage:
+    """Read one page of a list that is sorted by a column other than the number."""
     order = control.store.job_lists.sorted_ids(
         control.queries.within(fits),
         sort.column,
@@ -258,6 +261,9 @@ def _sorted_page(
 
 
 async def _filter_names(request: Request, context: RequestContext) -> FilterNames:
+    """Return the names that the filter proposes, as far as the caller may see them. They are kept for some seconds for
+    callers with the same limits."""
+
     def call(control: Control) -> FilterNames:
         types, named = control.queries.types(), control.queries.names
         every = control.rights.everywhere

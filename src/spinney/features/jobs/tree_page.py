@@ -106,6 +106,8 @@ async def members(
 
 
 def _relatives(context: RequestContext, control: Control, job_id: int, relation: Relation) -> Relatives:
+    """Read the relatives of a job in one relation, grouped; the counts are shared by callers with the same limits.
+    Raises NoSuchJob."""
     control.queries.job(job_id)  # raises NoSuchJob for one that is not visible
     within = control.queries.within(Filter()).within
     grouped, partial = context.stores.stats_cache.get(

@@ -201,6 +201,8 @@ def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
+    """Add the names that a form has added to a list of nodes, and remove those that it has removed; ``on`` and ``off``
+    are the fields of ``ChangeQueue``. So a change by somebody else meanwhile is kept."""
     before, after = form.words("was"), form.words("nodes")
     added, removed = [n for n in after if n not in before], [n for n in before if n not in after]
 

@@ -85,6 +85,8 @@ class ScheduleStep:
         return {at_us for (at_us,) in rows}
 
     def _decide(self, at_us: int) -> None:
+        """Decide one due time: it waits or is skipped while the last job is open, is refused when its job cannot be
+        submitted, and otherwise gets a job."""
         if self._busy:
             outcome = "queued" if self.schedule.overlap is Overlap.QUEUE else "skipped"
             self._decisions.append(_Decision(at_us, outcome))

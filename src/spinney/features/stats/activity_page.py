@@ -171,6 +171,8 @@ def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures
 
 
 def _together(parts: Sequence[Figures]) -> Figures:
+    """Return the sum of some figures; times are averaged, weighted by the attempts that ended."""
+
     def total(values: Sequence[float | None]) -> float | None:
         counted = [value for value in values if value is not None]
         return sum(counted) if counted else None

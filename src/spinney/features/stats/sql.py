@@ -132,6 +132,7 @@ class _Look:
     # --- by queue and by stage ------------------------------------------------------------
 
     def _queues(self) -> list[QueueStats]:
+        """Return the figures of all visible queues, also of those without jobs, by name."""
         inactive = self._inactive()
         names = {
             DEFAULT_QUEUE,
@@ -164,6 +165,7 @@ class _Look:
         return [self._stage(*stage) for stage in [*declared, *sorted(busy - {*declared})]]
 
     def _stage(self, type_: str, stage: str) -> StageStats:
+        """Return the figures of a stage over all queues."""
         totals = self._totals(lambda lane: (lane.type, lane.stage) == (type_, stage))
         sample = self.samples.get((type_, stage), Sample(0, None, None))
         return StageStats(

@@ -163,6 +163,7 @@ class Board:
         return self._look(key)
 
     def _look(self, key: str) -> Action | KeyCommand | None:
+        """Handle a key while nothing is being confirmed."""
         self.message = ""
         if key in _STEPS:
             self._go(self._line + _STEPS[key])
@@ -205,6 +206,7 @@ class Board:
         return self.pending_action is not None and self.pending_action.verb is Verb.CANCEL
 
     def _write(self, key: str) -> Action | None:
+        """Handle a key while the reason of an action is typed; return the action when it is complete."""
         action = self.pending_action
         assert action is not None
         if key == "escape":

@@ -196,6 +196,7 @@ async def _submit(
     options: Options,
     once: SubmissionKey,
 ) -> tuple[int, bool]:
+    """Submit the job, with files or without, and return its number and whether the same form was submitted before."""
     if upload.files:
         begun = await job_uploads.with_files(context, root, upload, type_, params, options, once=once)
         return begun.job_id, begun.repeated
@@ -217,6 +218,7 @@ def _again(
     *,
     status: int = 422,
 ) -> Response:
+    """Show a form again, with what was entered and the error at each field; for the page's script only the form."""
     shown = _shown(choices, sent.values, errors)
     if not wants_part(request):
         return page(request, context.principal, "submit.html", status=status, **shown)

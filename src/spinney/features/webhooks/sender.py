@@ -163,6 +163,8 @@ class WebhookSender:
         return dict(leases)
 
     async def _deliver_one(self, due: DueDelivery) -> None:
+        """Send one delivery and record its result; whatever becomes of it, its place among those being sent is free
+        again."""
         name, begun_s = due.delivery.webhook, time.monotonic()
         try:
             result = await self._send(due)

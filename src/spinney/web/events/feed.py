@@ -182,6 +182,7 @@ class Feed(BackgroundLoop):
             self._forget()
 
     async def _look_once(self) -> None:
+        """Find out whether anything was committed, and read the watched topics that are due."""
         signature = await self._stores.run(lambda store: store.signature())
         if signature != self._signature:
             self._signature = signature
@@ -202,6 +203,8 @@ class Feed(BackgroundLoop):
                 topic.due_s = self._monotonic() + RECHECK_S
 
     async def _look_at(self, watched: WatchedTopic) -> None:
+        """Read one topic, and give its watchers an event if its state has changed. The next look comes after a multiple
+        of the time that this one took."""
         watched.stale = False  # before: what is committed meanwhile is looked at again
 
         def look(store: Store) -> tuple[Any, float]:

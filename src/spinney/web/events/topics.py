@@ -52,6 +52,9 @@ def topic(name: str) -> Topic:
 
 
 def _of_job(kind: str, job_id: int) -> Look:
+    """Return the query of a topic ``job:N`` or ``tree:N``. A job that is gone or not visible has the state null, so
+    that the stream goes on."""
+
     def job(control: Control) -> State_:
         job_ = control.queries.job(job_id)
         return asdict(job_)

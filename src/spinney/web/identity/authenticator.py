@@ -112,6 +112,8 @@ class StoreAuthenticator:
         return await self._by_session(request, used=used) or await self._by_proxy(request)
 
     async def _by_token(self, request: Request, secret: str) -> Principal:
+        """Return the caller of a token. Raises Unidentified for one that is not valid, which is entered into the
+        audit."""
         identity = None
         if token_id(secret) is not None:
             identity = await self._known.get(

@@ -133,6 +133,8 @@ class Provider:
     # --- from a code to claims ------------------------------------------------------------
 
     async def _token(self, code: str, away: PendingAuthorization) -> Mapping[str, Any]:
+        """Exchange the code for tokens, by the authentication that the provider supports. Raises BadLogin when the
+        provider does not take the code."""
         described = await self._description()
         form = {
             "grant_type": "authorization_code",
@@ -155,6 +157,8 @@ class Provider:
         return answer
 
     async def _claims(self, token: Mapping[str, Any], away: PendingAuthorization) -> Mapping[str, Any]:
+        """Return the claims of the ID token, after checking its signature, issuer, audience, nonce and times. The keys
+        are fetched once more for a key that is not known. Raises BadLogin."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
@@ -232,6 +236,8 @@ class Provider:
                 )
 
     async def _keys_(self, *, fresh: bool) -> Any:
+        """Return the keys of the provider. ``fresh``: they lack the one that is needed, so fetch them again unless that
+        was just done."""
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
@@ -251,6 +257,8 @@ class Provider:
             return self._keys[1]
 
     async def _ask(self, method: str, address: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
+        """Send a request to the provider, and return status and JSON object of its answer, which is bounded in time and
+        size. Raises ProviderAway."""
         import httpx
         import orjson
 

@@ -84,6 +84,7 @@ def _step(
     removed: bool,
     finished: bool,
 ) -> Step:
+    """Return a stage with its attempts. Superseded ones are shown only where there are no others."""
     counted = [a for a in of if not a.superseded]
     attempts_shown = counted or of
     last = attempts_shown[-1] if attempts_shown else None
@@ -99,6 +100,8 @@ def _step(
 
 
 def _status(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
+    """Return the status of a stage: the state of the job where it is at this stage, else the outcome of the last
+    attempt that counts, else ``later`` or not applicable."""
     passed = next((a.outcome for a in reversed(counted) if a.outcome in PASSED), None)
     if job.stage == name and job.state not in SETTLED and (passed is None or job.state in LEASED):
         return str(job.state)

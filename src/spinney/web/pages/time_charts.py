@@ -148,6 +148,7 @@ def _columns(
     text: Callable[[float], str],
     names: Mapping[str, str],
 ) -> list[_Slice]:
+    """Return the slices of a chart with their places, values and titles."""
     each = 100 / max(1, len(starts_us))
     slices = []
     for number, start_us in enumerate(starts_us):

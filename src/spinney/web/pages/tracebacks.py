@@ -61,6 +61,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
+    """Return the frames that begin at this line, and the number of the line behind them."""
     if at < len(lines) and lines[at].strip() == _HEAD:
         at += 1
     frames: list[Frame] = []

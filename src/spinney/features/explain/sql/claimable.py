@@ -76,6 +76,9 @@ class Claimable(Case):
         )
 
     def _unserved(self) -> Cause | None:
+        """Return the cause when no node may run the job now: its folder is elsewhere, the queue admits no node, or all
+        that could run it are drained, silent, draining or gone. For an external stage the same of external workers.
+        None: one may run it."""
         if obstacles.is_external(self.registry, self.row.type, self.row.stage or ""):
             none = obstacles.unclaimed(self.tx, self.registry, self.row, self.now_us)
             return self._stopped_by(none)
@@ -160,6 +163,8 @@ class Claimable(Case):
         return self._cause("lane asleep", stage=lane.stage, type=lane.type, asleep=False, probe=probe)
 
     def _limited(self) -> Cause | None:
+        """Return the cause when the limit of the queue is reached; else None. Its facts name the types that occupy most
+        slots."""
         queue = self.registry.queue(self.row.queue)
         limit = nodes.limit(self.tx, queue)
         if limit is None:
@@ -190,6 +195,7 @@ class Claimable(Case):
         )
 
     def _over_quota(self) -> Cause | None:
+        """Return the cause when the queue shares by quota and the share of the job has its quota; else None."""
         queue = self.registry.queue(self.row.queue)
         if queue.shared != "quota":
             return None
@@ -218,6 +224,8 @@ class Claimable(Case):
         return held
 
     def _locked(self) -> Cause | None:
+        """Return the cause when a lock that the stage declares is not free; else None. A lock whose name cannot be made
+        from the parameters is left to the claim, which fails the job."""
         spec = self.registry.types.get(self.row.type)
         stage = spec.stage(self.row.stage or "") if spec else None
         if stage is None or not stage.locks:
@@ -234,6 +242,8 @@ class Claimable(Case):
         return None
 
     def _competing(self) -> Cause:
+        """Return the cause for a job that nothing holds but its turn: no free slot, jobs that surely come first, or the
+        next claim takes it. ``turn``: it cannot be known whether the next claim takes it."""
         present = [
             n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)
         ]

@@ -51,6 +51,8 @@ class Unclaimable(Case):
         return {"explain" if because else "retry": need_id}
 
     def _leased(self) -> Cause | None:
+        """Return the cause for a job with a lease: the node that has it is gone or silent, the job is cancelled, or it
+        runs or is about to. None: it has no lease."""
         lease = self.tx.one(
             "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state, p.lease_s from leases l "
             "join nodes n on n.id = l.node_id left join external_workers p on p.node_id = n.id where l.job_id = ?",
