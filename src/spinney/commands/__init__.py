@@ -35,4 +35,4 @@ from spinney.commands.command import (
 )
 
 __all__ = ["Command", "CompletePerformer", "LocalPerformer", "Performs", "Returns", "Route", "each"]
-"""``Performs``: whatever does commands, near or far."""
+"""``Performs``: what performs commands, on a store or through a server."""

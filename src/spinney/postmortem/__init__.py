@@ -10,10 +10,10 @@ A worker makes the document in its own process when an attempt fails (``spinney.
 writes it beside the output of the attempt; ``spinney.features.postmortem`` shows it. A program that a stage starts opts
 in by ``install``.
 
-Making a document must never change the outcome of the attempt: it runs no code of the described values, raises nothing,
-and is bounded in bytes, depth, frames and processor time (``Bounds``). Values whose names look like a secret, and
-secret parameters, are left out when it is made. Nothing is ever pickled, so a document can be opened without the code
-that failed, on any machine.
+Making a document must never change the outcome of the attempt: it runs no code of the application, raises nothing, and
+is bounded in bytes, depth, frames and processor time (``Bounds``). Values whose names look like a secret, and secret
+parameters, are left out when it is made. Nothing is ever pickled, so a document can be opened without the code that
+failed, on any machine.
 
 Specified by ``tests/postmortem/test_descriptions.py`` (values), ``tests/postmortem/test_frames.py`` (documents),
 ``tests/node/test_failure_frames.py`` (workers and programs), ``tests/cli/test_postmortem.py`` (reading them) and

@@ -19,10 +19,12 @@ A feature's operations are commands (``spinney.features.holds.commands``, say), 
 this; ``spinney.control.Control`` reaches them for one caller on one store. A service is made for its caller and belongs
 to the thread of its store; ``part`` gives another one for the same caller.
 
-Rights are checked here and in commands, never in the store. A job outside of the caller's limits does not exist:
-reading it raises the same NoSuchJob as an unknown number, and no count, sentence or suggestion tells of it. Whoever has
-opened the store itself (``is_local``) has all rights, since the file or the database could be read anyway. A refusal
-for lack of rights through a server is entered into the audit.
+Rights are checked here and in commands. The store itself checks only whether the maker of a schedule, webhook or inbox
+still has the rights for it, because that is asked long after the maker has gone
+(``spinney.features.webhooks.maker_rights``). A job outside of the caller's limits does not exist: reading it raises the
+same NoSuchJob as an unknown number, and no count, sentence or suggestion tells of it. Whoever has opened the store
+itself (``is_local``) has all rights, since the file or the database could be read anyway. A refusal for lack of rights
+through a server is entered into the audit.
 
 Specified by ``tests/service/test_rights.py`` (who may do what), ``tests/service/test_limits.py`` (what limits mean),
 ``tests/service/test_queries.py`` (reading), ``tests/service/test_submit_rights.py`` (submission),

@@ -5,8 +5,8 @@
 ``cli``      the command ``store copy``
 
 A copy moves a store, for example from SQLite to PostgreSQL, and is no backup of a store at work: it is refused while a
-node is active or a job is leased. It needs both databases, so it has no command that a server performs. Until the copy
-is complete the target is marked, and nothing opens it as a store.
+node has not left or a job is leased. It needs both databases, so it has no command that a server performs. Until the
+copy is complete the target is marked, and nothing opens it as a store.
 
 Specified by ``tests/store/test_store_copy.py`` (all rows, the same, or nothing), ``tests/cli/test_store_copy.py`` (the
 command) and ``tests/node/test_moving.py`` (a node that takes up the copied store).
