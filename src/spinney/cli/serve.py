@@ -1,4 +1,8 @@
-"""The commands ``serve`` and ``up``: run a server, alone or together with a node."""
+"""The commands ``serve`` and ``up``: run a server, alone or together with a node.
+
+While the store has no user, the server listens on loopback only and prints a link with which the first admin is made.
+Sockets are opened and the store is checked before anything is served, so that what is wrong is said in one sentence.
+"""
 
 import gc
 import os

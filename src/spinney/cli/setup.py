@@ -1,4 +1,9 @@
-"""The commands ``init`` and ``node``: create a store, and run a node."""
+"""The commands ``init`` and ``node``: create a store, and run a node.
+
+``init`` may be repeated: it creates what is missing, and upgrades an older store as far as nodes of the previous
+version can work beside it; ``--finish`` does the rest. ``node`` reads the settings, and the process then becomes the
+guard of the node (``spinney.node.run``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,10 @@
-"""The two clients, which send calls and read streams."""
+"""The two clients, which send calls and read streams.
+
+Both have the methods of ``Verbs`` and differ only in waiting or being awaited. They keep connections open, and send the
+trace of the caller along (``spinney.tracing``). A connection that breaks becomes ServerUnavailable; a refusal becomes
+the exception that a store raises (``errors``). Neither repeats a call by itself; streams of events and outputs have
+their own rules, which their methods say.
+"""
 
 import asyncio
 import ssl

@@ -1,4 +1,9 @@
-"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job."""
+"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job.
+
+All that must outlast an attempt is in one entry of ``job.data`` (``Progress``), which is written before the first try
+and after each one. Deferring keeps the retry period, so the attempts of the stage are used up only by crashes and
+timeouts.
+"""
 
 import os
 import random

@@ -1,5 +1,10 @@
 """Sign-in of people and programs by password, token, session or link. The server calls this in its own name, because
-the caller is not known yet."""
+the caller is not known yet.
+
+A password is checked in three steps: the attempt is counted as a failure, the hash is computed outside of any
+transaction, and the session is opened only if the stored hash is still the same; then the count is taken back. A name
+without an account takes as long as one with a wrong password.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""The options that select jobs, for ``list`` and every bulk command, declared once."""
+"""The options that select jobs, for ``list`` and every verb on many jobs, declared once.
+
+Their values become fields of ``JobFilter``, so that the command line and the API understand a filter in the same way.
+"""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, Any

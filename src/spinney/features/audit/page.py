@@ -1,4 +1,8 @@
-"""The page of the audit log: who did what, when and why, and the proof that no entry was changed since."""
+"""The page of the audit log: who did what, when and why, and the proof that no entry was changed since.
+
+The filters are in the address. Verification is a form, because it reads the whole log; with a head that was kept
+elsewhere it also proves that nothing up to that head was removed.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

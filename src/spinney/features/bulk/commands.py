@@ -1,4 +1,8 @@
-"""Verbs on many jobs as commands: the plan, and the run with its progress."""
+"""Verbs on many jobs as commands: the plan, and the run with its progress.
+
+A server bounds what one request may name (``IDS_MAX``) and how many canaries it watches at once, because a canary waits
+long in one of its few threads. The answer lists a bounded number of refusals; a caller with the store gets all of them.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence

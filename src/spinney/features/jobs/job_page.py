@@ -1,4 +1,8 @@
-"""The pages of one job: its state and the reason for it, what it did, and the actions that are allowed."""
+"""The pages of one job: its state and the reason for it, what it did, and the actions that are allowed.
+
+The main page and its live part are read as a whole (``read``). Output, files, subjobs and history have addresses of
+their own, since they are longer and are read only by those who open them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

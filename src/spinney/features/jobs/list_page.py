@@ -1,4 +1,10 @@
-"""The list of jobs with its filters, the search, and verbs on many jobs of the list."""
+"""The list of jobs with its filters, the search, and verbs on many jobs of the list.
+
+Filters, sort and page are in the address, so that a list can be kept as a link. A verb takes two requests: the first
+plans it and shows how many jobs match, the second repeats the plan and carries it out, unless more jobs match by then.
+A run that takes longer than a moment continues in the server, and its page shows how far it is
+(``spinney.features.bulk.page``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

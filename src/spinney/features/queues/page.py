@@ -1,4 +1,8 @@
-"""The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it."""
+"""The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it.
+
+Each form changes one setting, or returns it to what applications declare. Lists of pinned and barred nodes are sent
+with what they were before, so that two people who change them at the same time do not undo each other's changes.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

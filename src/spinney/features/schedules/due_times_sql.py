@@ -1,4 +1,9 @@
-"""The decisions on the due times of a schedule, and the jobs that they create."""
+"""The decisions on the due times of a schedule, and the jobs that they create.
+
+A decision has one of these outcomes: ``submitted`` (there is a job), ``queued`` (it waits for the last job),
+``skipped`` (the last job was open), ``refused`` (the job cannot be submitted, with the reason) or ``missed`` (it is not
+made up for). All decisions of a step, their jobs and the schedule's next time are one transaction.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,8 @@
-"""The pages of schedules: the list, a schedule with its times, the form that creates one, and the actions on both."""
+"""The pages of schedules: the list, a schedule with its times, the form that creates one, and the actions on both.
+
+The form has the fields of a submission (``param_fields``, ``options_form``) and those of the times; errors are shown at
+their fields.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,10 @@
-"""The overview: what needs attention first, then what runs, how fast, and what failed."""
+"""The overview: what needs attention first, then what runs, how fast, and what failed.
+
+``needs`` decides what needs attention: work that does not continue until somebody acts. The parts are read within a
+moment, but not in one snapshot, and the result is shared by callers with the same limits. The charts come from what
+this server has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is
+limited to some collections gets none.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere."""
+"""The command ``wait``: waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere.
+
+It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for longer where
+a look takes longer. Of a long list it reads only the first job that has not settled. Every other second it also asks
+why pending and held jobs do not go on, and ends when only an operator can let them go on.
+"""
 
 import time
 from collections import Counter

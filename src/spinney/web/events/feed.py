@@ -1,4 +1,8 @@
-"""The event feed: it reads each topic once for all watchers with the same rights."""
+"""The event feed: it reads each topic once for all watchers who see the same.
+
+One loop asks several times a second whether anything was committed (one cheap query), and then reads the watched topics
+that are due. A state that is read again and equal to the last one makes no event.
+"""
 
 import asyncio
 import logging

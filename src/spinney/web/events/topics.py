@@ -1,4 +1,8 @@
-"""The topics that can be watched, and how the state of each is read."""
+"""The topics that can be watched, and how the state of each is read.
+
+A state is small JSON: what pages need to know that they must read again, and what programs need to follow. It is read
+by the same queries as everything else, with the rights of the watcher.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -98,7 +102,7 @@ def _of_stats(stats: Stats) -> State_:
 
 
 def _rounded(rate: float | None) -> float | None:
-    """None: it cannot be told within the limits of who asks."""
+    """Return a rate with one decimal; None: it is not known within the limits of the caller."""
     return None if rate is None else round(rate, 1)
 
 

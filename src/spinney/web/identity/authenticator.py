@@ -1,5 +1,9 @@
 """Authenticates the callers of requests by what the store, the configuration and the kernel say
-(``request_context.Authenticator``)."""
+(``request_context.Authenticator``).
+
+It is used in the event loop; each question to the store runs in a thread of the pool, in nobody's name, and its answer
+is kept for a second.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,8 @@
-"""The fields of a submitted form, and what usually follows: run a command, and redirect to a page with its result."""
+"""The fields of a submitted form, and what usually follows: run a command, and redirect to a page with its result.
+
+An error of the model becomes a message on the page from which the form came, or beside its field where the form is
+shown again; other errors become error pages.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Responses made of templates: pages in the frame of the server, parts of them, and redirects with a message."""
+"""Responses made of templates: pages in the frame of the server, parts of them, and redirects with a message.
+
+A page is for one caller and is never cached. The message of a redirect travels in a cookie and is shown once, on the
+next page.
+"""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64

@@ -1,4 +1,9 @@
-"""Pending jobs: the questions that a claim asks, in its order."""
+"""Pending jobs: the questions that a claim asks, in its order.
+
+First the job must have its row in ``ready`` and its type the stage. Then follow who could run it (homes, pins, bars,
+drains, silent nodes, external workers), holds, lanes that sleep, the limit of the queue, the quota of the share, and
+locks. A job that passes all of these only competes with others for slots.
+"""
 
 from collections.abc import Sequence
 from typing import Any
