@@ -129,6 +129,7 @@ def _message(
 
 
 def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) -> list[File]:
+    """Read the attachments, which share one limit on their size. Raises Fail for one that cannot be sent."""
     root = settings.attachments or _folder_root(job) if attachments else Path()
     remaining_bytes, files = settings.attachments_max_bytes, list[File]()
     for attachment in attachments:

@@ -192,6 +192,8 @@ class SignIn(Service):
         proof: str | None = None,
         attempt: LoginAttempt | None = None,
     ) -> tuple[str, Session]:
+        """Open a session, and return its secret with it. ``proof``: the hash that was verified; None: the user was
+        authenticated by other means."""
         secret = new_secret()
         opened = self.store.sign_in.open(
             name,

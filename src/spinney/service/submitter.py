@@ -93,6 +93,8 @@ class Submitter(Service):
         *,
         internal: bool,
     ) -> SubmitResult:
+        """Store submissions that have been checked, after checking rights, and wake the nodes. A key that belongs to a
+        job which is not visible is refused without naming the job."""
         if not submissions:
             return SubmitResult(ids=[])
         todo = authorized(self, submissions, types, internal=internal)

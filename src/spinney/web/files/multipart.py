@@ -55,6 +55,7 @@ async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upl
 async def _parsed(
     content_type: str, body: AsyncIterator[bytes], make: "Callable[[ExitStack], _Form]"
 ) -> "_Form":
+    """Read a whole form. The body is parsed in the event loop, and each piece is written to disk in another thread."""
     boundary = boundary_of(content_type)
     with ExitStack() as stack, readable():
         form = make(stack)
@@ -179,6 +180,7 @@ class _Form:
         self._file = self._part.enter_context(self._upload.writing(filename))
 
     def _field_of(self, name: str) -> bytearray:
+        """Return the buffer of a field. Raises UsageError for a part that is not expected, and for too many."""
         if self._only is not None and (name != self._only or self.texts):
             raise UsageError(
                 f"the part {name[:100]!r} of the form is neither {self._only!r} nor a file; leave it out"

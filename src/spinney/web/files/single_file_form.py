@@ -58,6 +58,7 @@ class SingleFileForm:
                 )
 
     def _chosen(self, name: str, file_name: str | None) -> str:
+        """Return the name of the file. Raises UsageError for a file in another part, and for a part that is no file."""
         if name != self._name:
             raise UsageError(
                 f"the part {name[:100]!r} of the form is a file; send the file as {self._name!r}"
@@ -69,6 +70,7 @@ class SingleFileForm:
         return file_name
 
     async def _parse(self) -> AsyncIterator[Event]:
+        """Yield the events of the parser as the body comes. Raises HTTPException (400) for a form that breaks off."""
         events: list[Event] = []
         with multipart.readable():
             parser = MultipartParser(self._boundary, multipart.callbacks(events))

@@ -184,6 +184,8 @@ class StoreAuthenticator:
         )
 
     def _proxied(self, name: str, user: User | None) -> Rights:
+        """Return the rights of a user whom a proxy names: those of the account, or ``trusted_role``. Raises
+        Forbidden."""
         if user is not None and user.disabled:
             raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
         if user is not None:

@@ -192,6 +192,8 @@ class Provider:
         raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
 
     def _person(self, claims: Mapping[str, Any]) -> OidcUser:
+        """Return the user that the claims name. Raises BadLogin when they name none, or an address that is not
+        verified."""
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise BadLogin(
@@ -208,6 +210,8 @@ class Provider:
     # --- what the provider says of itself -------------------------------------------------
 
     async def _description(self) -> Mapping[str, Any]:
+        """Return the description of the provider (OpenID Connect Discovery 1.0), fetched at most once an hour. Raises
+        ProviderAway."""
         async with self._once:
             if self._described is None or self._clock() - self._described[0] >= KEYS_S:
                 address = f"{self._oidc.issuer.rstrip('/')}/.well-known/openid-configuration"

@@ -200,6 +200,7 @@ class SignInFlow:
 
     @asynccontextmanager
     async def _password_slot(self) -> AsyncIterator[None]:
+        """Wait for one of the few places in which passwords are verified. Raises TooMany when too many wait."""
         if self._queued >= QUEUED_MAX:
             raise TooMany("many sign in at this moment; try again in a few seconds", 5)
         self._queued += 1

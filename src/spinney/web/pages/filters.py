@@ -114,6 +114,7 @@ def parse_filters(
 
 
 def _filter(values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
+    """Return the filter of the valid values, and add the reasons why others are invalid to ``errors``."""
     texts: dict[str, str] = {}
     for name in TEXTS:
         for text in values.get(name, ()):

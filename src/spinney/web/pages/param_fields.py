@@ -161,6 +161,8 @@ def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[s
 
 
 def _kind(schema: Mapping[str, Any], prop: Mapping[str, Any], core: Mapping[str, Any]) -> Kind:
+    """Return how a property is written in a form: secrets and choices first, then by its type; what no plain field can
+    hold is JSON."""
     if holds_secret(schema, prop):
         return Kind.SECRET
     if "enum" in core or "const" in core or core.get("type") == "boolean":

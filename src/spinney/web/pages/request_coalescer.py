@@ -30,6 +30,7 @@ class RequestCoalescer:
         return cast(T, await asyncio.shield(task))
 
     async def _turn(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Make the answer after the one that is being made; requests that come from now on wait for the next."""
         before = self._made.get(key)
         if before is not None:
             await asyncio.wait({before})

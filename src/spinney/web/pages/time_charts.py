@@ -161,6 +161,8 @@ def _columns(
 
 
 def _segments(values: Sequence[float | None], top: float) -> list[str]:
+    """Return the stretches of a line, interrupted where a value is missing. Each value is a step as wide as its
+    slice."""
     each = 100 / max(1, len(values))
     segments: list[list[str]] = [[]]
     for number, value in enumerate(values):
