@@ -83,6 +83,8 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
     until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
 
     def _plan(self, service: Service, *, exact: bool) -> Plan:
+        """Return the plan of this command. Raises UsageError when it names no jobs, or too many through a server, and
+        what ``Bulk.plan`` raises."""
         if self.ids is None and (self.filter is None or not self.filter.model_fields_set):
             raise UsageError(
                 f"name the jobs to {self.verb} in ids, or say which in filter, with at least one field"

@@ -113,6 +113,8 @@ class Preview:
         return None
 
     def _others_go_on(self, row: Row) -> None:
+        """Add the jobs above a job, and those that need it, which would wait again and then continue because it
+        runs."""
         todo = [row]
         while todo:
             child = todo.pop()

@@ -196,6 +196,7 @@ class _Copying:
         return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
 
     def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
+        """Yield the pages of the source. Raises StoreUnusable for a text that SQLite cannot decode."""
         try:
             yield from pages
         except sqlite3.OperationalError as error:
@@ -279,6 +280,7 @@ def _named(table: Table, row: Sequence[Any]) -> str:
 
 
 def _require_the_same(copied: CopiedTable, into: Tx, target: Database, on_progress: OnProgress) -> None:
+    """Read a table back from the target, and raise StoreUnusable unless its rows and digest are those of the source."""
     table, rows, digest = metadata.tables[copied.table], 0, sha256()
     for page in _pages(into, table):
         digest.update(_canonical(page))

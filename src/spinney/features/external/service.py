@@ -306,6 +306,8 @@ class External(Service):
     def _was_settled_so(
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
     ) -> bool:
+        """Return whether this attempt has been recorded with the same outcome for this external worker, so that the
+        request is a repetition."""
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:

@@ -110,6 +110,7 @@ class SqlThroughputHistory:
     def _figures(
         self, column: str, width_s: int, first: int, last: int, lanes: Collection[int]
     ) -> Mapping[int, Figures]:
+        """Return the sums over these slices and lanes, by ``column`` (``slice`` or ``lane``)."""
         sql = (
             f"select h.{column}, sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES} "
             "from throughput_history h where h.width_s = ? and h.slice >= ? and h.slice <= ? "

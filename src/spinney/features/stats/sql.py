@@ -222,6 +222,8 @@ class _Look:
         return sorted(shares, key=lambda s: (-s.running, s.queue, s.share or ""))
 
     def _nodes(self) -> list[NodeStats]:
+        """Return the figures of nodes and external workers. ``running`` counts occupied slots, ``leases`` also what
+        waits in them."""
         return [
             NodeStats(
                 node=node.name,

@@ -110,6 +110,7 @@ class Unclaimable(Case):
         return bool(last == Outcome.DEFER)
 
     def _waiting(self) -> Cause:
+        """Return the cause for a waiting job: needs, the serial order, children or a lock."""
         waits: dict[str | None, Callable[[], Cause]] = {
             "needs": self._for_needs,
             "serial": self._in_line,
@@ -132,6 +133,8 @@ class Unclaimable(Case):
         )
 
     def _for_children(self) -> Cause:
+        """Return the cause for a job that waits for its children; the facts name the first open one, and count up to
+        ``COUNTED`` of them."""
         children = [
             child
             for (child,) in self.tx.all(
