@@ -20,12 +20,16 @@ _BORDER = 6
 
 
 class GroupedCommands(TyperGroup):
-    """Commands under the headings of the catalogue, and behind them those that packages bring."""
+    """The commands in the order and under the headings of ``command_index``, and after them those that packages
+    bring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of Spinney's own commands that are bound, in the order of the headings."""
         return [name for name in COMMAND_MODULES if name in self.commands]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of this name: one of Spinney's own, or one that an installed package brings; None: there
+        is none."""
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name in COMMAND_MODULES:
             return own
@@ -35,6 +39,7 @@ class GroupedCommands(TyperGroup):
         return None if brought is None else brought.load()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands into the help, under their headings."""
         names = self.list_commands(ctx)
         brought = applications.installed_commands()
         wide = max(map(len, (*names, *brought.applications)), default=0)
@@ -57,7 +62,8 @@ def _warn(installed: applications.InstalledCommands) -> None:
 
 
 def build_app(modules: Iterable[str]) -> typer.Typer:
-    """``spinney`` with the commands of these modules alone."""
+    """Return the program ``spinney`` with the commands of these modules alone; their names are relative to
+    ``spinney``."""
     shells.install_bash_script()
     made = typer.Typer(
         cls=GroupedCommands,
@@ -103,8 +109,8 @@ def root_options(
 
 
 def command_for(words: Sequence[str]) -> Any:
-    """What runs a line: the commands of the module that has the one it names; all, where it names none of Spinney's
-    own. To load and bind all takes a sixth of the time in which a command begins."""
+    """Return the command that runs a line: the program with the commands of one module if the line names one of
+    Spinney's own, otherwise with all. Loading and binding all takes a sixth of the time in which a command begins."""
     rest = iter(words)
     for word in rest:
         option, equals, _ = word.partition("=")
@@ -118,8 +124,8 @@ def command_for(words: Sequence[str]) -> Any:
 
 @cache
 def command(module: str | None = None) -> Any:
-    """``spinney`` with the commands of that module, or with all, ready to be run. A ``Typer`` that is called is made
-    ready anew each time, which takes longer than most commands do."""
+    """Return ``spinney`` with the commands of that module (None: with all), ready to be run. The result is kept,
+    because a ``Typer`` that is called is prepared anew each time, which takes longer than most commands do."""
     return get_command(full_app() if module is None else build_app([module]))
 
 

@@ -1,7 +1,8 @@
-"""``spinney``: a command that is run, and what becomes of its errors; or a word that a shell wants completed.
+"""The entry point ``spinney``: it runs a command and turns its errors into sentences, or answers a shell that completes
+a word.
 
-What a command needs is loaded when one is run: a shell that asks does not wait for it, and Ctrl-C is looked after
-before anything else is loaded.
+What a command needs is loaded when it is run, so that a shell does not wait for it; and SIGINT is handled before
+anything else is loaded.
 """
 
 import gc
@@ -22,7 +23,7 @@ thousand: with Python's 700 they would be looked through over and over."""
 
 
 def main(args: "list[str] | None" = None) -> "NoReturn":
-    """Run a command, or answer a shell that asks; exit with its code."""
+    """Run the command of ``args`` (None: of the process), or answer the shell that the environment names, and exit."""
     interrupts.take_over()
     gc.set_threshold(_YOUNG)
     ensure_open()
@@ -38,7 +39,8 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
 
 
 def run(args: "list[str] | None" = None) -> int:
-    """Run a command; whatever goes wrong becomes one sentence on stderr, and the exit code."""
+    """Run the command of ``args`` (None: of the process), and return its exit code. Every error becomes one sentence on
+    stderr."""
     try:
         with interrupts:
             return _written(_run(sys.argv[1:] if args is None else args))
@@ -162,6 +164,7 @@ def _say(text: str) -> None:
 
 
 def _unexpected(error: Exception) -> int:
+    """Write the traceback of an internal error into a file, and say where it is; return the exit code."""
     import tempfile
     import traceback
 

@@ -1,5 +1,5 @@
 """The client by which commands work through a server (``spinney --server URL …``): it reads the token, and waits for a
-server that is away for a moment."""
+server that does not answer for a moment."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""So long a server that has answered before may be away: it is started anew, or its store is."""
+"""For how many seconds a server that has answered before may be away, because it or its store is restarted."""
 AGAIN_S = 0.5
 _TOKEN_MAX = 10_000
 
@@ -39,10 +39,11 @@ def open_client(endpoint: Endpoint, *, outage_limit_s: float = PATIENCE_S) -> It
 
 
 class RetryingClient(Client):
-    """Repeats a call that may be repeated while a server that has answered before does not answer; the first call fails
-    at once. A submission gets an idempotency key, so that it may be repeated, too."""
+    """A client that repeats a call while a server that has answered before does not answer, if the call may be
+    repeated; the first call fails at once. A submission gets an idempotency key, so that it may be repeated, too."""
 
     def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
+        """``outage_limit_s``: for how many seconds a call is repeated; 0: not at all."""
         super().__init__(url, token=token)
         self._outage_limit_s = outage_limit_s
         self._answered = False
@@ -53,11 +54,13 @@ class RetryingClient(Client):
         return RemoteFiles(self, job_id)
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        """As ``Client.do``; a command that takes an idempotency key and has none gets one."""
         if getattr(command, "idempotency_key", "") is None:  # so that it may be sent again
             command = cast("Any", command).model_copy(update={"idempotency_key": uuid4().hex})
         return super().do(command, tell=tell)
 
     def send(self, call: Call[T]) -> T:
+        """As ``Client.send``, repeated while the server does not answer. Raises what the last try raises."""
         give_up: float | None = None
         while True:
             try:
@@ -75,7 +78,8 @@ class RetryingClient(Client):
                 return answer
 
     def whole(self, pieces: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
-        """Yield a content from byte ``start`` to its end; after an interruption, from where it broke off."""
+        """Yield a content from byte ``start`` to its end; after an interruption it continues where it broke off.
+        ``pieces`` requests the content from a byte on."""
         while True:
             before = start
             try:
@@ -96,7 +100,7 @@ class RetryingClient(Client):
 
 
 class RemoteFiles:
-    """As ``spinney.features.files.job_folder``: the files of one job."""
+    """The files of one job through a server: the counterpart of ``spinney.features.files.job_folder.JobFiles``."""
 
     def __init__(self, client: "RetryingClient", job_id: int) -> None:
         self._client, self._job_id = client, job_id

@@ -1,4 +1,8 @@
-"""The commands ``serve`` and ``up``: run a server, alone or together with a node."""
+"""The commands ``serve`` and ``up``: run a server, alone or together with a node.
+
+While the store has no user, the server listens on loopback only and prints a link with which the first admin is made.
+Sockets are opened and the store is checked before anything is served, so that what is wrong is said in one sentence.
+"""
 
 import gc
 import os
@@ -207,6 +211,8 @@ def _serve(
     addresses: list[str],
     node: Sequence[str],
 ) -> None:
+    """Serve until told to stop, with a node beside the server if ``node`` has its arguments. Raises SpinneyError when
+    that node has failed."""
     from spinney.node.run import set_up_log
     from spinney.server.http_server import serve as serve_until_told
 
@@ -231,8 +237,8 @@ def _serve(
 
 @contextmanager
 def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """A node that drains when this ends, and with whose end this ends. While it drains, TERM and INT are handed on to
-    it: it stops at once."""
+    """Run a node as a child process as long as the block lasts: the node drains when the block ends, and the server is
+    stopped when the node ends. SIGTERM and SIGINT while it drains are passed on to it, so that it stops at once."""
     from spinney.node.lifecycle.guard import PARENT_GONE
     from spinney.node.workers.proctree import die_with_parent
 

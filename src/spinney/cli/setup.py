@@ -1,4 +1,9 @@
-"""The commands ``init`` and ``node``: create a store, and run a node."""
+"""The commands ``init`` and ``node``: create a store, and run a node.
+
+``init`` may be repeated: it creates what is missing, and upgrades an older store as far as nodes of the previous
+version can work beside it; ``--finish`` does the rest. ``node`` reads the settings, and the process then becomes the
+guard of the node (``spinney.node.run``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,7 +85,11 @@ def init(
 def make_store(
     store: str | None, *, grant: Sequence[str] = (), folders_only: bool = False, local_folders: bool = False
 ) -> dict[str, str]:
-    """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
+    """Create the store and its folder root, or upgrade them, and return facts about the store for people.
+
+    ``grant``: roles of PostgreSQL that may work with it. ``folders_only``: create no tables, only the folder root of an
+    existing store. ``local_folders``: each host has a folder root of its own.
+    """
     from spinney.folders import folders
 
     config = resolve_settings(store)

@@ -1,9 +1,9 @@
-"""The scripts of completion for each shell, and how each shell hands over a line and takes the answer.
+"""The completion scripts of the shells, and how each shell passes a line and takes the answer.
 
-zsh and fish hand over the line that is being written, and replace the whole word: their scripts and protocols
-are typer's. bash divides a word at ``:``, ``=`` and ``@`` and replaces what is behind the last of these, so
-that the pieces which it hands to a script are no words of the command any more. The script for it is therefore
-Spinney's own: it hands over the line as it was typed, and the piece that will be replaced.
+zsh and fish pass the line that is being written, and replace the whole word: their scripts and protocols are typer's.
+bash divides a word at ``:``, ``=`` and ``@`` and replaces what is behind the last of these, so that the pieces that it
+passes to a script are not the words of the command. The script for bash is therefore Spinney's own: it passes the line
+as it was typed, and the piece that will be replaced.
 """
 
 import os
@@ -39,22 +39,23 @@ _END = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A word that could stand there."""
+    """A word that could stand at the cursor."""
 
     value: str
     help: str | None = None
+    """The summary of the command, for shells that show it."""
 
 
 FILES = Suggestion("")
-"""In place of words: whatever the shell offers where a file's name may stand."""
+"""Returned in place of words where the name of a file may stand: the shell then offers files."""
 
 
 Ask = Callable[[Sequence[str], str], list[Suggestion]]
-"""Gives the offers for the words before the cursor (the program's name left out) and the one that is begun."""
+"""Returns the suggestions for the words before the cursor (without the program's name) and the word that is begun."""
 
 
 def install_bash_script() -> None:
-    """Let ``--install-completion`` and ``--show-completion`` take bash's script from here."""
+    """Let typer's ``--install-completion`` and ``--show-completion`` use Spinney's script for bash."""
     from typer import _completion_shared  # typer gives no public way
 
     _completion_shared._completion_scripts["bash"] = BASH
@@ -69,7 +70,7 @@ def script(shell: str) -> str:
 
 
 def answer(shell: str, ask: Ask) -> str:
-    """What the script of a shell expects to be printed."""
+    """Return what the script of a shell expects to be printed; the line is in the environment."""
     return _bash(ask) if shell == "bash" else _typers(shell, ask)
 
 
@@ -85,7 +86,7 @@ def _bash(ask: Ask) -> str:
 
 
 def split(line: str) -> list[str]:
-    """The words of a line that is not finished; the last is the one being written, perhaps empty."""
+    """Return the words of a line that is not finished; the last is the one being written, perhaps empty."""
     lexer = shlex.shlex(line + _END, posix=True)
     lexer.whitespace_split = True
     lexer.commenters = ""

@@ -20,24 +20,28 @@ class Call(Generic[T]):
 
     method: str
     path: str
-    """Below ``/api/v1``, parts quoted."""
+    """The address below ``/api/v1``, with its parts quoted."""
     decode: Callable[[bytes], T]
     """Decodes the body of the answer."""
     query: tuple[tuple[str, str], ...] = ()
+    """Names and values of the query, in their order."""
     json: Any = None
+    """The body as a JSON value; None: there is none."""
     content: bytes | IO[bytes] | Iterable[bytes] | None = None
+    """The body as bytes, an open file or pieces; None: there is none."""
     files: tuple[tuple[str, "Part"], ...] = ()
     """The parts of a form, each with its name."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of the request."""
 
     @property
     def repeatable(self) -> bool:
-        """Return whether it may be sent again when the answer got lost: it only reads, or bears an idempotency key."""
+        """Return whether it may be sent again when its answer was lost: it only reads, or has an idempotency key."""
         return self.method == "GET" or IDEMPOTENCY in self.headers
 
 
 Part = tuple[str | None, bytes | IO[bytes], str]
-"""File name, content, media type."""
+"""A part of a form: file name (None: it is a field), content, and media type."""
 IDEMPOTENCY = "Idempotency-Key"
 IDEMPOTENCY_FIELD = "idempotency_key"
 """The field of a command that travels in this header."""
@@ -45,7 +49,8 @@ NDJSON = "application/x-ndjson"
 
 
 def path(text: str, *parts: object, **named: object) -> str:
-    """Return an address with each part in its place, quoted: ``path("/jobs/{}/tree", 17)``, or ``{job}`` by name."""
+    """Return an address with each part quoted and put in its place: ``path("/jobs/{}/tree", 17)``, or by name
+    (``{job}``)."""
     return text.format(
         *(quote(str(part), safe="") for part in parts),
         **{name: quote(str(part), safe="") for name, part in named.items()},
@@ -53,17 +58,19 @@ def path(text: str, *parts: object, **named: object) -> str:
 
 
 def json_body(**fields: Any) -> dict[str, Any]:
-    """Return a body of JSON without the fields that are None."""
+    """Return the fields that are not None as the body of a request. A trailing ``_`` of a name is dropped."""
     return {name.rstrip("_"): value for name, value in fields.items() if value is not None}
 
 
 def get(address: str, answer: Any, **query: Any) -> "Call[Any]":
-    """Return a call that reads. ``answer``: the type of the answer, which is JSON."""
+    """Return a call that reads. ``answer``: the type of the answer, which is JSON; ``query``: as in
+    ``query_params``."""
     return Call(method="GET", path=address, decode=decode_json(answer), query=query_params(**query))
 
 
 def request(method: str, address: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
-    """Return a call that may change something. ``answer``: the type of the answer; None: it has no content."""
+    """Return a call that may change something. ``answer``: the type of the answer (None: it has no content); ``json``:
+    the body; ``query``: as in ``query_params``."""
     decode = no_content if answer is None else decode_json(answer)
     return Call(method=method, path=address, decode=decode, query=query_params(**query), json=json)
 
@@ -102,7 +109,8 @@ def _adapter(type_: Any) -> "TypeAdapter[Any]":
 
 
 def query_params(**values: Any) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of a query: None is left out, a list gives a pair for each item, a flag is a word."""
+    """Return names and values of a query: None is left out, a list gives a pair for each item, a flag is ``true`` or
+    ``false``. A trailing ``_`` of a name is dropped."""
     pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         items = value if isinstance(value, list | tuple | set | frozenset) else (value,)

@@ -1,4 +1,10 @@
-"""The two clients, which send calls and read streams."""
+"""The two clients, which send calls and read streams.
+
+Both have the methods of ``Verbs`` and differ only in waiting or being awaited. They keep connections open, and send the
+trace of the caller along (``spinney.tracing``). A connection that breaks becomes ServerUnavailable; a refusal becomes
+the exception that a store raises (``errors``). Neither repeats a call by itself; streams of events and outputs have
+their own rules, which their methods say.
+"""
 
 import asyncio
 import ssl
@@ -29,9 +35,11 @@ T = TypeVar("T")
 
 PREFIX = "/api/v1"
 TIMEOUT_S = 60.0
+"""How many seconds a client waits for each step of an answer."""
 STREAM_S = 45.0
 """A stream on which nothing comes for so long is dead: the server sends something every 15 s."""
 AGAIN_S = 1.0
+"""How many seconds pass before an interrupted stream is requested again."""
 UNIX = "unix:"
 _ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
@@ -60,6 +68,7 @@ class _Place:
 
 
 def _request(call: Call[Any]) -> dict[str, Any]:
+    """Return a call as the arguments of httpx, with the header of the current trace."""
     headers = dict(call.headers)
     content = call.content
     if call.json is not None:
@@ -200,6 +209,8 @@ class Client(Verbs):
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
     ) -> Iterator[bytes]:
+        """Yield the content of a file or output; nothing for a range behind its end. When the server breaks off, it is
+        asked once whether the rest was forbidden, so that the right error is raised."""
         try:
             with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
@@ -338,6 +349,7 @@ class AsyncClient(Verbs):
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
     ) -> AsyncIterator[bytes]:
+        """As ``Client._content``."""
         try:
             async with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits

@@ -1,4 +1,5 @@
-"""The answer of a command that tells how far it is, as lines of JSON (``spinney.web.api.command_progress``)."""
+"""The answer of a command that reports progress, as lines of JSON (``spinney.web.api.command_progress`` writes
+them)."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class CommandLines(Generic[T]):
-    """Takes the lines of one answer."""
+    """Takes the lines of one answer in turn. ``tell`` is called with each report of progress."""
 
     def __init__(self, command: Returns[T], tell: Callable[[Any], None] | None) -> None:
         self._command = cast("Command", command)
@@ -22,18 +23,18 @@ class CommandLines(Generic[T]):
 
     @property
     def expected(self) -> bool:
-        """Whether the command's answer comes as lines."""
+        """Whether the answer of the command comes as lines."""
         return bool(self._command.progress)
 
     @property
     def report(self) -> T:
-        """The answer. Raises IncompleteResponse where the lines ended without it."""
+        """The answer of the command. Raises IncompleteResponse when the lines have ended without it."""
         if self._report is None:
             raise IncompleteResponse
         return self._report
 
     def take(self, line: str) -> None:
-        """Raises what a line that tells of a problem says, and what ``tell`` raises."""
+        """Take the next line. Raises the error that a line with a problem describes, and what ``tell`` raises."""
         ((name, value),) = orjson.loads(line).items()
         if name == "problem":
             raise error_from_response(int(value.get("status", 0)), orjson.dumps(value))

@@ -1,4 +1,4 @@
-"""Errors of a server, as the exceptions that a store raises for the same."""
+"""Errors of a server, as the exceptions that a command raises on a store for the same reason."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -52,7 +52,8 @@ class UnexpectedResponse(SpinneyError):
 
 
 def error_from_response(status: int, content: bytes) -> SpinneyError:
-    """Return the exception for a response whose status is not a success."""
+    """Return the exception for a response whose status is no success; UnexpectedResponse when its body is no problem
+    document."""
     try:
         problem = orjson.loads(content)
         word, detail = str(problem["type"]).removeprefix(_TYPE), str(problem["detail"])

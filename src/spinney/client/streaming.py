@@ -20,7 +20,7 @@ class Event:
     data: Any
     """A JSON value."""
     id: str
-    """What a stream that was cut off goes on behind."""
+    """The id to pass as ``last`` of ``watch``, to continue behind this event."""
 
 
 class EventParser:
@@ -31,7 +31,8 @@ class EventParser:
         self._data: list[str] = []
 
     def feed(self, line: str) -> Iterator[Event]:
-        """The event that this line ends, if it ends one. Raises what the server says where it ends the stream."""
+        """Yield the event that this line ends, if it ends one. Raises the error with which the server ends the
+        stream."""
         if not line:
             if self._data and self._topic == _END:
                 problem = "\n".join(self._data).encode()

@@ -64,6 +64,8 @@ def _columns(item: type, before: str) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str | int | float:
+    """Return a value as CSV shows it: numbers as they are, other values as text that no spreadsheet takes for a
+    formula."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -35,7 +35,9 @@ BoundedNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
 """A job's number, where the field says which job's."""
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 PAGE = 100
+"""How many items a page of a list has unless the request names a limit."""
 PAGE_MAX = 1_000
+"""The most items of a page."""
 Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
 After = Annotated[int, Field(ge=0, le=2**62, description="`next` of the page before.")]
 

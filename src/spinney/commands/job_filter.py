@@ -42,7 +42,8 @@ class JobFilter(BaseModel):
     created_before: Time | None = Field(default=None, description="Only those submitted before.")
 
     def filter(self, service: Service) -> Filter:
-        """What is asked for, as the store understands it. Raises Refused when no failure begins so, NoSuchJob."""
+        """Return the filter as the store understands it. Raises Refused when no failure begins with ``failure``, and
+        NoSuchJob when the job named by ``below`` is not visible."""
         queries = service.part(Queries)
         return Filter(
             states=None if self.state is None else tuple(dict.fromkeys(self.state)),

@@ -100,11 +100,13 @@ class Describer:
     """Describes the values of one failure, within its bounds."""
 
     bounds: Bounds
+    """How much may be kept of the failure."""
     redact: Callable[[str], str] = str
     """Hides secrets that are known by their text."""
     secret_names: frozenset[str] = frozenset()
     """Names of secret values, beside those that look like one."""
     clock: Callable[[], float] = time.thread_time
+    """The processor time of this thread, in seconds."""
     room: int = 0
     """How many bytes are left for the value that is being described."""
     _deadline: float = field(init=False)
@@ -141,6 +143,8 @@ class Describer:
         return name in self.secret_names or _SECRET_NAME.search(name) is not None
 
     def _described(self, value: object, depth: int, above: tuple[int, ...]) -> Description:
+        """Return the description of a value; ``above`` are the ids of the values that contain it, by which cycles are
+        recognized. When room or time are over, only its type is described."""
         kind = type(value)
         self.room -= _NODE_BYTES
         if kind in _PLAIN and (kind is not int or int.bit_length(value) <= _INTEGER_BITS):  # type: ignore[arg-type]
@@ -162,6 +166,8 @@ class Describer:
     def _describe(
         self, description: Description, value: Any, kind: type, depth: int, above: tuple[int, ...]
     ) -> None:
+        """Fill in the description of a value by its type, calling only functions of builtin types and of the few known
+        libraries."""
         if kind in _REPRESENTED:
             description["text"] = repr(value) if not issubclass(kind, PurePath) else str(value)
         elif issubclass(kind, str):
@@ -197,6 +203,8 @@ class Describer:
     def _describe_parts(
         self, description: Description, value: Any, kind: type, depth: int, above: tuple[int, ...]
     ) -> None:
+        """Fill in the parts of a container or object: items, elements or attributes, without calling code of its
+        class."""
         steps: Iterator[tuple[str, str, object]]
         if type_name(kind).startswith(_OPAQUE):
             return

@@ -48,6 +48,7 @@ class ExceptionView:
     """What it is to exception number ``of``: its ``cause``, its ``context`` or a ``member`` of its group; None: the one
     by which the stage failed."""
     of: int | None
+    """The number of the exception to which ``relation`` relates; None: the one by which the stage failed."""
     frames: Sequence[FrameView]
     """The outermost first."""
     hidden_frames: int

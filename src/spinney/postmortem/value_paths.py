@@ -47,6 +47,7 @@ def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[
 
 
 def _part(described: Described, step: str, path: str) -> Described:
+    """Return the description of a part. Raises UsageError with the parts that were kept."""
     key_text = step.replace('"', "'") if step.startswith('["') else step
     for other, part in parts(described):
         if other == key_text:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 RECIPIENTS_MAX = 100
 """What any server must take in one transaction (RFC 5321, section 4.5.3.1.8)."""
 _ADDRESS_MAX_BYTES = 254
+"""RFC 5321, section 4.5.3.1.3: a path has up to 256 octets, with its angle brackets."""
 _LOCAL_MAX_BYTES = 64
+"""RFC 5321, section 4.5.3.1.1."""
 _NAME_MAX = 200
 _NAMED = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<spec>[^<>]*)>")
 _LOCAL = re.compile(r'[^\s"(),:;<>@\[\]\\.]+(\.[^\s"(),:;<>@\[\]\\.]+)*')
@@ -42,7 +44,7 @@ def mailbox(text: str) -> "Address":
 
 
 def is_ascii(address: "Address") -> bool:
-    """Whether any mail server accepts the address, even one without SMTPUTF8."""
+    """Return whether any mail server accepts the address, even one without SMTPUTF8."""
     return address.addr_spec.isascii()
 
 

@@ -29,9 +29,11 @@ class Response:
     """The beginning of the receiver's answer; an answer of any status counts as one."""
 
     status: int
+    """The HTTP status."""
     text: str
     """The beginning of its body, printable."""
     retry_after: str = ""
+    """The value of the header Retry-After; empty without one."""
 
 
 def post(

@@ -1,4 +1,9 @@
-"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job."""
+"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job.
+
+All that must outlast an attempt is in one entry of ``job.data`` (``Progress``), which is written before the first try
+and after each one. Deferring keeps the retry period, so the attempts of the stage are used up only by crashes and
+timeouts.
+"""
 
 import os
 import random
@@ -31,12 +36,17 @@ class Progress:
     """The progress of a mail, kept as an entry of ``job.data``."""
 
     message_id: str
+    """The Message-ID, the same in every copy of the mail."""
     date: str
+    """The Date, in ISO 8601, the same in every copy."""
     since: float | None
     """When the retry period began, in seconds since 1970; None: it begins with the next try."""
     delivered: list[str] = field(default_factory=list)
+    """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
+    """Recipients that the server refused for good, each with its reply."""
     reply: str = ""
+    """The server's last answer to the mail itself."""
 
 
 def send(
@@ -119,6 +129,7 @@ def _message(
 
 
 def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) -> list[File]:
+    """Read the attachments, which share one limit on their size. Raises Fail for one that cannot be sent."""
     root = settings.attachments or _folder_root(job) if attachments else Path()
     remaining_bytes, files = settings.attachments_max_bytes, list[File]()
     for attachment in attachments:
@@ -160,6 +171,8 @@ def _pause_s(age_s: float, settings: MailSettings) -> float:
 
 
 def _finish(job: Job, progress: Progress) -> dict[str, Any]:
+    """Return the result when all recipients have received the mail. Raises Warn when some were refused for good, and
+    Fail when all were; the entry of the job is reset then, so that a retry sends to them again."""
     summary = {
         "message_id": progress.message_id,
         "delivered": len(progress.delivered),

@@ -49,23 +49,27 @@ def _path(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """An attachment, as a parameter of the job."""
+    """An attachment, as a parameter of the job. The checks of its fields raise ValueError, which a submission
+    reports."""
 
     path: Annotated[str, AfterValidator(_path)]
     """Below the folder of attachments in the settings; absolute, or relative to it."""
     sha256: Annotated[str, AfterValidator(_sha256)]
+    """The digest of the file when the message was submitted, as 64 hexadecimal digits."""
     media_type: Annotated[str, AfterValidator(_media_type)] = "application/octet-stream"
     name: Annotated[str, AfterValidator(_file_name)] = ""
     """Its name in the mail; by default that of the file."""
 
     @property
     def shown_name(self) -> str:
+        """The name that recipients see."""
         last = Path(self.path).name
         return self.name or (last if last.isprintable() and len(last) <= 150 else "attachment")
 
 
 def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
-    """Return the content of the file. Raises CannotAttach; OSError when the system fails."""
+    """Return the content of the file, at most ``most_bytes``. Raises CannotAttach when it is missing, too large,
+    outside of ``root`` or has another digest; OSError when the system fails."""
     shown = f"the attachment {attachment.path[-200:]!r}"
     try:
         real = (root / attachment.path).resolve(strict=True)

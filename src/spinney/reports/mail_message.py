@@ -27,7 +27,9 @@ class File:
 
     name: str
     media_type: str
+    """Its media type, as ``text/csv``."""
     content: bytes
+    """Its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +37,18 @@ class Mail:
     """The headers and texts of a mail."""
 
     sender: Address
+    """The address in From, also that of the envelope."""
     to: Sequence[Address]
     cc: Sequence[Address]
     subject: str
     text: str
+    """The plain text."""
     html: str | None
+    """The same as HTML; None: plain text alone."""
     in_reply_to: str | None
+    """The Message-ID of the mail that it answers; None: it answers none."""
     auto_submitted: str
+    """The value of Auto-Submitted (RFC 3834), by which mail systems send no automatic answers."""
 
     @property
     def recipients(self) -> tuple[str, ...]:
@@ -67,6 +74,7 @@ def build_message(letter: Mail, files: Sequence[File], *, message_id: str, date:
 
 
 def _compose(letter: Mail, files: Sequence[File], message_id: str, date: datetime) -> bytes:
+    """Return the message as bytes. Boundaries are made from the Message-ID, so that every copy has the same bytes."""
     mail = EmailMessage(policy=_UTF8_POLICY if letter.needs_utf8 else _POLICY)
     mail["From"] = letter.sender
     mail["To"] = list(letter.to)
@@ -92,7 +100,7 @@ def _compose(letter: Mail, files: Sequence[File], message_id: str, date: datetim
 
 
 def _is_addressed(whole: bytes, letter: Mail) -> bool:
-    """Whether a reader of the message parses the intended addresses from it."""
+    """Return whether a mail program parses exactly the intended addresses from the message."""
     head = HeaderParser(policy=policy.default).parsestr(whole.partition(b"\r\n\r\n")[0].decode())
     intended = {"From": [letter.sender], "To": letter.to, "Cc": letter.cc}
     return all(

@@ -1,4 +1,5 @@
-"""The delay before a message is tried again. Pure; ``draw`` (0 to 1) spreads messages that failed together."""
+"""The delay before a message is tried again. No I/O; ``draw``, a number from 0 to 1, spreads messages that failed at
+the same time by shortening the delay."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime

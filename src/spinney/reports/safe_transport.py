@@ -54,6 +54,8 @@ class SafeTransport(httpx.BaseTransport):
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request, and return its response, whose body is read later within the same time limit. Raises
+        ValueError for a forbidden address, SendAborted, and errors of httpx."""
         url = request.url
         core_request = httpcore.Request(
             method=request.method,
@@ -73,6 +75,7 @@ class SafeTransport(httpx.BaseTransport):
         )
 
     def close(self) -> None:
+        """Close the connections."""
         self._pool.close()
 
 

@@ -34,14 +34,17 @@ class MailSettings:
     """
 
     host: str
+    """The name or address of the mail server."""
     port: int = 0
     """0: the usual port for ``security``."""
     security: Security = Security.STARTTLS
+    """How the connection is protected."""
     ca_file: Path | None = None
     """Certificate authorities to trust in addition to the system's."""
     user_variable: str = "SPINNEY_SMTP_USER"
     """The environment variable that holds the user; without user and password there is no login."""
     password_variable: str = "SPINNEY_SMTP_PASSWORD"  # noqa: S105 - the name of it
+    """The environment variable that holds the password."""
     hello: str = ""
     """The name of this host in EHLO; by default its host name."""
     timeout_s: float = 30.0
@@ -51,6 +54,7 @@ class MailSettings:
     away_s: float = 60.0
     """How long all mail waits while the server is away, until one mail probes it."""
     retry_least_s: float = 60.0
+    """The shortest delay between two tries of one mail."""
     retry_most_s: float = 3600.0
     """The longest delay between tries of one mail that the server does not accept yet."""
     attachments: Path | None = None
@@ -75,6 +79,7 @@ class MailSettings:
 
     @property
     def in_force_port(self) -> int:
+        """The port of the server: ``port``, or the usual one for ``security``."""
         return self.port or _PORTS[self.security]
 
     def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -119,11 +124,13 @@ class WebhookSettings:
     """The secret ``depositor-a`` is in the environment variable with this prefix and ``DEPOSITOR_A``. The prefix
     ensures that no message can use another variable of a node."""
     tries: int = 12
+    """After so many tries the job fails."""
     timeout_s: float = 10.0
     """The limit for connecting, and for each part of the answer."""
     retry_least_s: float = 10.0
     """The delay after the first try; it is three times as long after each further one."""
     retry_most_s: float = 6 * 3600.0
+    """The longest delay between two tries."""
     retry_after_most_s: float = 6 * 3600.0
     """The longest delay that a receiver may ask for with Retry-After."""
 

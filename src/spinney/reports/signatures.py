@@ -16,6 +16,7 @@ SIGNATURE = "Spinney-Signature"
 TIMESTAMP = "Spinney-Timestamp"
 DELIVERY = "Spinney-Delivery"
 TOLERANCE_S = 300.0
+"""How many seconds the time of a signature may differ from the receiver's clock."""
 _HEADER_MAX = 4096
 
 

@@ -28,6 +28,7 @@ class RecipientResults:
     """The result for each recipient, by address."""
 
     delivered: tuple[str, ...] = ()
+    """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
     """Recipients that were refused for good, with the server's reply."""
     later: dict[str, str] = field(default_factory=dict)
@@ -56,6 +57,8 @@ def deliver(
 
 
 def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smtplib.SMTP:
+    """Connect, protect the connection and log in. Raises MailServerUnavailable, with nothing in it that the server has
+    said about a login."""
     where = f"the mail server {settings.host}:{settings.in_force_port}"
     server: smtplib.SMTP | None = None
     try:
@@ -99,6 +102,8 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
 def _send(
     server: smtplib.SMTP, sender: str, recipients: Sequence[str], message: bytes, utf8: bool
 ) -> RecipientResults:
+    """Send the message on an open connection. A connection that breaks counts as refused for now, for each recipient
+    without a result."""
     results, accepted = RecipientResults(), list[str]()
     try:
         if utf8 and not server.has_extn("smtputf8"):

@@ -108,6 +108,8 @@ def post_signed(
 def _try_again(
     job: Job, entry: dict[str, Any], settings: WebhookSettings, why: str, requested_s: float | None
 ) -> NoReturn:
+    """Raise Defer with the delay before the next try, or Fail after the last one; then the tries are reset, so that a
+    retry of the job has all of them again. ``requested_s``: what the receiver asks for with Retry-After."""
     tries = entry["tries"]
     if tries >= settings.tries:
         _reset_tries(job, entry)

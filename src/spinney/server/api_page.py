@@ -28,8 +28,11 @@ class Parameter:
 
     name: str
     where: str
+    """Where it is sent: ``path``, ``query`` or ``header``."""
     about: str
+    """What the document says of it."""
     needed: bool
+    """Whether it is required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,13 @@ class Parts:
 
     settings: ServerSettings
     open_store: Callable[[], Store]
+    """Opens a store; it is called once in each thread."""
     folders: Path
     """The folder root."""
     run_dir: str | None
     """Where nodes of this host listen for wake-ups."""
     identity: Callable[[StorePool, ServerSettings], Authenticator]
+    """Makes the authenticator of callers."""
     refresh_s: float = REFRESH_S
     """How often a long request checks its caller's rights again, in seconds."""
 

@@ -17,7 +17,8 @@ from typing import Generic, Protocol, TypeVar
 class Closable(Protocol):
     """A connection that can be closed."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=Closable)
@@ -34,6 +35,8 @@ class Refusal(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Address(Generic[ConnectionT]):
+    """The open connections from one address. ``bounded``: whether they are limited by the address."""
+
     bounded: bool
     open: set[ConnectionT] = field(default_factory=set)
     idle: dict[ConnectionT, None] = field(default_factory=dict)

@@ -26,13 +26,15 @@ READ_S = 60.0
 ADDRESS_MAX_BYTES = 16_384
 HEAD_MAX_BYTES = 65_536
 HEADERS_MAX = 100
+"""The most headers of a request."""
 CLOSE = "spinney.close"
 """The key in a request's scope of the function that closes its connection, also in the middle of an answer."""
 _PEERCRED = struct.Struct("3i")
 
 
 class Connection(HttpToolsProtocol):
-    """A connection of uvicorn that knows the peer of a Unix socket and has these limits."""
+    """An HTTP connection of uvicorn that knows the peer of a Unix socket, and limits size and time of a request's head,
+    the patience with a slow reader, and the number of connections."""
 
     head_s = HEAD_S
     rest_s = REST_S
@@ -51,6 +53,8 @@ class Connection(HttpToolsProtocol):
     # --- the connection -------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
+        """Note the peer, in place of an address where the connection is over the Unix socket, and count the
+        connection."""
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family == socket.AF_UNIX:
@@ -64,6 +68,7 @@ class Connection(HttpToolsProtocol):
         self.table.opened(self, block(address), bounded=not proxy)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection as closed, and tell the request that is being answered."""
         self.table.closed(self)
         self._in_time()
         self.resume_writing()
@@ -85,6 +90,7 @@ class Connection(HttpToolsProtocol):
         self.loop.call_later(self.rest_s, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
+        """Parse what has come, and refuse a head that is too long before it has ended."""
         super().data_received(data)
         if not self._in_head or self.transport.is_closing():
             return
@@ -94,10 +100,12 @@ class Connection(HttpToolsProtocol):
             self.send_400_response("")
 
     def pause_writing(self) -> None:
+        """Begin to wait for a client that does not read; it is aborted after ``read_s`` seconds."""
         super().pause_writing()
         self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
 
     def resume_writing(self) -> None:
+        """Note that the client reads again."""
         super().resume_writing()
         if self._reader is not None:
             self._reader.cancel()
@@ -106,16 +114,19 @@ class Connection(HttpToolsProtocol):
     # --- the parser's callbacks -----------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        """Begin the time limit of a head."""
         super().on_message_begin()
         self._in_head, self._whole, self._head_bytes = True, False, 0
         if self._timer is None:
             self._close_after(self.head_s)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header of the head; those behind a body (trailers) are ignored."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Refuse a request whose address or head is too long, or for which the connection table has no room."""
         self._in_time()
         self._in_head = False
         if len(self.url) > ADDRESS_MAX_BYTES:
@@ -129,11 +140,13 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """Note that the body has come to its end."""
         self._in_time()
         self._whole = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        """Count the connection as idle; it is closed soon where the rest of a request's body does not come."""
         super().on_response_complete()
         if self.cycle.response_complete:  # and none that was sent ahead is being answered
             self.table.idle(self)
@@ -143,7 +156,8 @@ class Connection(HttpToolsProtocol):
     # --- refusing -------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """Answer with a problem, as all refusals do."""
+        """Write the answer to a request that is refused before any route, as a problem document, and close. uvicorn
+        calls this for malformed HTTP."""
         status, sentence = self._fault
         headers = {"Connection": "close", "X-Content-Type-Options": "nosniff"}
         if self._fault in _NO_ROOM.values():

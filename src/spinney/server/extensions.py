@@ -57,6 +57,8 @@ def _routes(entry: EntryPoint) -> list[ApiRoute]:
 
 
 def _checked(name: str, route: object) -> ApiRoute:
+    """Return a route of a package, if it is below the package's address and authenticates its caller. Raises TypeError,
+    ValueError."""
     if not isinstance(route, ApiRoute):
         raise TypeError(f"{route!r} is not of a router that spinney.routes.routes made")
     below = f"{PREFIX}{routes.BELOW}/{name}/"
@@ -70,6 +72,8 @@ def _checked(name: str, route: object) -> ApiRoute:
 
 
 def _pages(entry: EntryPoint) -> Pages:
+    """Return the pages of a package, if their name is that of the entry point and their templates are there. Raises
+    TypeError, ValueError."""
     page_set = entry.load()
     if not isinstance(page_set, Pages):
         raise TypeError(f"it is no spinney.pages.Pages, but a {type(page_set).__name__}")

@@ -20,6 +20,7 @@ class Health(BaseModel):
 
 
 def add_to(app: FastAPI) -> None:
+    """Add the routes ``/health`` and ``/ready``, which need no caller."""
     app.router.routes.extend(router.routes)
 
 

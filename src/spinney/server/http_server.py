@@ -24,6 +24,7 @@ from spinney.web.settings import ServerSettings
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 65
+"""How many seconds a connection may wait for its next request."""
 OWN_FILES = 500
 """How many files the server may have open besides connections: of stores, downloads, uploads."""
 DRAIN_S = 10
@@ -41,11 +42,13 @@ class Server(uvicorn.Server):
         self._on_listening, self._on_ending = on_listening, on_ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, then call ``on_listening``."""
         await super().startup(sockets)
         if not self.should_exit:
             self._on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Call ``on_ending``, then wait up to ``DRAIN_S`` seconds for requests that are being answered."""
         self._on_ending()
         await super().shutdown(sockets)
 
@@ -53,7 +56,8 @@ class Server(uvicorn.Server):
 def serve(
     app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, on_listening: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``on_listening`` is called when requests are answered."""
+    """Serve until SIGTERM or SIGINT; requests that are being answered have ``DRAIN_S`` seconds then. ``on_listening``
+    is called when requests are answered."""
     _make_room(settings.connections + OWN_FILES)
     uvicorn_server = server(app, settings, on_listening=on_listening)
 
@@ -90,7 +94,7 @@ def server(
     on_listening: Callable[[], None],
     connection: type[Connection] = Connection,
 ) -> Server:
-    """Make a server, for callers that stop it themselves or have connections with other limits."""
+    """Return a server, for callers that stop it themselves or have connections with other limits."""
     config = uvicorn.Config(
         app,
         http=bounded(connection, settings),
@@ -155,6 +159,8 @@ def listen_unix(path: Path) -> socket.socket:
 
 
 def _clear(path: Path) -> None:
+    """Remove a socket that a dead server has left. Raises StoreUnusable when the path is no socket, or a server listens
+    there."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -27,6 +27,7 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
+"""How many seconds pass between two rounds."""
 _SWEEPS = 50
 """The most steps of housekeeping in one round, when there is a backlog."""
 

@@ -24,6 +24,7 @@ router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 @router.get("/openapi.json")
 async def openapi(request: Request, context: Authenticated) -> dict[str, Any]:
+    """Return the OpenAPI document."""
     return document(request.app, PREFIX)
 
 

@@ -5,9 +5,8 @@ A page is a route that calls ``control`` once (``context.run``), passes the resu
 page, so that focus, scroll position and unfolded details stay. A form is a POST that runs a command and redirects to a
 page that shows its result. So each page works without the script, too; then it does not update by itself.
 
-``page_responses``: templates and the frame · ``text_formats``: numbers and times for people · ``charts``: small
-charts · ``error_pages``: errors as pages · ``static_files``: scripts and styles · each of the others: one page or a
-few."""
+The pages are in the features; ``spinney.web.pages`` has what they share.
+"""
 
 from collections.abc import Sequence
 

@@ -120,6 +120,8 @@ class RequestGuard:
             quota_stack.close()
 
     def _body(self, scope: Scope, receive: Receive) -> Body:
+        """Return the body of a request, bounded by the settings. A route may raise or lower the bound before the body
+        is read."""
         headers = dict(scope["headers"])
         announced = headers.get(b"content-length", b"")
         return Body(
@@ -141,6 +143,7 @@ class RequestGuard:
         return name, value + b"; Secure"
 
     def _refusal(self, scope: Scope) -> App | None:
+        """Return the response that refuses a request because of its Host or its target; None: it may pass."""
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) > 1:
             return of_status(400, "the request has two Host headers; send one", headers=_CLOSE)
@@ -153,6 +156,8 @@ class RequestGuard:
         return None if fault is None else of_status(400, fault)
 
     def _serves_host(self, host: str, scope: Scope) -> bool:
+        """Return whether the server answers for this Host: its own names and addresses, and loopback. Over the Unix
+        socket every Host is accepted, since no page in a browser can open the socket."""
         client = scope.get("client")
         if client is not None and str(client[0]).startswith("uid:"):
             return True  # no page in a browser can open the socket

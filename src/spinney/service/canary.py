@@ -20,18 +20,20 @@ AT_REST = (*sorted(SETTLED), State.HELD)
 BAD = (State.FAILED, State.ORPHANED, State.HELD)
 """States that a canary counts as failed: a job that its stage holds needs a person, too."""
 LOOK_S = 0.2
+"""How many seconds pass between two looks at the jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """The settings of a canary: the first jobs of a bulk operation, whose failures decide whether the others follow."""
+    """The settings of a canary: a few jobs of a bulk operation go first, and their failures decide whether the others
+    follow. Raises UsageError for values that make no sense."""
 
     first: int
     """How many jobs go first."""
     stop_at: float
     """The share of failures, 0 to 1, below which the operation continues. No failure at all is always below it."""
     patience_s: float | None = None
-    """How long it waits for jobs to come to rest, each time; None: without limit."""
+    """How many seconds each check waits for jobs to come to rest; None: without limit."""
 
     def __post_init__(self) -> None:
         if self.first < 1:
@@ -44,7 +46,7 @@ class Canary:
 
 
 class CanaryRun:
-    """One run of an operation with a canary."""
+    """One run of an operation with a canary: it counts the jobs that were opened, and reads what became of them."""
 
     def __init__(
         self, canary: Canary, store: "Store", sleep: Callable[[float], None], clock: Callable[[], int]
@@ -66,10 +68,13 @@ class CanaryRun:
         return max(0, self.rested - len(self._open)) if self.rested >= self.canary.first else 0
 
     def add(self, job_ids: Sequence[int]) -> None:
+        """Count these jobs as opened."""
         self._open.update(job_ids)
 
     def watch(self, on_canary_check: Callable[["CanaryRun"], None]) -> str | None:
-        """Wait until more jobs may be opened. Return None then, or the sentence that says why no more will be."""
+        """Wait until more jobs may be opened, reading their states every ``LOOK_S`` seconds. Returns None then, or the
+        sentence that says why no more will be opened. ``on_canary_check`` is called after each look; what it raises
+        ends the wait."""
         patience_s = self.canary.patience_s
         give_up = None if patience_s is None else self._clock() + round(patience_s * 1e6)
         while True:

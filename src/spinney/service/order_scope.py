@@ -25,7 +25,9 @@ class OrderScope:
     """The scope of one order of one caller."""
 
     service: Service
+    """The caller and the store."""
     order: Order
+    """The order whose scope it is."""
 
     @property
     def unlimited(self) -> bool:

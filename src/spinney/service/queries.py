@@ -251,6 +251,8 @@ class Queries(Service):
         ]
 
     def _without_others(self, node: NodeStatus) -> NodeStatus:
+        """Return a node as a caller with limits sees it: only the leases of visible jobs, no reasons of operators, and
+        of an external worker no host, which would tell whose it is."""
         own = Filter(node=node.node, states=tuple(LEASED), within=self._within)
         leases = self.store.bulk.count(own, most=node.leases) if node.leases else 0
         return replace(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TOGETHER_US = 60_000_000
 """How long the second and later refusals of a kind are counted before they are entered."""
 TOGETHER_MOST_US = 3_600_000_000
+"""The longest time for which refusals of a kind are counted together, in microseconds."""
 AT_ONCE = 20
 """Kinds of one name that are told apart within an hour."""
 KINDS_MOST = 200
@@ -44,6 +45,8 @@ _Key = tuple[str, str, str]
 
 @dataclass
 class _Kind:
+    """The refusals of one kind since its last entry. Times are microseconds since 1970."""
+
     since_us: int
     wait_us: int = TOGETHER_US
     more: int = 0
@@ -74,7 +77,7 @@ class _Hour:
 
 
 class RefusalLog:
-    """The refusal log of a server; it is thread-safe."""
+    """The refusal log of a server. It counts in memory and may be used by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,8 +87,8 @@ class RefusalLog:
     def enter(
         self, audit: "SqlAudit", by: str, verb: str, details: Mapping[str, Any], *, now_us: int
     ) -> None:
-        """Record that a caller was refused something. ``verb`` is one of few; ``details`` may be anything, but no
-        secret."""
+        """Record that ``by`` was refused something: at once if it is the first of its kind, otherwise as a count.
+        ``verb`` is one of few words; ``details`` may contain anything but secrets."""
         same = {key: value for key, value in details.items() if by != NOBODY or key not in _CHOSEN}
         with self._lock:
             key = self._key((by, verb, orjson.dumps(same, option=orjson.OPT_SORT_KEYS).decode()), now_us)
@@ -99,7 +102,8 @@ class RefusalLog:
         self.flush(audit, now_us=now_us)
 
     def flush(self, audit: "SqlAudit", *, now_us: int, all_: bool = False) -> None:
-        """Enter what has been counted long enough (``all_``: all, at the end)."""
+        """Write the entries of kinds that were counted long enough; with ``all_`` of every kind, at the end of the
+        server."""
         counted: list[tuple[_Key, int, list[str]]] = []
         with self._lock:
             for key, kind in list(self._kinds.items()):

@@ -1,5 +1,10 @@
 """Sign-in of people and programs by password, token, session or link. The server calls this in its own name, because
-the caller is not known yet."""
+the caller is not known yet.
+
+A password is checked in three steps: the attempt is counted as a failure, the hash is computed outside of any
+transaction, and the session is opened only if the stored hash is still the same; then the count is taken back. A name
+without an account takes as long as one with a wrong password.
+"""
 
 from dataclasses import dataclass
 
@@ -47,7 +52,9 @@ class SessionLimits:
     """How long sessions are valid, in seconds: after their last use, and in all."""
 
     idle_s: float = IDLE_S
+    """How many seconds after its last use a session ends."""
     lifetime_s: float = LASTS_S
+    """How many seconds after the login it ends in any case."""
 
 
 class SignIn(Service):
@@ -185,6 +192,8 @@ class SignIn(Service):
         proof: str | None = None,
         attempt: LoginAttempt | None = None,
     ) -> tuple[str, Session]:
+        """Open a session, and return its secret with it. ``proof``: the hash that was verified; None: the user was
+        authenticated by other means."""
         secret = new_secret()
         opened = self.store.sign_in.open(
             name,

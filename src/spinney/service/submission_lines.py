@@ -1,4 +1,4 @@
-"""Read submissions from lines of JSON."""
+"""Submissions as lines of JSON: each line is checked and becomes a job."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -60,6 +60,8 @@ class _Reader:
         self._known: dict[bytes, Options] = {}
 
     def read(self, value: Any) -> _Line:
+        """Return the job that a parsed line describes. Raises UsageError, or a subclass, for one that cannot be
+        meant."""
         if self._type is not None:
             return self._line(self._type, value, self._options, None, ())
         if not isinstance(value, dict) or not isinstance(value.get("type", ""), str):
@@ -97,6 +99,7 @@ class _Reader:
 
 
 def _orders(lines: Iterable[str | bytes], reader: _Reader) -> Iterator[_Line]:
+    """Yield the job of each line that is not empty; errors get the number of the line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

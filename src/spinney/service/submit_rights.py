@@ -72,6 +72,8 @@ def require_type(service: Service, spec: TypeSpec, params: Sequence[str], *, int
 
 
 def _require_internal(service: Service, spec: TypeSpec, *, internal: bool) -> None:
+    """Raise Refused on an opened store, Forbidden through a server, unless the caller answers for jobs of an internal
+    type."""
     if internal:
         return
     why = f"{spec.name!r} jobs are made by stages and schedules of their application alone"
@@ -83,6 +85,7 @@ def _require_internal(service: Service, spec: TypeSpec, *, internal: bool) -> No
 
 
 def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
+    """Return the sentence that refuses a parameter which names what the caller may not."""
     subject = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
     if beyond.limit == "submitter":
         who = f"in whose name the job is, and {service.by} is a submitter"
@@ -96,6 +99,8 @@ def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
 
 
 def _admitted(service: Service, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:
+    """Return a submission with submitter and collection filled in. Raises Forbidden for a queue, priority, share,
+    submitter or collection that the caller may not name."""
     rights = service.rights
     if rights.within.queues is not None:
         for queue in sorted(passed_queues(types[submission.type], submission.queue)):
@@ -117,6 +122,8 @@ def _admitted(service: Service, submission: Submission, types: Mapping[str, Type
 
 
 def _collection(service: Service, named: str | None) -> str | None:
+    """Return the collection of a submission: the one that is named, or else the only one to which the caller is
+    limited. Raises Forbidden for another, and where several are possible."""
     allowed = service.rights.within.collections
     if allowed is None or named in allowed:
         return named

@@ -35,14 +35,17 @@ class Submitter(Service):
         under: Actor | None = None,
         internal: bool = False,
     ) -> SubmitResult:
-        """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
-        options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
-        ``under``: each under a hold of its own, with this author's reason (``uploads``). ``internal``: the caller is
-        code of the application, or has the store itself, and answers for the parameters; without it jobs of internal
-        types (``TypeSpec.submit``) are refused.
+        """Submit a job for each dict of parameters, all or none, and return their ids.
+
+        ``type_`` None: the default type of the queue that the options name. ``keys``: a unique key for each job.
+        ``once``: an idempotency key, with which the same call may be repeated after any crash. ``under``: each job gets
+        a hold of its own in the name and with the reason of this actor (``spinney.features.files.uploads``).
+        ``internal``: the caller is code of the application, or has the store itself, and answers for the parameters;
+        otherwise jobs of internal types (``TypeSpec.submit``) are refused.
 
         Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
-        DuplicateKey, NoSuchJob (a need), Forbidden.
+        DuplicateKey, NoSuchJob (a need), Forbidden, Refused (an internal type; a key that belongs to a job that is not
+        visible).
         """
         self.require(Role.SUBMITTER, "submit jobs")
         if type_ is None:
@@ -66,12 +69,12 @@ class Submitter(Service):
         once: SubmissionKey | None = None,
         internal: bool = False,
     ) -> SubmitResult:
-        """A job for each line of JSON, all or none; empty lines are passed over.
+        """Submit a job for each line of JSON, all or none, and return their ids; empty lines are skipped.
 
-        With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
-        ``params`` and any of the options, which win over ``options``; ``at`` is an ISO 8601 text, and
-        in ``needs`` a number ``-k`` means the job of the k-th line (empty ones not counted). One that names a queue
-        may leave out the type: then it is of the queue's default type.
+        With ``type_`` a line is the parameters of a job. Without, it is an object with ``type``, ``params`` and any of
+        the options, which win over ``options``; ``at`` is an ISO 8601 text, and in ``needs`` a number ``-k`` means the
+        job of the k-th line (empty ones are not counted). A line that names a queue may leave out the type: then the
+        job is of the queue's default type. ``once`` and ``internal`` are as in ``submit``.
 
         Raises what ``submit`` raises, with the number of the line.
         """
@@ -90,6 +93,8 @@ class Submitter(Service):
         *,
         internal: bool,
     ) -> SubmitResult:
+        """Store submissions that have been checked, after checking rights, and wake the nodes. A key that belongs to a
+        job which is not visible is refused without naming the job."""
         if not submissions:
             return SubmitResult(ids=[])
         todo = authorized(self, submissions, types, internal=internal)

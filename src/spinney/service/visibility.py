@@ -82,6 +82,7 @@ class Visibility:
         return replace(hold, reason="a circuit breaker stopped it") if hold.automatic else hold
 
     def _concerned(self, hold: Hold) -> bool:
+        """Return whether a hold covers, or would cover, something visible."""
         within = self._within
         if hold.scope is Scope.QUEUE:
             return within.queues is None or hold.name in within.queues

@@ -1,4 +1,34 @@
-"""What every command needs: which store or server it works on, arguments and options in common, tables and
-colours, confirmation, completion, interrupts, exit codes. The commands stand with their features;
-``spinney.cli`` puts them together.
+"""What every command of the command line needs, whichever feature it belongs to.
+
+``connection``     opens the store or the server that a command works on
+``endpoint``       decides which of the two is meant, and where the token is
+``arguments``      arguments and options that commands share
+``filters``        the options that select jobs
+``option_groups``  options declared once as a dataclass, for several commands
+``command_index``  which commands there are, and which module has each
+``applications``   commands that installed packages bring
+``completion``     the names that a shell offers for an argument
+``display``        tables, JSON, CSV and job output on stdout
+``screen``         the whole terminal, taken and given back, and the keys
+``progress_line``  a line of progress on stderr
+``confirmation``   the question before what cannot be undone
+``for_each``       one command for several things
+``interrupts``     Ctrl-C at any moment
+``exit_codes``     the codes with which commands end
+
+The commands themselves are in the features, which import this package and not the other way round; ``spinney.cli`` puts
+them together. A command opens ``open_commands``, which performs commands (``spinney.commands.Performs``) on a store or
+through a server, and must not care which; what needs the store itself says so by ``open_local_store`` or
+``open_control``, and is refused where a server is named. Through a server the user is known by the token, so ``--by``
+is refused there.
+
+Modules here load as little as possible, because each command waits for them: imports for one kind of command are inside
+functions. Results go to stdout and everything else (progress, questions, errors) to stderr. Text of users and jobs is
+escaped before it reaches a terminal.
+
+Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
+``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_applications.py`` (commands of packages),
+``tests/cli/test_completion.py`` (names that are offered), ``tests/cli/test_interrupts.py`` (Ctrl-C),
+``tests/cli/test_confirmation.py`` (questions), ``tests/cli/test_closed_streams.py`` (streams that are closed) and
+``tests/cli/test_top_board.py`` (keys).
 """

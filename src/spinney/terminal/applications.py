@@ -38,6 +38,7 @@ class Application:
     """A command that a package brings."""
 
     entry: EntryPoint
+    """The entry point by which the package announces it."""
 
     @property
     def package(self) -> str:
@@ -51,7 +52,8 @@ class Application:
 
     @property
     def summary(self) -> str:
-        """The first line of its module's docstring, else what the package says of itself: nothing is imported."""
+        """Return the first line of its module's docstring, read from the file, else the summary of the package. Nothing
+        is imported."""
         for summary in (_docstring(self.entry), self._package_summary()):
             lines = summary.splitlines()
             if lines:
@@ -64,7 +66,8 @@ class Application:
         return "" if summary == "UNKNOWN" else summary
 
     def load(self) -> Any:
-        """The command. Raises UsageError, in one sentence, when it cannot be imported or is none."""
+        """Import the command, and return it ready to be run. Raises UsageError, in one sentence, when it cannot be
+        imported or is no ``typer.Typer``."""
         import typer
 
         try:
@@ -90,14 +93,14 @@ class InstalledCommands:
     """The commands that the installed packages bring, and why others are ignored."""
 
     applications: dict[str, Application]
-    """By command, in their order."""
+    """The commands by name, in alphabetical order."""
     ignored: Sequence[str]
-    """What cannot be a command, a sentence for each."""
+    """A sentence for each entry point that cannot be a command."""
 
 
 @cache
 def installed_commands() -> InstalledCommands:
-    """Look through the packages; once a process."""
+    """Return the commands of the installed packages. The packages are looked through once for each process."""
     try:
         # By name and package: which of two comes first must not hang on the order of a directory.
         entries = sorted(
@@ -126,7 +129,8 @@ def installed_commands() -> InstalledCommands:
 
 
 def is_served(name: str) -> bool:
-    """Whether the package that brings this command says that it works through a server, too."""
+    """Return whether the package that brings this command also brings routes of that name, so that the command works
+    through a server."""
     return name in installed_commands().applications and any(
         entry.name == name for entry in entry_points(group=ROUTES)
     )
@@ -151,7 +155,7 @@ def _docstring(entry: EntryPoint) -> str:
 
 @cache
 def _ready(app: Any, name: str) -> Any:
-    """A ``typer.Typer`` made ready to be run, once a process."""
+    """Return the command of a ``typer.Typer``, ready to be run; it is prepared once for each process."""
     import typer
     from typer.main import get_command
 

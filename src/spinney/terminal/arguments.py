@@ -20,7 +20,8 @@ def _version(shows: bool) -> None:
 
 
 def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[[str | float], float]:
-    """A parser of a length of time in seconds, within these bounds; a bare number is one of seconds."""
+    """Return a parser of a length of time in seconds, for ``parser=`` of an option. It takes a number of seconds or
+    text such as ``5m``, and raises UsageError outside of these bounds. ``option``: its name, for the message."""
 
     def parse(text: str | float) -> float:
         time_s = durations.of_word(text, option)

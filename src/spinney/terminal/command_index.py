@@ -1,7 +1,6 @@
 """Which commands there are, under which heading ``spinney --help`` shows them, and which module has each.
 
-Kept apart from the commands themselves, so that a shell that completes a word loads only the one that stands on
-its line.
+It is separate from the commands themselves, so that completion loads only the module of the command on its line.
 """
 
 from collections.abc import Mapping

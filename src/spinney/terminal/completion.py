@@ -1,7 +1,8 @@
-"""What a shell offers for the value of an option or argument: the names that the store which is meant knows.
+"""What a shell offers for the value of an option or argument: names that the store knows.
 
-Names come from users, and shells and their scripts evaluate what they are given. So a word is offered only when
-it means the same written down as it is, whatever the shell: others have to be typed.
+Names come from users, and shells and their scripts evaluate what they are given. So only words are offered that mean
+themselves in every shell, written as they are; others have to be typed. Nothing is offered through a server, since a
+shell does not wait for one.
 """
 
 import os
@@ -21,7 +22,7 @@ _PLAIN = re.compile(r"\w[\w.:@%+=,/-]*")
 
 
 def states(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Those that the command's jobs can stand in."""
+    """Offer the states in which jobs can be for the command on the line."""
     from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 
     possible = {verb.value: ALLOWED_STATES[verb] for verb in Verb} | {"keep": SETTLED}
@@ -29,12 +30,12 @@ def states(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def periods(incomplete: str) -> list[str]:
-    """Those of ``keep`` that are words."""
+    """Offer the periods of ``keep`` that are words."""
     return _fitting(("forever", "declared"), incomplete)
 
 
 def limits(incomplete: str) -> list[str]:
-    """Those of ``queue`` that are words."""
+    """Offer the limits of ``queue`` that are words."""
     return _fitting(("none", "declared"), incomplete)
 
 
@@ -44,19 +45,19 @@ def of_any_node(incomplete: str) -> list[str]:
 
 
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The stages of the type that was named, else of all."""
+    """Offer the stages of the job type on the line, or of all types."""
     return _known(ctx, incomplete, "stage", type=_given(ctx, "type_"))
 
 
 def queues(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The queues that the store knows."""
+    """Offer the queues that the store knows."""
     from spinney.model.types import DEFAULT_QUEUE
 
     return _known(ctx, incomplete, "queue", default=DEFAULT_QUEUE)
 
 
 def lock_owners(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The jobs that have the lock which was named."""
+    """Offer the jobs that have the lock on the line."""
     return _known(ctx, incomplete, "lock's owner", lock=_given(ctx, "name"))
 
 
@@ -103,6 +104,6 @@ def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _given(ctx: typer.Context, option: str) -> str | None:
-    """What stands before the word that is completed."""
+    """Return the value of an option that stands before the word that is completed; None: it has none."""
     value = ctx.params.get(option)
     return value if isinstance(value, str) else None

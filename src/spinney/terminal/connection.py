@@ -1,4 +1,5 @@
-"""The store that a command works on, open while the command lasts: at hand, or behind a server (``endpoint``)."""
+"""Opens what a command works on, for as long as the command lasts: a store, or the client of a server (``endpoint``
+decides which)."""
 
 import getpass
 import os
@@ -26,12 +27,13 @@ ServiceT = TypeVar("ServiceT", bound="Service")
 
 
 def resolve_settings(store: str | None, folders: str | None = None) -> Settings:
-    """What is in force here: the option, the environment, ``spinney.toml``, the default."""
+    """Return the settings in force: of the option, the environment, ``spinney.toml`` or the default, in this order.
+    ``store`` and ``folders`` are the values of the options; None: not given."""
     return settings(store, folders, environment=os.environ, directory=current_folder())
 
 
 def current_folder() -> Path:
-    """Raises UsageError where somebody has removed it."""
+    """Return the current folder. Raises UsageError when somebody has removed it."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -42,7 +44,7 @@ def current_folder() -> Path:
 
 @contextmanager
 def open_local_store(store: str | None) -> Iterator["Store"]:
-    """The store at hand, closed at the end. Raises UsageError where a server is to be asked."""
+    """Open the store of the settings, and close it at the end. Raises UsageError where a server is named."""
     from spinney.store.sql import open_store
 
     endpoint.require_local(store)
@@ -60,8 +62,8 @@ def _say_wait(sentence: str) -> None:
 
 @contextmanager
 def open_control(store: str | None, by: str | None = None) -> Iterator["Control"]:
-    """Open what somebody does on a store, for commands that need the store itself. Raises UsageError where a server is
-    to be asked."""
+    """Open a store for the operations of one caller, for commands that need the store itself. ``by``: the caller's
+    name; None: the login name. Raises UsageError where a server is named."""
     endpoint.require_local(store)
     from spinney.control import Control
 
@@ -73,8 +75,9 @@ def open_control(store: str | None, by: str | None = None) -> Iterator["Control"
 def open_commands(
     store: str | None, by: str | None = None, *, wait_for_server: bool = True
 ) -> Iterator["Performs"]:
-    """Open what does commands in somebody's name: a store, or the client of a server, which knows the user by the
-    token. ``wait_for_server``: wait for a server that goes away meanwhile."""
+    """Open what performs commands in the name of the caller: a store, or the client of a server, which knows the user
+    by the token. ``wait_for_server``: whether a call waits for a server that stops answering. Raises UsageError for
+    ``by`` with a server."""
     if endpoint.server(store) is not None:
         with open_client(store, by, wait_for_server=wait_for_server) as client:
             yield client
@@ -115,8 +118,8 @@ def _wake(store: "Store", run_dir: Path | None) -> None:
 def open_client(
     store: str | None, by: str | None = None, *, wait_for_server: bool = True
 ) -> Iterator["RetryingClient"]:
-    """Open the client of the server that is to be asked (``endpoint.server``): for commands of applications, which have
-    routes of their own. Raises UsageError."""
+    """Open the client of the server that is named, for commands of applications, which have routes of their own. Raises
+    UsageError where no server is named, or ``by`` is given."""
     server = endpoint.server(store)
     if server is None:
         raise UsageError("no server is named; name it with --server URL")
@@ -139,7 +142,7 @@ def now_us() -> int:
 
 
 def actor_name(by: str | None) -> str:
-    """Who asks: as named, else the login name. Raises UsageError for what names nobody."""
+    """Return the name of the caller: ``by``, or the login name. Raises UsageError for a name that nobody can have."""
     if by:
         return names.label("name given by --by", by)
     try:

@@ -1,7 +1,7 @@
-"""How things are shown: tables and lines for people, JSON for programs.
+"""How commands show results: tables and lines for people, JSON and CSV for programs.
 
-What users wrote (names, messages) may hold anything; it is printed with its control characters
-escaped, so that no message can move a terminal's cursor.
+Text of users (names, messages) may contain anything; it is printed with its control characters escaped, so that no
+message can move the cursor of a terminal.
 """
 
 import codecs
@@ -37,11 +37,12 @@ _COLOURS = {
 }
 _PIECE = 16_384
 _WIDE = 100_000
-"""Columns of an output that is no terminal: nothing is cut where a program may read."""
+"""The width in columns of an output that is no terminal, so that nothing is cut that a program may read."""
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """For people; as wide as the terminal, unbounded where there is none."""
+    """Return a console of Rich for text to people: as wide as the terminal, and ``_WIDE`` columns wide where there is
+    none, so that nothing is cut in a file."""
     from rich.console import Console
 
     class Plain(Console):
@@ -92,8 +93,8 @@ def print_csv(item: type, items: Iterable[Any]) -> None:
 
 @contextmanager
 def closed_pipe_ends_output() -> Iterator[None]:
-    """``spinney list --json | head``: that nobody reads any more is no error, and the command still ends
-    with the code that is its own. What is left to write goes nowhere."""
+    """End the output without an error when its reader closes the pipe, as in ``spinney list --json | head``. The
+    command still ends with its own exit code; what it writes afterwards goes nowhere."""
     try:
         yield
         # Here, where it can still be told from an error: what is only buffered fails at the exit.
@@ -162,7 +163,7 @@ def print_result(value: Any, sentence: str, *, json: bool) -> None:
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-    """Rows under their headings, to be printed."""
+    """Return rows under their headings as a table of Rich. Each value is shown by ``cell``."""
     from rich.table import Table
     from rich.text import Text
 
@@ -178,7 +179,7 @@ def cell(value: Any) -> str:
 
 
 def safe(text: str) -> str:
-    """``text`` on one line, with what is not printable escaped."""
+    """Return ``text`` on one line, with characters that are not printable escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -187,7 +188,7 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """The same, with line breaks and tabs kept."""
+    """Return ``text`` with characters that are not printable escaped, except line breaks and tabs."""
     return "\n".join("\t".join(safe(part) for part in line.split("\t")) for line in text.split("\n"))
 
 
@@ -212,7 +213,8 @@ class Content:
 
 
 def format_time(at_us: int | None) -> str:
-    """A time in the local zone; one that no calendar shows, as it is stored."""
+    """Return a time in the local time zone; a time that no calendar has as the stored number; empty for None.
+    ``at_us``: microseconds since 1970 UTC."""
     if not at_us:
         return ""
     try:
@@ -238,7 +240,7 @@ def format_duration(seconds: float) -> str:
 
 
 def state_text(job: "Job") -> str:
-    """Its state, with what makes it particular: ``waiting (children)``, ``running (cancelling) 40 %``."""
+    """Return the state of a job with what qualifies it: ``waiting (children)``, ``running (cancelling) 40 %``."""
     notes = []
     if job.waits_for:
         notes.append(job.waits_for)
@@ -252,12 +254,12 @@ def state_text(job: "Job") -> str:
 
 
 def state_message(job: "Job") -> str:
-    """What there is to say on where it stands."""
+    """Return the message about the state of a job, for the last column of a list; empty when there is none."""
     return (job.progress_message if job.state == "running" else None) or job.message or ""
 
 
 def short_json(value: Any, limit: int = 60) -> str:
-    """A JSON value on one line, cut when it is long."""
+    """Return a JSON value on one line, cut at ``limit`` characters."""
     import orjson
 
     text = orjson.dumps(value, default=_plain).decode()

@@ -1,6 +1,6 @@
-"""Which server a command asks, if it asks one: ``--server`` and its token, or the environment.
+"""Decides which server a command works through, if any: ``--server`` and its token, or the environment.
 
-Of the places that are named the more exact counts: an option before a variable, and of two variables the server's.
+The more exact of two places counts: an option before a variable, and of two variables that of the server.
 """
 
 import os
@@ -13,24 +13,26 @@ from spinney.terminal.command_index import COMMAND_MODULES, LOCAL_COMMANDS
 
 URL_VARIABLE, TOKEN_VARIABLE, FILE_VARIABLE = "SPINNEY_SERVER", "SPINNEY_TOKEN", "SPINNEY_TOKEN_FILE"
 OPTIONS = ("--server", "--token-file")
-"""They stand before the command, each with a value."""
+"""The options that stand before the command, each with a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A server, and where the token is with which it is asked."""
+    """A server, and where the token for it is."""
 
     url: str
     token_file: str | None
+    """The file that has the token; None: the token is in the environment, or none is needed."""
     named: bool
-    """By an option, not by a variable."""
+    """Whether the server was named by an option, and not by a variable."""
 
 
 _ENDPOINT: ContextVar[Endpoint | None] = ContextVar("endpoint", default=None)
 
 
 def choose(url: str | None, token_file: str | None, command: str | None) -> None:
-    """What the command that follows goes by. Raises UsageError for a command that no server does."""
+    """Set the server for the command that follows. Raises UsageError for a command that works on a store alone, and for
+    a token file without a server."""
     endpoint_url = url or os.environ.get(URL_VARIABLE) or None
     if endpoint_url is None:
         if token_file is not None:
@@ -52,8 +54,8 @@ def choose(url: str | None, token_file: str | None, command: str | None) -> None
 
 
 def server(store: str | None) -> Endpoint | None:
-    """The server to ask; None: the store at hand is meant, which ``store`` may name. Raises UsageError where both are
-    named."""
+    """Return the server to use; None: a store is meant, which ``store`` (the option) may name. Raises UsageError when
+    both are named by options."""
     endpoint = _ENDPOINT.get()
     if endpoint is None or store is None:
         return endpoint
@@ -63,7 +65,7 @@ def server(store: str | None) -> Endpoint | None:
 
 
 def require_local(store: str | None) -> None:
-    """Raise UsageError where a server is to be asked."""
+    """Raise UsageError when the command would work through a server."""
     endpoint = server(store)
     if endpoint is not None:
         raise UsageError(
@@ -78,7 +80,7 @@ def _without(endpoint: Endpoint) -> str:
 
 
 def require_not_internal(internal: bool) -> None:
-    """Raise UsageError for ``--internal``, which a server does for nobody."""
+    """Raise UsageError for ``--internal``, which no server accepts."""
     if internal:
         raise UsageError(
             "--internal works directly on a store, not through a server, which accepts no jobs of "

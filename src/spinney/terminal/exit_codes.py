@@ -1,4 +1,4 @@
-"""What a command ends with. ``docs/cli.md`` has the same table, which a test compares with this one."""
+"""The exit codes of commands. ``docs/cli.md`` has the same table, and a test compares the two."""
 
 from enum import IntEnum
 

@@ -1,4 +1,7 @@
-"""The options that select jobs, for ``list`` and every bulk command, declared once."""
+"""The options that select jobs, for ``list`` and every verb on many jobs, declared once.
+
+Their values become fields of ``JobFilter``, so that the command line and the API understand a filter in the same way.
+"""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
@@ -18,7 +21,7 @@ MESSAGE_MAX = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions:
-    """The options as they were given; a job must match all of them."""
+    """The options of a filter as they were given; a job must match all of them."""
 
     state: Annotated[
         list[str] | None,
@@ -150,7 +153,8 @@ class FilterOptions:
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
     def filter_fields(self) -> dict[str, Any]:
-        """Return what was asked for as fields of a ``JobFilter``. Raises UsageError for what it cannot mean."""
+        """Return the options that were given as fields of a ``JobFilter``. Ages become times. Raises UsageError for
+        values that cannot be meant."""
         values = {
             "state": _states(self.state),
             "type": self.type_,

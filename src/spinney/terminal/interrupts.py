@@ -18,7 +18,8 @@ _AGAIN_S = 0.001
 
 
 class Interrupts:
-    """What SIGINT does in this process. ``with interrupts:`` a command runs, in which it is raised."""
+    """What SIGINT does in this process. A command runs within ``with interrupts:``, where the signal raises
+    KeyboardInterrupt; outside of that it ends the process at once with 130."""
 
     def __init__(self) -> None:
         self._raised = False
@@ -65,4 +66,4 @@ class Interrupts:
 
 
 interrupts = Interrupts()
-"""Those of this process."""
+"""The handler of this process; ``spinney.cli.main`` installs it before anything else is imported."""

@@ -15,7 +15,8 @@ from typing import Any, get_type_hints
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a dataclass spread into its fields."""
+    """Return the command for typer: each of its parameters whose annotation is a dataclass is replaced by the fields of
+    that dataclass. Raises TypeError when two options have the same name."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)

@@ -1,4 +1,4 @@
-"""The whole terminal, taken for a while and given back as it was, whatever ends the block; and the keys that are typed.
+"""The whole terminal, taken for a while and given back as it was, however the block ends; and the keys that are typed.
 
 Signals that end the process or change the terminal's size end the wait for a key. The caller learns of them, so that
 the terminal is given back in order before the process ends by the signal after all.
@@ -28,7 +28,8 @@ _READ_BYTES = 4096
 
 
 def require_terminal(command: str, instead: str) -> None:
-    """Raise UsageError where nothing can be drawn or nobody can type."""
+    """Raise UsageError when stdin or stdout is no terminal, or the terminal cannot draw. ``command`` and ``instead``
+    are the words for the message: what needs the terminal, and what to do without one."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{command} needs a terminal; {instead}")
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
@@ -38,7 +39,8 @@ def require_terminal(command: str, instead: str) -> None:
 
 
 class Screen:
-    """The screen of this process; used in its main thread only."""
+    """The screen of this process, taken within ``with``. It is used in the main thread only, because it handles
+    signals."""
 
     def __init__(self) -> None:
         from rich.live import Live
@@ -89,13 +91,15 @@ class Screen:
         return self._console.size.width, self._console.size.height
 
     def draw(self, picture: "RenderableType") -> None:
+        """Show ``picture`` in place of what was shown before."""
         try:
             self._live.update(picture, refresh=True)
         except OSError:
             self._terminal_lost()
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys typed; sooner than asked when there are some, the size has changed, or the end has come."""
+        """Return the keys that were typed, waiting up to so many ``seconds`` for the first. It returns earlier, perhaps
+        with none, when the size has changed or ``ended_by`` was set."""
         ready, _, _ = select.select([sys.stdin, self._wake], [], [], max(0.0, seconds))
         if self._wake in ready:
             os.read(self._wake, _READ_BYTES)
@@ -115,7 +119,7 @@ class Screen:
 
 
 def _quietly(give_back: Callable[[], None]) -> None:
-    """A terminal that is gone cannot be given back."""
+    """Give back a part of the terminal; a terminal that is gone cannot be given back, and is no error."""
     with suppress(OSError, termios.error):
         give_back()
 

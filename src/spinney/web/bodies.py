@@ -1,4 +1,4 @@
-"""What comes of a request's body: counted and timed, so that no memory, disk or connection is anybody's to fill.
+"""Request bodies as they come: counted and timed, so that nobody can fill memory, disk or connections with them.
 
 A route whose body goes to disk as it comes may take more than others: it says so by ``dependencies=[LargeBody]`` and
 reads ``request.stream()`` (FastAPI reads JSON and forms that it declares before it looks at what a route depends on).
@@ -28,12 +28,13 @@ would keep a connection for ever."""
 LONG_S = 1.0
 """A body that has been coming for so long is a long one."""
 SMALL_BYTES = 65_536
+"""How long the body of a form may be that anybody may send."""
 PLAIN = "identity"
 """The only coding of bodies: what is unpacked here might be a thousand times as long."""
 
 
 class BodyRefused(Exception):
-    """A body that is not taken. ``answer`` says why."""
+    """The rest of a body is not read. ``answer`` is the response that says why."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__(answer.status_code)
@@ -41,7 +42,7 @@ class BodyRefused(Exception):
 
 
 class Body:
-    """A body on its way. ``receive`` is ASGI's, and raises Unfit."""
+    """The body of one request while it comes. ``receive`` stands in for that of ASGI."""
 
     def __init__(
         self,
@@ -69,6 +70,8 @@ class Body:
         self._whole = False
 
     async def receive(self) -> Message:
+        """Return the next message of ASGI. Raises BodyRefused when the body is compressed (415), too long (413) or too
+        slow (408), and when the caller has lost access meanwhile."""
         if self._whole:
             return await self._receive()  # only that the other has gone can still be told
         if self._coding.lower() != PLAIN:
@@ -83,6 +86,8 @@ class Body:
         return message
 
     async def _next(self) -> Message:
+        """Return the next message, and call ``long`` whenever the body has been coming for so long. Raises BodyRefused
+        when the client is too slow."""
         begun = time.monotonic()
         ends = begun + self._left_s()
         if self._called_s is None:
@@ -129,7 +134,8 @@ class Body:
 
 
 def raise_bound(request: Request) -> None:
-    """Let this body be as long as uploads may: for a route that reads some of its bodies to disk."""
+    """Let the body of this request be as long as an upload may be (``upload_max_bytes``), for a route that reads only
+    some of its bodies to disk. Call it before the body is read."""
     body: Body = request.scope[KEY]
     body.most = max(body.most, request.app.state.settings.upload_max_bytes)
 

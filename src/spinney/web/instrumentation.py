@@ -1,7 +1,7 @@
-"""Every request measured: a line in the log, a figure for Prometheus, a span for whoever collects traces.
+"""Measures every request: a line in the log, metrics for Prometheus, and a span for collectors of traces.
 
-One layer around everything, so that what is refused before any route counts, too. What is measured bears the route
-(``/api/v1/jobs/{job}``), never the address, of which there are as many as jobs.
+It is one layer around everything, so that requests that are refused before any route count, too. Figures are labelled
+with the route (``/api/v1/jobs/{job}``), never with the address, of which there are as many as jobs.
 """
 
 import logging
@@ -48,7 +48,7 @@ class Requests:
 
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
-    """Around all that is in ``app`` already."""
+    """Add the layer around everything that ``app`` already has."""
     spans: Spans = _handed_on
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
@@ -61,7 +61,8 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
 
 @contextmanager
 def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None]:
-    """Without tracing: let jobs that a request submits be in the trace that it names."""
+    """Stand in for tracing where it is off: jobs that the request submits still join the trace that the request
+    names."""
     header = next((value for name, value in headers if name == _TRACE_HEADER), b"")
     # White space behind a value is none of it, and some parsers leave it.
     current.enter(traceparents.valid(header.decode("latin-1").strip(" \t")))
@@ -69,7 +70,7 @@ def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None
 
 
 class RequestMetrics:
-    """ASGI, so that event streams pass as they are."""
+    """The layer, in plain ASGI, so that event streams pass through it unbuffered."""
 
     def __init__(self, app: App, requests: Requests, spans: Spans) -> None:
         self._app, self._requests, self._spans = app, requests, spans
@@ -95,6 +96,8 @@ class RequestMetrics:
                 self._note(scope, status, streams, time.perf_counter() - begun, span)
 
     def _note(self, scope: Scope, status: int, streams: bool, took_s: float, span: Span | None) -> None:
+        """Count a request that has been answered, end its span, and log it: without its query, which may contain
+        secrets, and with control characters of the path escaped."""
         route = getattr(scope.get("route"), "path", _OTHER)
         # Methods are words of the client's: those that no route has are one.
         method = scope["method"] if route != _OTHER else _OTHER

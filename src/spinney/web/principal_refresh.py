@@ -21,7 +21,8 @@ class Named(Protocol):
     """What authentication returns, as far as this module needs it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the caller. When it changes, the request has lost its caller."""
 
 
 PrincipalT = TypeVar("PrincipalT", bound=Named)

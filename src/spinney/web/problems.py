@@ -236,6 +236,7 @@ def _allowed(request: Request, error: HTTPException) -> str:
 
 
 def _fault(error: Exception, instance: str | None) -> Response:
+    """Log an unexpected error under a number, and return a response that tells only this number."""
     number = secrets.token_hex(4)
     log.error("fault %s at %s", number, instance, exc_info=error)
     word, title = _BY_STATUS[500]
@@ -264,6 +265,7 @@ def _next(detail: str) -> str | None:
 
 
 def _with_hint(status: int, detail: str) -> str:
+    """Return what to do instead in place of the framework's words for an unknown address or method."""
     return (
         {
             404: "there is nothing at this address; /api/v1/openapi.json lists what there is",

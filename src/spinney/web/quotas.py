@@ -21,6 +21,7 @@ from spinney.web.settings import ServerSettings
 QUOTA_STACK = "spinney.held"
 """The key in a request's scope of the ExitStack with its places, which ``request_guard`` closes with the request."""
 AGAIN_S = 10.0
+"""How many seconds a refused client is told to wait."""
 
 
 class Quota:
@@ -54,6 +55,7 @@ class Quota:
                         del counter[key]
 
     def _require_room(self, user: str | None, address: str | None) -> None:
+        """Raise TooMany when the user, the address or the server has as many open as they may."""
         noun = self._noun
         if user is not None and self._users[user] >= self._per_user:
             raise TooMany(

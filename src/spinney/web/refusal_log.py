@@ -14,6 +14,7 @@ from spinney.web.request_context import now_us
 from spinney.web.store_pool import StorePool
 
 EVERY_S = 30.0
+"""How many seconds pass between two looks at the counts."""
 REFUSED = "refused"
 """The verb of an entry about an action that was not allowed."""
 SHUT_OUT = "access refused"

@@ -85,10 +85,13 @@ class RequestContext:
 
     principal: Principal
     stores: StorePool
+    """The threads with stores in which calls run."""
     run_dir: str | None
+    """The run-time directory, in which nodes of this host listen for wake-ups; None: there is none."""
     folders: Path | None = None
     """The folder root. None: this server reaches no folders, and nodes remove those of deleted jobs."""
     refusals: RefusalLog = field(default_factory=RefusalLog)
+    """Records what the caller is refused."""
     principal_refresh: PrincipalRefresh[Principal] | None = None
     """Authenticates the caller again while the request lasts. None outside of requests."""
 
@@ -131,6 +134,9 @@ class RequestContext:
     async def _run(
         self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None
     ) -> T:
+        """Run ``call`` in a thread with a store. Refusals, and what a caller with limits did not find, are entered into
+        the audit. ``go_on`` is called between the steps of a long call."""
+
         def made(store: Store) -> T:
             control = replace(self.control(store), go_on=go_on)
             try:

@@ -14,6 +14,7 @@ from spinney.model.errors import UsageError
 
 TABLE = "server"
 PORT = 8620
+"""The port of a server whose settings name none."""
 SHORT_CONNECTIONS = 500
 """The connections that are added by default for requests that are answered at once, not streamed."""
 

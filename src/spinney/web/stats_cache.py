@@ -25,11 +25,14 @@ SHARE = 20
 KEPT_S = 10.0
 """The longest time that a result is kept, in seconds."""
 KEPT_MAX = 50
+"""The most results that are kept."""
 OVERVIEW = "overview"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
+    """A result, and until when it is kept by the monotonic clock."""
+
     answer: Any
     until_s: float
 

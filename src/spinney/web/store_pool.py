@@ -18,6 +18,7 @@ from spinney.web.stats_cache import StatsCache
 T = TypeVar("T")
 
 LONG_THREADS = 2
+"""How many threads there are for calls that take long."""
 CACHE_KIB = 2_048
 """The page cache of each SQLite connection, in KiB; the operating system's cache holds the rest for all of them."""
 QUEUED_MAX = 500

@@ -1,4 +1,9 @@
-"""The commands ``user`` and ``token``: the accounts of a server, and what each may do."""
+"""The commands ``user`` and ``token``: the accounts of a server, and what each may do.
+
+A password is typed at the terminal or read from standard input, and is never an argument, which other users of the host
+could see. The password of an existing user is changed on a store alone; through a server a link lets the user set one.
+The secret of a token is printed once, by the command that creates it.
+"""
 
 import getpass
 import sys

@@ -323,6 +323,8 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
 
 
 def _token_rights(service: Service, owner: str | None, rights: Rights | None) -> Rights:
+    """Return the rights of a new token: those that are asked for, or else the owner's. Raises UsageError when they
+    exceed the owner's rights, and Forbidden when they exceed the caller's."""
     if owner is None:
         if rights is None:
             raise UsageError(

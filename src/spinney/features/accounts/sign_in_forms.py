@@ -20,7 +20,8 @@ HOME = "/"
 
 
 def identity(request: Request) -> StoreAuthenticator:
-    """That of this application. Raises HTTPException where it knows people by other means."""
+    """Return the authenticator of this application. Raises HTTPException where callers are known by other means than
+    accounts of the store."""
     authenticator = request.app.state.identity
     if not isinstance(authenticator, StoreAuthenticator):
         raise HTTPException(404)

@@ -24,6 +24,7 @@ from spinney.store.sql.records import RowMap, insert, upsert
 from spinney.store.sql.session import Session
 
 WAIT_MOST_S = 300
+"""The longest delay of an attempt, in seconds."""
 DAY_US = 86_400_000_000
 TOKENS_KEPT_US = 90 * DAY_US
 """So long tokens that open nothing any more are listed; the audit has them for ever."""

@@ -48,7 +48,9 @@ class UserDetails:
 
     user: User
     sessions: Sequence[Session]
+    """The open sessions, the oldest first."""
     tokens: Sequence[Token]
+    """The tokens that act for the user, also those that became void not long ago."""
 
 
 @router.get(USERS, summary="Users")

@@ -1,4 +1,8 @@
-"""The command ``audit``: the log of what operators did, a chain of entries that can be verified."""
+"""The command ``audit``: the log of what operators did, a chain of entries that can be verified.
+
+``audit`` alone lists the entries; ``head``, ``verify`` and ``export`` are commands below it. The list joins the steps
+of one call into a line, unless ``--steps`` asks for single entries.
+"""
 
 import os
 import tempfile

@@ -1,4 +1,8 @@
-"""The page of the audit log: who did what, when and why, and the proof that no entry was changed since."""
+"""The page of the audit log: who did what, when and why, and the proof that no entry was changed since.
+
+The filters are in the address. Verification is a form, because it reads the whole log; with a head that was kept
+elsewhere it also proves that nothing up to that head was removed.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +28,9 @@ router = APIRouter(include_in_schema=False)
 
 AUDIT = "/audit"
 PAGE = 50
+"""How many calls a page of the list has."""
 TEXT_MAX = 500
+"""How many characters of a filter are used."""
 _ITEMS = 5
 """How many items of a list are shown."""
 
@@ -34,6 +40,7 @@ class AuditRow:
     """A call as a line of the list."""
 
     call: AuditCall
+    """The call of a verb, with its steps put together."""
     words: str
     """The details of the call, shortened."""
     jobs: Sequence[int]
@@ -47,7 +54,9 @@ class Proof:
     """The result of verifying the chain."""
 
     broken: bool
+    """Whether an entry was changed or removed, or the head does not fit."""
     sentence: str
+    """The result in words."""
 
 
 @router.get(AUDIT, summary="The audit")

@@ -34,11 +34,13 @@ _LASTING_FIELDS = (
     "message",
     "fingerprint",
 )
-"""What a filter says that is the same when it is asked for again."""
+"""The fields of a filter whose values are the same when the request is repeated later, and which the reason of a hold
+may therefore name."""
 
 
 class AndAfterRun:
-    """One run over the trees of some jobs."""
+    """One retry or rerun with ``--and-after``: it visits the trees of the jobs that were asked for, one after the
+    other."""
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class AndAfterRun:
         *,
         trial: bool = False,
     ) -> None:
-        """``trial``: it is taken back in the end, so that no tree need be held meanwhile."""
+        """``at_once``: how many of the jobs that were asked for one step may take. ``trial``: the caller undoes
+        everything in the end, so that no tree need be held meanwhile."""
         self._trial = trial
         self._store, self._order, self._order_scope = (
             order_scope.service.store,
@@ -59,7 +62,12 @@ class AndAfterRun:
         self._actor, self._clock, self._at_once = actor, clock, at_once
 
     def steps(self, job_filter: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:
-        """The jobs that fit (or these), and what finished after the first failure in the tree of each."""
+        """Carry out the order, and yield each step when it is durable.
+
+        ``job_filter`` finds the jobs, with None ``ids`` names them; no job above ``last`` is visited. In each tree the
+        jobs that completed after the first failure are opened first, then those that were asked for. Trees that the
+        caller does not reach as a whole are refused; trees in which an earlier call was interrupted come first.
+        """
         reason = _reason(self._order.verb, job_filter, ids)
         ids, refused = self._order_scope.sift(ids)
         if refused:
@@ -89,12 +97,14 @@ class AndAfterRun:
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
     def _beyond(self, root_id: int, job_filter: Filter | None, ids: Sequence[int]) -> dict[int, str]:
-        """Those asked for in a tree that is not reached as a whole; of very many the first."""
+        """Return the jobs that were asked for in a tree that the order does not reach as a whole, each with the
+        refusal; at most ``PAGE``."""
         tree_filter = replace(Filter(ids=tuple(ids)) if job_filter is None else job_filter, root_id=root_id)
         return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(tree_filter, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int]:
-        """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
+        """Return the trees in which an earlier call of the same order was interrupted, with their holds. All that was
+        asked for may be open there already."""
         return {
             int(hold.name): hold.id
             for hold in (*self._store.holds.all(), *self._store.holds.lifted())
@@ -122,7 +132,8 @@ class AndAfterRun:
 
 
 def finished_after(store: "Store", root_id: int) -> Filter | None:
-    """What completed in a tree after its first failure; None: nothing did."""
+    """Return the filter of the jobs that completed in a tree after its first failure; None when there are none, or
+    nothing has failed."""
     at_us = store.bulk.first_failure_us(root_id)
     if at_us is None:
         return None
@@ -133,7 +144,8 @@ def finished_after(store: "Store", root_id: int) -> Filter | None:
 def roots(
     store: "Store", verb: Verb, job_filter: Filter | None, ids: Sequence[int], last: int
 ) -> Iterator[int]:
-    """The tops of the trees of these jobs, each once."""
+    """Yield the jobs at the top of the trees of these jobs, each once. ``job_filter``, ``ids`` and ``last`` are as in
+    ``AndAfterRun.steps``."""
     root_ids: set[int] = set()
     id_pages = pages(store, verb, job_filter, last) if job_filter is not None else _cut(ids)
     for page in id_pages:
@@ -149,7 +161,7 @@ def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
-    """Why the tree is held: the same for the same call, made again."""
+    """Return the reason of the holds on trees; it is the same when the same call is made again."""
     if job_filter is None:
         of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
     else:

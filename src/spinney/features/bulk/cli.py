@@ -1,7 +1,7 @@
-"""One verb for many jobs, named by number or found by a filter: asked about, done, told.
+"""What all verbs on jobs share on the command line: options, the question, progress, the report and the exit code.
 
-Up to ``NAMED`` jobs that are named one by one are told one by one. More, and what a filter finds, are told
-by their number, with what was refused in groups of the same reason.
+Up to ``NAMED`` jobs that are named one by one are reported one by one. More jobs, and those that a filter finds, are
+reported as numbers, with refusals grouped by their reason.
 """
 
 import re
@@ -38,7 +38,7 @@ REASONS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class VerbOptions:
-    """What may be said of every verb."""
+    """The options that every verb has."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say to how many it would be done.")] = False
     yes: Annotated[
@@ -52,8 +52,9 @@ class VerbOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EachOptions(FilterOptions, VerbOptions):
-    """The filter in a command whose own options mean whole queues, types, collections and submitters: with any
-    of these, those narrow it down, and the verb is done to every single job that fits."""
+    """The filter of a command whose own options mean whole queues, types, collections and submitters (``hold``,
+    ``release``). Together with any of these options, those narrow the filter, and the verb is done to each single job
+    that matches now."""
 
     each: Annotated[
         bool, typer.Option("--each", help="Every single job that fits now, not what comes later.")
@@ -67,7 +68,9 @@ class EachOptions(FilterOptions, VerbOptions):
     store: None = None
 
     def selects_jobs(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
-        """Whether a filter says which single jobs are meant. Raises UsageError where that is not clear."""
+        """Return whether single jobs are meant, and not all that a queue, type, collection or submitter covers.
+        ``wide``: whether an option was given that means holds as a whole (``--tree``, ``--all``, ``--hold``). Raises
+        UsageError for such an option together with a filter, and for ``--json`` without single jobs."""
         has_filter = (
             any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions)) or self.each
         )
@@ -92,7 +95,7 @@ class EachOptions(FilterOptions, VerbOptions):
         print_step: "PrintStep",
         **particulars: Any,
     ) -> None:
-        """Do it to all that fit, and end the command."""
+        """Carry out the verb on each single job that matches, and end the command."""
         own = {f.name: getattr(self, f.name) for f in fields(FilterOptions)}
         named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
         options = VerbOptions(
@@ -108,9 +111,9 @@ class VerbWording:
     do: str
     """In a question: ``retry 12 jobs?``."""
     done: str
-    """Of many: ``12 retried``."""
+    """In a report on many jobs: ``12 retried``."""
     one: str
-    """Of one: ``job 5 goes on``."""
+    """In a report on one job: ``job 5 goes on``."""
 
 
 _WORDINGS = {
@@ -125,7 +128,7 @@ _WORDINGS = {
 }
 _RETRY_VERBS = (Verb.RETRY, Verb.RERUN)
 PrintStep = Callable[["Performs", "RunBulk", "BulkProgress"], None]
-"""Tells what was done to a job that was named."""
+"""Prints what was done to a job that was named."""
 
 
 def run_verb(
@@ -138,8 +141,12 @@ def run_verb(
     print_step: PrintStep | None = None,
     **particulars: Any,
 ) -> None:
-    """The whole of a command: what it says and the code it ends with. ``particulars``: fields of ``RunBulk``. Exit code
-    1 when anything was refused or a canary ended it."""
+    """Run the whole command of a verb: ask for confirmation, carry it out, report, and end with its exit code: 1 when
+    anything was refused, or a canary ended it.
+
+    ``jobs`` and ``filter_options`` say which jobs; ``particulars`` are fields of ``RunBulk``; ``print_step`` reports on
+    a job that was named. Raises UsageError when no jobs are given.
+    """
     if not jobs and not filter_options.has_any:
         raise UsageError(
             f"name the jobs to {_WORDINGS[verb].do} by their numbers, or say which with a filter "
@@ -205,7 +212,8 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
 
 
 def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
-    """Whether to go on; asks where many jobs would be touched."""
+    """Return whether to go on, asking at the terminal when more than ``CONFIRM_ABOVE`` jobs may be touched. Raises
+    UsageError without a terminal."""
     if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
     preview = performer.do(_plan(command, exact=False, stages=False))
@@ -359,6 +367,8 @@ def _summary(result: "BulkResult") -> dict[str, Any]:
 
 
 def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
+    """Print what was refused: each sentence, or for many jobs groups of sentences that differ in numbers alone. Raises
+    Refused for the only job that was named."""
     if result.stopped is not None:
         typer.echo(f"spinney: stopped: {display.safe(result.stopped)}", err=True)
     if one_by_one:
@@ -377,5 +387,5 @@ def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
 
 
 def _shape(sentence: str) -> str:
-    """One of all sentences that differ in numbers alone."""
+    """Return a sentence with its numbers replaced, so that sentences that differ in numbers alone are one group."""
     return re.sub(r"\d+", "#", sentence)

@@ -1,4 +1,8 @@
-"""What people do to many jobs at once: looked at first, then done, with progress where somebody wants it."""
+"""Verbs on many jobs as commands: the plan, and the run with its progress.
+
+A server bounds what one request may name (``IDS_MAX``) and how many canaries it watches at once, because a canary waits
+long in one of its few threads. The answer lists a bounded number of refusals; a caller with the store gets all of them.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,12 +26,15 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 IDS_MAX = 10_000
+"""The most jobs that a request may name through a server."""
 SAMPLE = 20
+"""How many of the jobs a plan names."""
 REFUSALS_LISTED = 1_000
 """Refusals that a server tells one by one."""
 CANARY_MOST_S = 3_600.0
 """A server waits no longer for the jobs of a canary, each time."""
 AGAIN_S = 30.0
+"""How many seconds a client is told to wait while a server watches another canary."""
 
 _canary_watched = threading.Lock()
 
@@ -76,6 +83,8 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
     until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
 
     def _plan(self, service: Service, *, exact: bool) -> Plan:
+        """Return the plan of this command. Raises UsageError when it names no jobs, or too many through a server, and
+        what ``Bulk.plan`` raises."""
         if self.ids is None and (self.filter is None or not self.filter.model_fields_set):
             raise UsageError(
                 f"name the jobs to {self.verb} in ids, or say which in filter, with at least one field"
@@ -183,7 +192,8 @@ def _progress(report: Report, step: BulkStep) -> BulkProgress:
 
 @contextmanager
 def _room_for(canary: Canary | None, service: Service) -> Iterator[None]:
-    """A canary waits long, in one of the few threads of a server: one at a time."""
+    """Let one canary at a time run in a server, because it waits long in one of its few threads. Raises
+    TooManyAttempts."""
     if canary is None or service.is_local:
         yield
         return

@@ -1,7 +1,7 @@
-"""Verbs that take longer than a page should: they go on, and a page shows how far they are.
+"""Verbs that take longer than a request: they go on inside the server, and a page shows how far they are.
 
-A run lives in this server. One that ends with it has done what it has done, all of it in the audit, and the same asked
-again goes on with the rest (``spinney.features.bulk.service``).
+A run exists only in the memory of this server. What a run has done when the server ends stays done and is in the audit;
+the same request, given again, does the rest (``spinney.features.bulk.service``).
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from spinney.model.errors import SpinneyError
 from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 
 PATIENCE_S = 1.5
-"""So long the page waits before it shows how far it is."""
+"""How many seconds a page waits for the end of a run before it shows how far it is."""
 KEPT = 100
+"""How many runs are kept: when there are more, those that have ended are dropped, the oldest first."""
 
 
 class Stopped(SpinneyError):
@@ -28,21 +29,29 @@ class BulkRun:
     """A bulk operation that a page has started: it goes on in a task while pages show how far it is."""
 
     id: str
+    """Random text, by which the address of the page names the run."""
     by: str
+    """The name of the caller, who alone may see the run."""
     plan: Plan
+    """What the run does, and to which jobs."""
     back: str
-    """Where its asker came from."""
+    """The address of the page from which the run was started."""
     stop: threading.Event
+    """Set when the server ends."""
     report: Report = field(default_factory=Report)
+    """What has been done so far."""
     error: SpinneyError | None = None
+    """Why the run ended early; None while it goes on, and when it did not."""
     task: "asyncio.Task[None] | None" = None
+    """The task that does it."""
 
     @property
     def done(self) -> bool:
+        """Whether the run has ended, with a result or an error."""
         return self.task is not None and self.task.done()
 
     def step(self, report: Report, step: BulkStep) -> None:
-        """Told by ``Bulk.run`` in its thread. Raises Stopped when the server ends."""
+        """Note the report of a step; ``Bulk.run`` calls this in its thread. Raises Stopped when the server ends."""
         self.report = report
         if self.stop.is_set():
             raise Stopped(
@@ -51,7 +60,7 @@ class BulkRun:
 
 
 class BulkRuns:
-    """``async with``: leaving stops them between two steps."""
+    """The runs that pages of one server have started. Leaving ``async with`` stops each of them between two steps."""
 
     def __init__(self) -> None:
         self._runs: dict[str, BulkRun] = {}
@@ -67,7 +76,8 @@ class BulkRuns:
     async def begin(
         self, plan: Plan, by: str, back: str, work: Callable[[BulkRun], Awaitable[Report]]
     ) -> BulkRun:
-        """Start it, and wait a moment for its end. Raises what ``work`` raises within that moment."""
+        """Start ``work`` as a task, and wait up to ``PATIENCE_S`` seconds for its end. Returns the run, which is done
+        or continues. Raises what ``work`` raises within that time; a later error is kept in ``BulkRun.error``."""
         run = BulkRun(id=secrets.token_urlsafe(9), by=by, plan=plan, back=back, stop=self._stop)
 
         async def doing() -> None:

@@ -1,6 +1,6 @@
-"""What a retry or rerun would run, worked out without doing it: the rules of ``job_operations``, read only.
+"""What a retry or rerun would run, found without doing it: the rules of ``job_operations``, read only.
 
-That both agree is held by a test that compares a preview with what then ran (``tests/contract/test_bulk.py``).
+A test that compares a preview with what then ran keeps the two in agreement (``tests/contract/test_bulk.py``).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,22 +23,24 @@ FailedChildren = Callable[[int], Sequence[int]]
 
 
 class Preview:
-    """One look: made for a snapshot, asked for some jobs."""
+    """The preview of one order in one snapshot. ``jobs`` has the result: for each job that would run, its type and the
+    stages that it would run."""
 
     def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
         self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
         self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
 
     def look(self, job_ids: Sequence[int]) -> None:
-        """Add what each of these would run, and whoever goes on with it. In the order of the verb: one that goes
-        on with another by then needs nothing of its own."""
+        """Add to ``jobs`` what each of these jobs would run, and what the jobs above and after them would run again.
+        Ask in the order in which the verb comes to the jobs: one that another has already made go on is not opened by
+        itself."""
         for job_id in job_ids:
             todo = [job_id]
             while todo:
                 todo += self._look_at(todo.pop())
 
     def _look_at(self, job_id: int) -> Sequence[int]:
-        """Those that are asked in its place, if it is not what would be opened."""
+        """Add what a job would run, if it would be opened, and return the jobs that would be retried in its place."""
         row = None if job_id in self.jobs else self._row(job_id)
         if row is None:
             return ()
@@ -68,7 +70,7 @@ class Preview:
             self._others_go_on(row)
 
     def _stages(self, row: Row, spec: TypeSpec) -> list[str] | None:
-        """What it would run; None: it would be refused."""
+        """Return the stages that a job would run; None: it would be refused."""
         if self.order.verb is Verb.RERUN:
             behind = stages_from(spec, self.order.stage or spec.stages[0].name)
             return self._left(row, spec, behind, finished=False) if behind else None
@@ -83,8 +85,8 @@ class Preview:
     def _left(
         self, row: Row, spec: TypeSpec, superseded: Collection[str], *, finished: bool = True
     ) -> list[str]:
-        """The stages that have not passed, where those count as not passed, and of a ``finish`` all but its own
-        stage, too, unless ``finished``."""
+        """Return the stages that have not passed, counting those of ``superseded`` as not passed. After an outcome
+        ``finish`` there are none, unless ``finished`` is false: then only the stages that ran count as passed."""
         passed = set()
         for stage, outcome, superseded_by in self.tx.all(
             "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
@@ -99,7 +101,8 @@ class Preview:
     # --- those above, and those that need it ----------------------------------------------------
 
     def _state_above(self, row: Row) -> State | None:
-        """Of the ancestor at which regrowing ends; None: it reaches the root, or nobody counts on it."""
+        """Return the state of the ancestor at which regrowing ends; None: it reaches the root, or no ancestor counts on
+        the job."""
         child = row
         for job_id in reversed(ancestors(row.lineage)):
             if self._superseded(child):
@@ -110,6 +113,8 @@ class Preview:
         return None
 
     def _others_go_on(self, row: Row) -> None:
+        """Add the jobs above a job, and those that need it, which would wait again and then continue because it
+        runs."""
         todo = [row]
         while todo:
             child = todo.pop()
@@ -130,7 +135,7 @@ class Preview:
         return needers if row.parent_id is None or self._superseded(row) else [row.parent_id, *needers]
 
     def _regrows(self, row: Row) -> bool:
-        """Whether it waits again when something below it, or that it needs, is opened."""
+        """Return whether a job waits again when a job below it, or one that it needs, is opened."""
         return row.state is State.COMPLETED or (row.state is State.FAILED and self._because(row) is not None)
 
     def _because(self, row: Row) -> str | None:

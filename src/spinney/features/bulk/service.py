@@ -44,20 +44,25 @@ class Bulk(Service):
     """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights."""
 
     sleep: Callable[[float], None] = time.sleep
+    """How a canary waits, in seconds; tests replace it."""
 
     # --- planning -------------------------------------------------------------------------
 
     def plan(
         self, order: Order, job_filter: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
     ) -> Plan:
-        """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
-        to those of them that fit.
+        """Return what an order would be done to, without doing it.
 
-        ``exact``: not how many fit, but to how many it would be done, without those that it would refuse or change
-        nothing of. It is done and taken back for that, which takes as long as doing it; of more than 50 jobs that take
-        longer than some hundredths of a second, each part is tried as if those before it had not been done.
+        ``job_filter`` selects the jobs; together with ``ids`` only those of ``ids`` that match it; ``ids`` alone names
+        them, whether their states allow the verb or not.
 
-        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
+        ``exact``: count the jobs that it would be done to, without those that it would refuse or leave as they are;
+        otherwise count those that match. For that the order is carried out and rolled back, which takes as long as
+        doing it. Where more than 50 jobs take longer than some hundredths of a second, other writers are let in
+        between, and each part is tried as if those before it had not been done.
+
+        Raises UsageError (or a subclass) for an order or filter that cannot be meant, with the nearest name that can,
+        and Forbidden.
         """
         order_scope = self._order_scope(order)
         order_scope.require()
@@ -82,7 +87,7 @@ class Bulk(Service):
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
 
     def _tried(self, plan: Plan) -> int:
-        """To how many jobs it would be done; no further than one more than are counted."""
+        """Return to how many jobs a plan would be done; no more than one above ``COUNTED``."""
         touched: set[int] = set()
         together = 0
         with self.store.bulk.trial() as let_others:
@@ -97,7 +102,8 @@ class Bulk(Service):
         return len(touched)
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """For retry and rerun: what would run again, and in how many jobs, of those counted."""
+        """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for other
+        verbs. Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them. Raises Forbidden."""
         plan = self._within_scope(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
@@ -131,7 +137,7 @@ class Bulk(Service):
                 return
 
     def _after(self, plan: Plan) -> Iterator[Filter]:
-        """What finished after the first failure, if it is asked for: a filter a tree."""
+        """Yield, for ``and_after``, a filter for each tree: the jobs that completed after its first failure."""
         if not plan.order.and_after:
             return
         order_scope = self._order_scope(plan.order)
@@ -147,7 +153,7 @@ class Bulk(Service):
         return OrderScope(service=self, order=order)
 
     def _within_scope(self, plan: Plan) -> Plan:
-        """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
+        """Return the plan, whoever made it, narrowed to what the caller may do. Raises Forbidden."""
         order_scope = self._order_scope(plan.order)
         order_scope.require()
         return (
@@ -165,7 +171,8 @@ class Bulk(Service):
 
     @staticmethod
     def _with_defaults(verb: Verb, job_filter: Filter) -> Filter:
-        """The filter with what the verb adds to it."""
+        """Return the filter with the conditions that the verb adds to it. Raises UsageError for states in which the
+        verb is not allowed."""
         if job_filter.states is None and verb is Verb.RELEASE:
             job_filter = replace(job_filter, states=_KEPT, has_own_hold=True)
         if job_filter.states is None:
@@ -189,10 +196,15 @@ class Bulk(Service):
         on_step: OnStep = lambda report, step: None,
         on_canary_check: OnCanaryCheck = lambda report, trial: None,
     ) -> Report:
-        """Do it; the report says to how many.
+        """Carry out a plan, and report what was done to how many jobs.
 
-        ``at_once``: so many jobs a step, where somebody wants to be told what each brought about. What is out of reach
-        is refused. Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on`` raises.
+        ``canary``: open a few jobs first (retry and rerun only). ``at_once``: how many jobs one step may take, for
+        callers that want to tell the result of each. ``on_step`` is called after each step with the report so far,
+        ``on_canary_check`` while the canary waits. Jobs that the caller does not reach are refused, each with its
+        sentence, and are no error.
+
+        Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on``, ``on_step`` and
+        ``on_canary_check`` raise; what was done until then stays done.
         """
         plan = self._within_scope(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
@@ -207,7 +219,7 @@ class Bulk(Service):
             on_canary_check(report, canary_run)
 
         def size() -> int:
-            """How many the next step may take; where a canary sings no more, none."""
+            """Return how many jobs the next step may take; raise when the canary has ended the run."""
             if trial is None:
                 return STEP
             if trial.room() == 0 and (stopped := trial.watch(look)):
@@ -243,7 +255,7 @@ class Bulk(Service):
             self.store.note_removed_folders(chunk)
 
     def _log_unseen(self, report: Report) -> None:
-        """Enter into the audit that jobs were refused which are not there for who asks."""
+        """Record in the audit that the caller named jobs that are not visible."""
         if self.rights.everywhere:
             return
         unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]
@@ -272,7 +284,8 @@ class _Enough(Exception):
 
 
 def require_order(service: Service, order: Order) -> None:
-    """Raise UsageError for an order that cannot be meant."""
+    """Raise UsageError for an order that cannot be carried out on any job: it lacks a queue, priority or reason that
+    its verb needs, or names one that does not exist."""
     if order.verb is Verb.HOLD:
         require_valid_hold(order.reason, order.until_us, service.clock())
     if order.verb is Verb.MOVE and order.queue is None:

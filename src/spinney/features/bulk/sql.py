@@ -1,8 +1,8 @@
-"""Bulk verbs: one verb done to many jobs, a bounded transaction a step.
+"""Bulk verbs: one verb done to many jobs, in bounded transactions, one for each step.
 
-Each job is done under a savepoint of its own: one that cannot is refused with its sentence and leaves
-nothing behind, the others go through. Which job comes before which, and when to stop, is the caller's
-(``spinney.features.bulk.service``); here nothing is remembered between two steps.
+Each job is done under a savepoint of its own: a job that cannot be done is refused with its sentence and leaves nothing
+behind, and the others go through. The order of jobs and the end of the run are decided by the caller
+(``spinney.features.bulk.service``); nothing is remembered here between two steps.
 """
 
 import time
@@ -257,7 +257,8 @@ class _Working:
         )
 
     def _try(self, job_id: int) -> None:
-        """All of it or nothing. What a savepoint takes back must not be believed any more."""
+        """Apply the verb to one job under a savepoint: all of it, or nothing. After a rollback the registry is read
+        anew, because it may contain what was rolled back."""
         operation = Operation(self.tx, self.registry, self.now_us, self.actor.by)
         try:
             with self.tx.savepoint():
@@ -273,7 +274,8 @@ class _Working:
         self._reopened.update(dict.fromkeys(operation.reopened))
 
     def _needless(self, job_id: int) -> bool:
-        """Of what a filter found: what the verb would change nothing for, or harm."""
+        """Return whether a job that a filter found is skipped: the verb would change nothing, or the job no longer
+        counts."""
         if self.job_filter is None:
             return False
         if self.order.verb in (Verb.RETRY, Verb.RERUN):
@@ -288,7 +290,8 @@ class _Working:
         return False
 
     def _counts_no_more(self, job_id: int) -> bool:
-        """A stage above it has run again (it or one above it is superseded): nobody waits for it."""
+        """Return whether the job, or one above it, is superseded, because a stage above has run again: no job waits for
+        it."""
         line = orjson.dumps([*ancestors(job_rows.find(self.tx, job_id).lineage), job_id]).decode()
         sql = "select 1 from jobs where id in (select j.value from json_each(?) j) and superseded is not null"
         return self.tx.value(sql, (line,)) is not None
@@ -316,7 +319,8 @@ class _Working:
             operation.into(job_id, self.order.queue)
 
     def _require_open(self, operation: Operation, job_id: int) -> None:
-        """What another job keeps from going on has failed again within the same step."""
+        """Raise Refused when the job has failed again within the same step, because of another job that keeps it from
+        going on."""
         operation.cascade.drain()
         if job_rows.find(self.tx, job_id).state in BAD:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
@@ -355,7 +359,8 @@ class _Working:
             self._room = 0
 
     def _delete_whole(self, operation: Operation, top: Row) -> None:
-        """All of a tree, which is taken back; one that would take long is counted."""
+        """Delete a whole tree in a trial, which is rolled back; of a tree that would take long, count the jobs
+        instead."""
         if len(operation.left_below(top, TRIED + 1)) > TRIED:
             operation.ids += [*operation.left_below(top), top.id]
             return

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 STEP = 50
-"""Jobs that one transaction is asked for."""
+"""The most jobs that one transaction is asked for."""
 PAGE = 1_000
-"""Jobs that are looked up at a time."""
+"""How many jobs are looked up at a time."""
 _MENDABLE = Filter(states=tuple(sorted(ALLOWED_STATES[Verb.RETRY])))
 
 
 def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator[list[int]]:
-    """The jobs that fit, as they do when their page is looked up, none above ``last``."""
+    """Yield the jobs that match the filter in pages of at most ``PAGE`` ids, none above ``last``: for retry the newest
+    first, for other verbs the oldest first. Each page is looked up when it is asked for, so it has the jobs that match
+    then."""
     newest = verb is Verb.RETRY
     after, until = (last + 1, None) if newest else (0, last)
     while page := store.bulk.find(job_filter, after=after, until=until, limit=PAGE, newest=newest):
@@ -36,7 +38,8 @@ def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator
 
 
 class StepRun:
-    """One run over some jobs. Each step is durable when it is yielded; what follows may never be asked for."""
+    """One run of an order over some jobs. A step is durable when it is yielded, so the caller may stop after any of
+    them."""
 
     def __init__(
         self,
@@ -48,8 +51,9 @@ class StepRun:
         at_once: int = STEP,
         order_scope: "OrderScope | None" = None,
     ) -> None:
-        """``size``: how many the next step may take; ``at_once``: and how many of those that were asked for;
-        ``order_scope``: what may be reached (None: everything that the run comes to)."""
+        """``size`` returns how many jobs the next step may take; ``at_once``: at most so many of them are jobs that
+        were asked for, the others are retried in their place. ``order_scope``: the jobs that the caller may reach
+        (None: all)."""
         self._store, self._order, self._actor, self._clock = store, order, actor, clock
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
@@ -70,7 +74,7 @@ class StepRun:
         yield from self._once_more(self._mendable)
 
     def _sifted(self, job_ids: Sequence[int], job_filter: Filter | None) -> Iterator[BulkStep]:
-        """To those of them that may be reached; the others are refused."""
+        """Yield the steps on the jobs that may be reached, and one with the refusals of the others."""
         if self._order_scope is not None:
             job_ids, refused = self._order_scope.sift(job_ids, named=job_filter is None)
             if refused:
@@ -80,6 +84,8 @@ class StepRun:
     def _apply(
         self, job_ids: Sequence[int], job_filter: Filter | None, at_once: int = STEP
     ) -> Iterator[BulkStep]:
+        """Yield the steps on these jobs, in order. After each step, failed children are retried in place of the jobs
+        that failed because of them."""
         todo = list(job_ids)
         while todo:
             if job_filter is None:
@@ -97,7 +103,8 @@ class StepRun:
                 yield from self._in_place_of(job_id, job_filter)
 
     def _in_place_of(self, job_id: int, job_filter: Filter | None) -> Iterator[BulkStep]:
-        """Retry the children because of which it failed; theirs, if those failed because of theirs."""
+        """Yield the steps that retry the children because of which a job failed; in place of a child that failed
+        because of its own children, those."""
         after = 0
         while children := self._store.bulk.failed_children(job_id, after=after, limit=STEP):
             yield from self._apply(children, None if job_filter is None else self._mendable)

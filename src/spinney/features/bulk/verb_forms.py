@@ -1,4 +1,4 @@
-"""Verbs on jobs, from a form: on one, on some that were chosen, or on all that a filter fits."""
+"""Verbs on jobs, as forms of pages give them: on one job, on some that were chosen, or on all that match a filter."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,7 @@ FIELDS = (
 )
 """Of the forms, beside those of filters: a queue to move to is not the queue to look in."""
 IDS_MAX = 1_000
+"""The most jobs that a form may name one by one."""
 _DONE: Mapping[Verb, str] = {
     Verb.RETRY: "retried",
     Verb.RERUN: "will run again",
@@ -49,7 +50,7 @@ Form = Mapping[str, str]
 
 
 def usable(principal: Principal) -> list[str]:
-    """The verbs that who asks may use at all, in the order of their buttons."""
+    """Return the verbs that the caller may use on any job at all, in the order of their buttons."""
     if principal.rights.permits(Role.OPERATOR):
         return [str(verb) for verb in Verb]
     return (
@@ -60,14 +61,15 @@ def usable(principal: Principal) -> list[str]:
 
 
 def verb(text: str) -> Verb:
-    """Raises UsageError with those there are."""
+    """Return the verb of this name. Raises UsageError, which lists the verbs."""
     if text not in list(Verb):
         raise UsageError(f"there is no verb {text[:40]!r}; use one of: {listed(Verb)}")
     return Verb(text)
 
 
 def order(form: Form) -> Order:
-    """What a form asks for. Raises UsageError for what cannot be meant."""
+    """Return the order that a form gives. Fields that do not belong to its verb are ignored. Raises UsageError for
+    values that cannot be meant."""
     verb_ = verb(form.get("verb", ""))
     until = form.get("until", "").strip()
     priority = form.get("to_priority", "").strip()
@@ -87,7 +89,8 @@ def order(form: Form) -> Order:
 
 
 def numbers(texts: Sequence[str]) -> tuple[int, ...]:
-    """The jobs that were chosen. Raises UsageError."""
+    """Return the numbers of the jobs that were chosen, each once. Raises UsageError for other texts, and for more than
+    ``IDS_MAX`` jobs."""
     if len(texts) > IDS_MAX:
         raise UsageError(f"more than {IDS_MAX:,} jobs were chosen; choose by a filter instead")
     if not all(t.isascii() and t.isdigit() and len(t) <= len(str(JOB_ID_MAX)) for t in texts):
@@ -96,7 +99,8 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
 
 
 async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
-    """Do it to one job. Raises Refused with the reason why it cannot be done."""
+    """Carry out an order on one job. The report has the reason when it was refused. Raises what planning raises:
+    UsageError, Forbidden."""
     return await context.run(
         lambda control: control.part(Bulk).run(control.part(Bulk).plan(order, ids=(job_id,))),
         long=order.tree or order.and_after or order.verb is Verb.DELETE,
@@ -104,12 +108,15 @@ async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
 
 
 async def run_plan(context: RequestContext, run: BulkRun) -> Report:
-    """Do it to all of a plan, step by step."""
+    """Carry out the plan of a run, step by step, with the rights of the caller of ``context``; ``run`` is told of each
+    step."""
     return await context.run(lambda control: control.part(Bulk).run(run.plan, on_step=run.step), long=True)
 
 
 def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequence[int]) -> Plan:
-    """What would be done, before its particulars are said: they change nothing of whom it is done to."""
+    """Return the plan of an order before its details are entered. A missing reason, queue or priority is replaced by
+    a sample value, because none of them changes which jobs match; the plan is exact unless queue or priority was
+    missing."""
     trial = Order(
         verb=order.verb,
         reason=order.reason or "to be said",
@@ -129,7 +136,7 @@ def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequ
 
 
 def outcome_sentences(verb_: Verb, report: Report) -> tuple[str, str | None]:
-    """What was done, in a sentence; and what was refused, in another."""
+    """Return what was done as a sentence, and as another one what was refused (None: nothing was)."""
     parts = [f"{counted(report.touched, 'job')} {_DONE[verb_]}"]
     if report.reopened:
         parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
@@ -139,7 +146,8 @@ def outcome_sentences(verb_: Verb, report: Report) -> tuple[str, str | None]:
 
 
 def refusals(report: Report) -> str | None:
-    """Why it was not done to others; the commonest reasons."""
+    """Return why the verb was not done to other jobs, with the commonest reasons first; None when nothing was
+    refused."""
     if report.stopped:
         return f"stopped: {report.stopped}"
     if not report.refused:

@@ -51,6 +51,7 @@ class CopiedTable:
 
     table: str
     rows: int
+    """How many rows it has."""
     digest: str
     """SHA-256 over the rows in the order of the key."""
 
@@ -102,6 +103,7 @@ def _tables() -> Sequence[Table]:
 
 
 def _require_nobody_at_work(source: Database, tx: Tx) -> None:
+    """Raise Refused while a node has not left, dead ones among them, or a job is leased."""
     nodes = tx.all("select name, host, state from nodes where state <> 'left' order by id")
     if nodes:
         named = ", ".join(f"{name} on {host} ({state})" for name, host, state in nodes[:_NAMED])
@@ -130,6 +132,8 @@ def _require_own_schema(source: Database) -> SchemaState:
 
 
 def _require_room(target: Database, token: str) -> None:
+    """Raise Refused unless the target is an empty database, or one on which an earlier copy was interrupted. ``token``:
+    the folder token of the source, by which a copy of it is recognized."""
     schema_state = target.schema_state()
     if schema_state is None or COPYING in schema_state.meta:
         return
@@ -192,6 +196,7 @@ class _Copying:
         return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
 
     def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
+        """Yield the pages of the source. Raises StoreUnusable for a text that SQLite cannot decode."""
         try:
             yield from pages
         except sqlite3.OperationalError as error:
@@ -275,6 +280,7 @@ def _named(table: Table, row: Sequence[Any]) -> str:
 
 
 def _require_the_same(copied: CopiedTable, into: Tx, target: Database, on_progress: OnProgress) -> None:
+    """Read a table back from the target, and raise StoreUnusable unless its rows and digest are those of the source."""
     table, rows, digest = metadata.tables[copied.table], 0, sha256()
     for page in _pages(into, table):
         digest.update(_canonical(page))

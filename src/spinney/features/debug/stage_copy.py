@@ -34,9 +34,13 @@ class StageCopy:
 
     job: Job
     params: str
+    """The parameters as JSON."""
     port: MemoryPort
+    """Answers the handle of the stage, from memory."""
     runner: Runner
+    """Calls the function of the stage, or starts its program."""
     spec: TypeSpec
+    """The job type, as the application declares it."""
 
 
 def copy_stage(

@@ -15,6 +15,7 @@ class Violation:
     subject: str
     """``job 17``, ``folder 00/00/00/000000000017``, ``lock x``."""
     sentence: str
+    """What is wrong, for people, and where no repair is safe, what to do."""
     repair: str | None = None
     """What ``--repair`` would do; None: no repair is safe, and the sentence says what a person should do."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -26,8 +27,10 @@ class Check:
     """One invariant that the doctor checks."""
 
     rule: str
+    """A word for programs, and for ``--only``."""
     about: str
     """The invariant as a sentence."""
     repairs: bool
+    """Whether ``--repair`` can repair its violations."""
     deep: bool = False
     """It takes long, and is only checked on request."""

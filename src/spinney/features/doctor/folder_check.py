@@ -65,6 +65,7 @@ class FolderCheck:
         self._root, self._store = root, store
 
     def checks(self) -> Sequence[Check]:
+        """Return the rules over folders, in the order in which they are examined."""
         return [
             Check(rule=name, about=about, repairs=offer is not None)
             for name, (about, _, offer) in _RULES.items()
@@ -73,11 +74,15 @@ class FolderCheck:
     def examine(
         self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
     ) -> Iterator[Violation]:
+        """Walk through the folder root, and yield each violation (of the rules ``only``, if given). None of these rules
+        is ``deep``."""
         rules = set(_RULES) if only is None else set(only) & set(_RULES)
         if rules:
             yield from (violation for violation in self._all(now_us) if violation.rule in rules)
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
+        """Repair a violation if a new look still finds it, and return whether anything was done. The audit entry is
+        written first, because files cannot be rolled back. Raises StoreUnusable when the system refuses."""
         if violation.rule not in _RULES or violation.repair is None:
             return False
         job_id = violation.facts["job"]

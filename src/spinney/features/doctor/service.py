@@ -87,6 +87,8 @@ class Doctor(Service):
     def _repaired(
         self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
     ) -> Iterator[RepairResult]:
+        """Repair in rounds, at most ``ROUNDS``, until a round repairs nothing: a repair may bring another violation to
+        light. One that was refused is not tried again."""
         actor = self.actor()
         refused: set[tuple[str, str]] = set()
         for _ in range(ROUNDS):

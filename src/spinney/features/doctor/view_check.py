@@ -26,11 +26,14 @@ class ViewCheck:
         self._tree, self._store = ViewTree(root), store
 
     def checks(self) -> Sequence[Check]:
+        """Return the one rule over links."""
         return [Check(rule=RULE, about=_ABOUT, repairs=True)]
 
     def examine(
         self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
     ) -> Iterator[Violation]:
+        """Yield each link that is wrong or missing, if ``deep`` or when the rule is named in ``only``; nothing where
+        there is no tree of links."""
         if (deep or RULE in (only or ())) and self._tree.exists() and (only is None or RULE in only):
             subjects: Iterator[ViewLink | int] = chain(self._tree.links(), self._tree.job_ids())
             while part := list(islice(subjects, _STEP)):
@@ -42,6 +45,8 @@ class ViewCheck:
                             yield later
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
+        """Set or remove the link of a job as its state now wants it, and return whether anything was changed. Raises
+        StoreUnusable when the system refuses."""
         if violation.rule != RULE:
             return False
         job_id, path = violation.facts["job"], violation.facts["link"]

@@ -1,1 +1,22 @@
-"""Why a job does not run: the one reason that holds it, found by the rules that the claim goes by."""
+"""Why a job does not run: the one reason that holds it, found by the rules that the claim goes by.
+
+``cause``            what the store answers: a word for the cause, and facts
+``sql``              how the store finds the cause, within one snapshot
+``cause_words``      the sentence for each cause, and the command that would change it
+``explanation``      what the caller gets: cause, sentence, command, expected start
+``service``          from cause to explanation, for one caller
+``commands``         the explanation of one job, and the obstacles of a page of a list
+``pending_reasons``  the column of lists that names such obstacles
+``cli``              the command ``explain``
+
+The store answers with facts and not with words, because a caller with limits must not learn of jobs that are not
+visible: ``service`` removes those facts and the secrets of the job first, and ``cause_words`` makes a sentence of what
+is left.
+
+An explanation of one job is exact and costs several queries. A list shows for its pending jobs only that no node could
+run them at all (``ListObstacles``), which takes one query for a page of any length.
+
+Specified by ``tests/contract/test_explainer.py`` (a sentence for every cause, in agreement with what a claim does),
+``tests/service/test_queries.py`` (nothing of jobs that are not visible), ``tests/cli/test_explain.py`` (the command)
+and ``tests/server/api/test_jobs.py`` (obstacles in lists).
+"""

@@ -126,7 +126,8 @@ def _retry(job_id: int, facts: Facts) -> Words:
 
 
 def _until(sentence: str, facts: Facts) -> Words:
-    """A hold that lasts longer than the time for which the job waits keeps it then."""
+    """Return the words for a job that waits for a time; a hold that lasts longer is named, since it keeps the job
+    then."""
     if "holds" not in facts:
         return sentence, None
     more = f" and {len(facts['holds']) - 1} more" if len(facts["holds"]) > 1 and "hold" in facts else ""

@@ -16,6 +16,7 @@ from spinney.web.request_context import Authenticated
 
 router = routes("external", "/external")
 _PRINT_MAX = 2**18
+"""The most characters of output in one request."""
 
 _Worker = Annotated[
     str,

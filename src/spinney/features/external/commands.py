@@ -23,6 +23,7 @@ from spinney.service.service import Service
 
 FENCE_MAX = 2**62
 _LANES_MAX = 1_000
+"""The most lanes of one external worker."""
 _MESSAGE_MAX = 20_000
 _LONG_SPAWN = 100
 """More subjobs than this are not created within a moment."""

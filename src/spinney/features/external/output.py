@@ -12,9 +12,11 @@ _CUT = b"\n[spinney: more output was cut here]\n"
 
 
 def keep(root: Path, job_id: int, attempt: str, stream: str, data: bytes, *, most: int = OUTPUT_BYTES) -> int:
-    """Append some output; returns how many bytes of it were kept. ``attempt``: ``<stage>.<fence>``.
+    """Append output to the file of a stream, and return how many bytes were kept: fewer than were given once the file
+    has ``most`` bytes. ``attempt``: ``<stage>.<fence>``.
 
-    Raises Refused where the disk takes none."""
+    Raises Refused when the disk takes none.
+    """
     try:
         file = folders.make(root, job_id) / folders.OWN / f"{attempt}.{stream}"
         size = file.lstat().st_size if file.exists() else 0

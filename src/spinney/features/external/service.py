@@ -51,22 +51,29 @@ SPAWN_MAX = 10_000
 
 
 class External(Service):
-    """What an external worker says. Each verb but ``join`` takes its key, and raises NoSuchExternalWorker for one
-    that is not the caller's, ExternalWorkerGone when its leases have been taken back; those about one attempt take its
-    job and fence, and raise StaleFence when it is not the external worker's (any more)."""
+    """The operations of an external worker, in the name of the account that let it join.
+
+    Each method but ``join`` and ``all`` takes the worker's key. It raises NoSuchExternalWorker when the key is
+    malformed or names a worker of another account, Forbidden when the account may not claim the worker's job types any
+    more, and ExternalWorkerGone when the worker's leases have been taken back. Methods about one attempt also take its
+    job and fence, and raise StaleFence when the attempt is not (or no longer) leased to this worker.
+    """
 
     # --- coming and going -----------------------------------------------------------------
 
     def join(
         self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
     ) -> ExternalWorker:
-        """Let an external worker come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the
-        same name and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
+        """Let an external worker join that runs these (job type, stage) pairs, up to ``slots`` attempts at once, and
+        return it with its key.
 
-        ``lease_s``: when nothing is heard of it for so long, its leases are taken back.
+        A worker of the same name and owner that has joined before is taken over: what it had begun counts as
+        interrupted and goes back at once. ``lease_s``: when the worker sends nothing for so many seconds, its leases
+        are taken back.
 
-        Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (somebody
-        else's external worker has this name; the folders of the store are local)."""
+        Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (an external
+        worker of somebody else has this name; the folders of the store are local).
+        """
         pairs = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
         node_name(name)
         lease_s = durations.seconds(lease_s, "the lease")
@@ -95,9 +102,8 @@ class External(Service):
         return joined
 
     def leave(self, key: str) -> Sequence[int]:
-        """The external worker goes; what it still has goes back uncounted (of types that must not run twice it counts
-        as lost).
-        Return the jobs. It may be called again without harm."""
+        """Let the external worker leave, and return the jobs that it still had. They go back without using up an
+        attempt; those of types that must not run twice count as lost. A repeated call is harmless."""
         external_worker = self._find(key)
         if external_worker.state != "left":
             self.store.external_workers.left(external_worker, self.actor(), now_us=self.clock())
@@ -115,9 +121,13 @@ class External(Service):
     # --- leases ---------------------------------------------------------------------------
 
     def claim(self, key: str, *, seen: int, limit: int = 1) -> ClaimedWork:
-        """Up to ``limit`` attempts for free slots, by all the rules by which nodes are given theirs. ``seen``: the
-        highest fence of which the external worker has heard, 0 at first. An external worker makes one claim at a
-        time: what an earlier one gave of which it has not heard goes back with this one."""
+        """Return up to ``limit`` attempts (at most ``CLAIM_MAX``) for free slots, chosen by the rules by which nodes
+        get theirs.
+
+        ``seen``: the highest fence that the worker has received so far, 0 at first; ``ClaimedWork.seen`` is the next
+        one. A worker makes one claim at a time: leases of an earlier claim above ``seen``, which it has therefore not
+        received, go back with this one.
+        """
         external_worker = self._beating(key)
         claim_rights.require_same_limits(self, external_worker)
         leases = self.store.external_workers.leases(external_worker.id)
@@ -151,8 +161,8 @@ class External(Service):
         )
 
     def heartbeat(self, key: str, *, seen: int, fences: Iterable[int]) -> HeartbeatReply:
-        """A sign of life, with the attempts on which the external worker works. What it had, has heard of (``seen``)
-        and does not name goes back."""
+        """Renew the leases of the external worker. ``fences`` are the attempts on which it works; a lease up to
+        ``seen`` that is not named goes back. The reply says which of them to cancel, and which are lost."""
         external_worker, named = self._beating(key), set(fences)
         leases = self.store.external_workers.leases(external_worker.id)
         records = overdue_of(self.store, external_worker, leases, now_us=self.clock())
@@ -170,9 +180,10 @@ class External(Service):
         )
 
     def settle(self, key: str, job_id: int, fence: int, settlement: Settlement) -> None:
-        """Record the outcome of an attempt. When the answer got lost, the same settlement may be sent again.
+        """Record the outcome of an attempt. When the answer was lost, the same settlement may be sent again.
 
-        Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
+        Raises BadParameters (a result that is too large), Refused (``cancelled``, where nobody has requested that).
+        """
         external_worker = self._find(key)
         result = result_text(settlement)
         lease = self._lease(external_worker, job_id, fence)
@@ -207,7 +218,7 @@ class External(Service):
     # --- while it runs --------------------------------------------------------------------
 
     def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
-        """The lease of an attempt that the external worker has; for what is not in the store, too (its output)."""
+        """Return the lease of an attempt, for callers that write something beside the store, such as output."""
         lease = self._lease(self._find(key), job_id, fence)
         if lease is None:
             raise StaleFence(job_id, fence)
@@ -216,14 +227,16 @@ class External(Service):
     def progress(
         self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None
     ) -> None:
-        """What people see while it runs: 0 to 1, and a line."""
+        """Set the progress of an attempt: a fraction from 0 to 1, and a message of one line. Raises UsageError for
+        another fraction."""
         self.attempt(key, job_id, fence)
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress goes from 0 to 1, not to {fraction}")
         self.store.progress(job_id, fence, fraction, without_nul(message))
 
     def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
-        """Set an entry of the data of the job, its ``parent`` or its ``root``; None removes it."""
+        """Set an entry of the data of the job, or of its ``parent`` or ``root`` (``of``); None removes the entry.
+        Raises UsageError (``of``, the name), Refused (the job has no parent)."""
         self.attempt(key, job_id, fence)
         text = None if value is None else to_text(value, f"data[{name!r}]")
         self.store.put_data(job_id, fence, data_name(name), text, self._target(job_id, of))
@@ -231,7 +244,8 @@ class External(Service):
     def append_data(
         self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job"
     ) -> int:
-        """Append to the list of that name, which is made when missing; returns its length."""
+        """Append to the list in the entry ``name`` of the data, which is created when missing, and return its new
+        length. ``of`` and errors are as in ``put_data``."""
         self.attempt(key, job_id, fence)
         text = to_text(value, f"data[{name!r}]")
         return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
@@ -239,10 +253,11 @@ class External(Service):
     def spawn(
         self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]
     ) -> Sequence[int]:
-        """Subjobs, each as a line of a submission (``{"type": …, "params": …}`` and options): there when the attempt
-        has passed, or at once where each has a key. Returns their ids.
+        """Create subjobs, and return their ids. ``children``: each as a line of a submission (``{"type": …, "params":
+        …}`` and options). They exist once the attempt has passed; where each of them has a key, at once.
 
-        Raises what ``Submitter.submit_lines`` raises."""
+        Raises UsageError for more than ``SPAWN_MAX``, Forbidden, and what ``Submitter.submit_lines`` raises.
+        """
         self.require(Role.SUBMITTER, "make subjobs")
         self.attempt(key, job_id, fence)
         if len(children) > SPAWN_MAX:
@@ -259,8 +274,9 @@ class External(Service):
     def take_lock(
         self, key: str, job_id: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
     ) -> bool:
-        """Take a lock, or that much of it, or answer False; never waits. Who cannot go on without it settles the
-        attempt as ``locked``; once it is free the job may be claimed again."""
+        """Take a lock, or ``amount`` of it, and return whether it was free; this never waits. ``until``: whether the
+        lock is kept until the ``attempt`` ends or until the ``job`` settles. A worker that cannot continue without the
+        lock settles the attempt as ``locked``; the job may be claimed again when the lock is free."""
         self.attempt(key, job_id, fence)
         if until not in ("attempt", "job"):
             raise UsageError(f"a lock is kept until 'attempt' or until 'job', not {until!r}")
@@ -290,6 +306,8 @@ class External(Service):
     def _was_settled_so(
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
     ) -> bool:
+        """Return whether this attempt has been recorded with the same outcome for this external worker, so that the
+        request is a repetition."""
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
@@ -319,7 +337,7 @@ class External(Service):
         return None if spec is None or spec.isolation is not Isolation.EXTERNAL else spec
 
     def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
-        """What the external worker gets. A job that it could not go by, because something of it cannot be read, fails
+        """Return what the external worker is given for these leases. A job of which a value cannot be read fails
         instead."""
         works = [self._work(lease, types) for lease in leases]
         wrong = [
@@ -372,7 +390,7 @@ class External(Service):
 
 
 def _damage(work: WorkItem) -> Unreadable | None:
-    """What of it cannot be read; None: nothing."""
+    """Return the first value of a job that cannot be read; None: all can be."""
     values = (work.params, *work.data.values(), *work.results.values())
     return next((value for value in values if isinstance(value, Unreadable)), None)
 

@@ -92,6 +92,8 @@ class SqlExternalWorkers:
     def _revive(
         self, tx: Tx, before: ExternalWorker, external_worker: ExternalWorker, version: str, now_us: int
     ) -> None:
+        """Let an external worker that has left join again in its old row, with the next join count. Raises Refused
+        while leases of the last joining are still there."""
         if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
             raise Refused(
                 f"what external worker {external_worker.name} had is still being taken back; let it join "
@@ -224,7 +226,8 @@ def _named(tx: Tx, name: str) -> ExternalWorker | None:
 
 
 def _types(external_worker: ExternalWorker) -> Sequence[str]:
-    """What it runs, as others see it: no type's name has a slash, so that none takes it for a node that knows one."""
+    """Return the types of the worker's row in ``nodes``: ``type/stage`` for each lane. No type's name has a slash, so
+    no query takes the worker for a node that knows the type."""
     return tuple(f"{type_}/{stage}" for type_, stage in external_worker.lanes)
 
 

@@ -22,6 +22,7 @@ from spinney.service.service import Service
 GROUPS_MAX = 10_000
 """Causes among which one is looked up."""
 NEWEST = 10
+"""How many jobs are named with a cause."""
 
 Fingerprint = Annotated[
     str,

@@ -25,8 +25,11 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 GROUPS = 100
+"""How many causes the list shows."""
 GROUPS_MAX = 10_000
+"""How many causes are searched for the one that a page shows."""
 NEWEST = 20
+"""How many jobs the page of a cause shows."""
 CANARY = 10
 """How many jobs are retried before all others."""
 

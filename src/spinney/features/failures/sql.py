@@ -55,6 +55,8 @@ class SqlFailures:
         )
 
     def _groups_among(self, job_filter: Filter, limit: int) -> FailureGroups:
+        """Return the groups of the failed jobs that match, counted from the jobs themselves. For one tree only the
+        range of its ids is read."""
         where, args = _within(job_filter)
         with self._session.look() as tx:
             if job_filter.root_id is not None:

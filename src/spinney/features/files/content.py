@@ -61,6 +61,8 @@ async def listed(
 
 @dataclass(slots=True, kw_only=True)
 class _LocalFile:
+    """A file on this host."""
+
     file: BinaryIO
     """Closed when it is garbage-collected."""
     redactor: Redactor
@@ -78,6 +80,8 @@ class _LocalFile:
 
 @dataclass(slots=True, kw_only=True)
 class _RemoteFile:
+    """A file on another host, read through a node there; it has no ETag."""
+
     context: RequestContext
     root: Path
     job_id: int

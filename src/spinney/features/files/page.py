@@ -22,14 +22,18 @@ STREAMS = ("stdout", "stderr")
 TAIL_BYTES = 64 * 2**10
 """How much of the end of a stream is shown."""
 PIECE_BYTES = 64 * 2**10
+"""How much of a stream one request of the page's script gets."""
 UNFINISHED_BYTES = 4096
 """A longer line is shown for good before it is complete."""
 """How much is sent at once while a stream grows."""
 SEARCHED_BYTES = 20 * 2**20
 """How much of a stream is searched; by default no stream is longer."""
 MATCHES = 500
+"""The most lines that a search shows."""
 LINE_CHARS = 2_000
+"""How many characters of a matching line are shown."""
 FILES = 500
+"""The most entries of a directory that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +56,11 @@ class Stream:
 
     name: str
     size: int
+    """How many bytes the file has."""
     start: int
     """The first byte that is shown; 0: the whole stream is."""
     shown: Shown
+    """The end of it, as a terminal would show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

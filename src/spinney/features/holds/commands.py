@@ -236,10 +236,12 @@ def held_filter(service: Service, hold: Hold) -> Filter | None:
 
 
 def _unlimited(service: Service) -> bool:
+    """Return whether the caller is an operator without limits."""
     return service.rights.everywhere and service.rights.permits(Role.OPERATOR)
 
 
 def _require_layable(service: Service, hold: _NewHold) -> None:
+    """Raise UsageError, Forbidden or NoSuchJob unless the caller may place this hold."""
     if hold.scope in (Scope.JOB, Scope.TREE):
         _require_number(hold.name, Verb.HOLD)
     _require_covered(service, hold.scope, hold.name, Verb.HOLD)

@@ -35,6 +35,7 @@ SHOWN = 200
 COUNTED = 50
 """For so many holds the jobs that they cover are counted, each up to ``COUNTED_TO``."""
 COUNTED_TO = 10_000
+"""The number at which counting the jobs of a hold ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,8 @@ class HoldSweep:
         registry.touch(tx)
 
     def _let_go(self, tx: Tx, plan: Plan, cascade: Cascade) -> None:
+        """Let the jobs of a step go on. Raises PlanOutdated when a hold on a single job was placed meanwhile, or a job
+        has moved."""
         ids = [job_id for group in plan.free.values() for job_id in group]
         if self._registry.holds.jobs and hold_coverage.among_single(tx, [*ids, *plan.special]):
             raise PlanOutdated  # holds on single jobs do not change the registry

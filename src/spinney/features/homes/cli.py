@@ -63,6 +63,7 @@ def rehome(
 def _rehome_jobs(
     performer: "Performs", jobs: Sequence[int], reason: str | None, *, yes: bool, json: bool
 ) -> None:
+    """Release jobs one by one after a confirmation, and print where each was."""
     from spinney.features.homes.commands import RehomeJob
 
     require_yes(

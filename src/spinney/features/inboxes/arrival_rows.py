@@ -38,8 +38,8 @@ class Duplicate(NamedTuple):
 
 
 def duplicate(tx: Tx, inbox: Inbox, sha256: str | None) -> Duplicate:
-    """Return why bytes are refused as a duplicate, and the job that has them; both None: they are none, or duplicates
-    are accepted."""
+    """Return why bytes with this digest are refused as a duplicate, and the job that has them; both are None when they
+    are new, have no digest, or the inbox accepts duplicates."""
     if inbox.duplicates is Duplicates.ACCEPT or sha256 is None:
         return Duplicate(None, None)
     first = ARRIVALS.one(
@@ -54,6 +54,7 @@ def duplicate(tx: Tx, inbox: Inbox, sha256: str | None) -> Duplicate:
 
 
 def of_upload(tx: Tx, upload: Upload) -> Arrival | None:
+    """Return the arrival of an upload; None: it has none yet."""
     return ARRIVALS.one(
         tx,
         "where inbox = ? and sha256 = ? and identity = ?",
@@ -106,7 +107,7 @@ def submission_of(inbox: Inbox, drop: Drop, spec: TypeSpec, **more: Any) -> Subm
 def held_job(
     tx: Tx, registry: Registry, inbox: Inbox, submission: Submission, reason: str, now_us: int
 ) -> int:
-    """Make a job that is held for this reason, and return it."""
+    """Create a job that is held for this reason, and return its id."""
     (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(registry, submission)], now_us)
     hold_rows.hold_one(tx, registry, job_rows.find(tx, job_id), reason, actor_of(inbox.name), None, now_us)
     return job_id
@@ -121,5 +122,5 @@ def release_job(tx: Tx, registry: Registry, arrival: Arrival, reason: str, now_u
 
 
 def actor_of(name: str) -> Actor:
-    """Return the actor of what an inbox does."""
+    """Return the actor of what an inbox does by itself."""
     return Actor(by=f"inbox {name}", call=f"inbox {name}")

@@ -350,6 +350,7 @@ def _spec(inbox: Inbox, maker: Mapping[str, Any]) -> str:
 
 
 def paused_words(name: str) -> str:
+    """Return the sentence that refuses something because the inbox is paused."""
     return f"inbox {name!r} is paused; resume it first (spinney inbox resume {name})"
 
 

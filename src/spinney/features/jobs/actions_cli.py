@@ -1,5 +1,5 @@
-"""The operator's verbs, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
-``priority``, ``delete``; ``hold`` and ``release`` are in ``holds``."""
+"""The verbs of the command line, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
+``priority`` and ``delete``. ``hold`` and ``release`` are in ``spinney.features.holds.cli``."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +37,7 @@ class InQueueFilterOptions(FilterOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RetryOptions:
-    """What may be said of retry and rerun."""
+    """The options that ``retry`` and ``rerun`` share."""
 
     stage_from: FromOption = None
     into: Annotated[
@@ -75,7 +75,7 @@ class RetryOptions:
     def run(
         self, verb: Verb, jobs: SomeJobsArgument, filter_options: InQueueFilterOptions, options: VerbOptions
     ) -> None:
-        """Do it, and end the command."""
+        """Carry out ``verb`` with these options, and end the command with its exit code."""
         run_verb(
             verb,
             jobs,

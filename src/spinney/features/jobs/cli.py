@@ -1,4 +1,4 @@
-"""What people look at: ``list``, ``show``, ``tree``, ``wait``."""
+"""The commands that show jobs: ``list``, ``show`` and ``tree``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice

@@ -41,10 +41,12 @@ _FALLS = ("took", "ended", "started")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort:
-    """By what a list is sorted."""
+    """The column by which a list of jobs is sorted, and the direction."""
 
     column: str
+    """A key of ``SORT_KEYS``, or ``OLDEST``."""
     descending: bool
+    """Whether the largest values come first."""
 
     @property
     def text(self) -> str:
@@ -53,7 +55,8 @@ class Sort:
 
 
 def parse_sort(text: str) -> Sort | None:
-    """Return what the address asks for; None for the newest first, and for what is no sort."""
+    """Return the sort that the value of ``sort`` in an address asks for; None for the default (newest first) and for
+    text that is no sort."""
     column = text.removeprefix("-")
     if column not in SORT_KEYS and text != OLDEST:
         return None

@@ -1,5 +1,5 @@
-"""What people do to single jobs; to many at once see ``spinney.features.bulk.commands``. What they ask about
-jobs is in ``spinney.commands.job_queries``."""
+"""The verbs on one job, as commands; those on many jobs are in ``spinney.features.bulk.commands``, and queries for jobs
+in ``spinney.commands.job_queries``."""
 
 from typing import ClassVar
 

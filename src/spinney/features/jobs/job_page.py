@@ -1,4 +1,8 @@
-"""One job: where it stands and why, what it did, and what can be done about it."""
+"""The pages of one job: its state and the reason for it, what it did, and the actions that are allowed.
+
+The main page and its live part are read as a whole (``read``). Output, files, subjobs and history have addresses of
+their own, since they are longer and are read only by those who open them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -40,44 +44,53 @@ JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
 ABOVE = 12
 """Ancestors that are named."""
 BELOW = 200
+"""How many subjobs the page of a job shows."""
 ATTEMPTS = 100
 """The latest are shown."""
 ENTRIES = 5_000
-"""Of the audit, so many of the latest are looked through for a job."""
+"""How many of the latest entries of the audit are searched for those that name the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job with what there is to say of it."""
+    """Everything that the page of a job shows."""
 
     job: Job
     spec: TypeSpec | None
+    """The job type; None where no node has registered it."""
     explanation: Explanation
     because: int | None
-    """The job that the explanation names first."""
+    """The job that the explanation names first, to which the page leads; None: it names none."""
     steps: Sequence[Step]
+    """The stages with their attempts, for the picture."""
     timeline: Timeline | None
     """When its stages waited and ran; None before the first attempt."""
     attempts: Sequence[Attempt]
-    """The latest first."""
+    """The newest first, at most ``ATTEMPTS``."""
     numbers: Mapping[int, int]
-    """What attempts are called, by fence."""
+    """The number by which pages call each attempt, by its fence."""
     failure: Attempt | None
-    """The last that ended with an error and still counts."""
+    """The last attempt that ended, if it ended with an error and is not superseded."""
     is_past: bool
     """Whether the failure is that of an earlier attempt than the one of which picture and output speak."""
     pieces: Sequence[Piece]
+    """The traceback of ``failure``, in lines of the application and of others."""
     data: Mapping[str, Any]
     """Without the products and summaries."""
     products: Sequence[Product]
     summaries: Sequence[Summary]
     results: Mapping[str, Any]
+    """The results of the stages that have passed, by stage."""
     holds: Sequence[Hold]
+    """The holds that cover the job; none for a settled one."""
     allowed: Sequence[str]
+    """The verbs that the state of the job and the rights of the caller allow now."""
     above: Sequence[Job | None]
-    """From the root down; None: out of sight."""
+    """The nearest ancestors, from the top down, at most ``ABOVE``; None in place of one that the caller may not see."""
     children: Mapping[str, int]
+    """How many direct subjobs that count are in each state."""
     queues: Sequence[str]
+    """The queues to which the caller may move the job."""
     has_needs: bool
     """Whether it needs jobs, or jobs need it."""
 
@@ -91,7 +104,7 @@ async def job(request: Request, context: Authenticated, job: JobId) -> Response:
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
 async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
-    """And back to its page, which tells what became of it."""
+    """Carry out a verb, and redirect to the page of the job, which says what became of it."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/jobs/{job}"
     try:
@@ -115,7 +128,7 @@ async def job_output(
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """The end of each stream of an attempt, or the lines that hold a text."""
+    """Show the end of each stream of an attempt, or the lines that contain a text."""
     root = request.app.state.folders
 
     def call(control: Control) -> tuple[Job, output.Output]:
@@ -136,7 +149,7 @@ async def job_output_more(
     stream: str,
     start: Annotated[int, Query(alias="from", ge=0, le=2**62)] = 0,
 ) -> Response:
-    """For the page's script, which asks again while the attempt runs."""
+    """Return what a stream has after byte ``from``, as JSON: the page's script asks again while the attempt runs."""
     root = request.app.state.folders
     shown = await context.run(
         lambda control: output.more(control, job, root, fence=fence, stream=stream, start=start), long=True
@@ -183,7 +196,7 @@ async def job_below(request: Request, context: Authenticated, job: JobId) -> Res
 
 @router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
 async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
-    """As far as the latest entries of the audit tell it."""
+    """Show the verbs that were used on the job, as far as the latest ``ENTRIES`` entries of the audit tell."""
     entries, whole = await context.run(lambda control: _entries(control, job), long=True)
     return page_or_part(
         request, context, "job_history", job_id=job, entries=entries, whole=whole, looked=ENTRIES
@@ -194,7 +207,7 @@ async def job_history(request: Request, context: Authenticated, job: JobId) -> R
 
 
 def read(control: Control, job_id: int) -> JobView:
-    """All that the page shows at once. Raises NoSuchJob."""
+    """Read everything that the page of a job shows. Raises NoSuchJob."""
     look = control.queries
     shown_job, attempts = look.job(job_id), look.attempts(job_id)
     spec = look.types().get(shown_job.type)
@@ -233,7 +246,7 @@ def read(control: Control, job_id: int) -> JobView:
 
 
 def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
-    """What its last failure was: of a stage that has not passed since."""
+    """Return the last attempt that ended, if it ended with an error and still counts; None for a completed job."""
     if job.state is State.COMPLETED:
         return None
     last = next((a for a in reversed(attempts) if not a.superseded and a.ended_us is not None), None)
@@ -259,7 +272,7 @@ def above(control: Control, job: Job) -> list[Job | None]:
 
 
 def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
-    """The entries that name the job, newest first, and whether all of its life was looked through."""
+    """Return the entries of the audit that name the job, newest first, and whether all of its life was searched."""
     latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
     job = control.queries.job(job_id)
     whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us

@@ -1,4 +1,10 @@
-"""Lists of jobs, and verbs on many."""
+"""The list of jobs with its filters, the search, and verbs on many jobs of the list.
+
+Filters, sort and page are in the address, so that a list can be kept as a link. A verb takes two requests: the first
+plans it and shows how many jobs match, the second repeats the plan and carries it out, unless more jobs match by then.
+A run that takes longer than a moment continues in the server, and its page shows how far it is
+(``spinney.features.bulk.page``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +35,7 @@ router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 SAMPLE = 10
+"""How many of the jobs are shown that a verb would be done to."""
 _BESIDE = ("after", "sort", "page")
 _DIGITS = len(str(JOB_ID_MAX))
 
@@ -39,6 +46,7 @@ class JobPage:
 
     jobs: Sequence[Job]
     next: int | None
+    """What ``after`` of the next page has to be; None: this is the last one."""
     hint: str | None
     """Why nothing was found, where a name may be mistyped."""
     partial: bool = False
@@ -47,7 +55,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterNames:
-    """Names that a filter may say."""
+    """The names that the fields of a filter propose."""
 
     types: Sequence[str]
     queues: Sequence[str]
@@ -59,13 +67,18 @@ class FilterNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerbPreview:
-    """What a verb would do, and to whom."""
+    """What a verb would do, and to which jobs, as the page shows it that asks for confirmation."""
 
     plan: Plan
+    """The jobs and the order."""
     stages: Sequence[StageCount]
+    """For retry and rerun: the stages that would run again, each with the number of jobs."""
     sample: Sequence[Job]
+    """Some of the jobs."""
     queues: Sequence[str]
+    """The queues that a form may name."""
     types: Mapping[str, Any]
+    """The job types, whose stages a form may name."""
 
 
 _NOTHING = JobPage(jobs=(), next=None, hint=None)
@@ -85,7 +98,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
 
 @router.get("/search", summary="Search for a job")
 async def search(context: Authenticated, q: str = "") -> Response:
-    """A number leads to the job, anything else to the jobs whose message holds it."""
+    """Redirect to the job of a number, or to the list of the jobs whose message contains the text."""
     text = q.strip()
     plain = text.removeprefix("#")
     if (
@@ -101,14 +114,14 @@ async def search(context: Authenticated, q: str = "") -> Response:
 
 @router.get("/jobs/verbs", summary="What a verb on many jobs would do")
 async def plan(request: Request, context: Authenticated) -> Response:
-    """Asks before it is done, and says what would be done to how many."""
+    """Ask for confirmation of a verb, and show what it would do to how many jobs."""
     pairs = request.query_params.multi_items()
     return await _asked_about(request, context, pairs)
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
 async def do(request: Request, context: Authenticated) -> Response:
-    """What was asked about before; where more fit by now than were shown, it is asked about again."""
+    """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again."""
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     values = dict(pairs)
@@ -206,6 +219,8 @@ def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_numbe
 def _job_page(
     control: Control, filters: FilterQuery, sort: Sort | None, after: int, page_number: int
 ) -> JobPage:
+    """Read one page of the list. Where nothing matches, the hint says which name of the filter does not exist. Raises
+    Refused for a prefix of a failure that is not unique."""
     try:
         fits = filters.resolve(control)
     except Refused:
@@ -232,6 +247,7 @@ def _job_page(
 def _sorted_page(
     control: Control, fits: Filter, sort: Sort, page_number: int, *, is_indexed: bool
 ) -> JobPage:
+    """Read one page of a list that is sorted by a column other than the number."""
     order = control.store.job_lists.sorted_ids(
         control.queries.within(fits),
         sort.column,
@@ -251,6 +267,9 @@ def _sorted_page(
 
 
 async def _filter_names(request: Request, context: RequestContext) -> FilterNames:
+    """Return the names that the filter proposes, as far as the caller may see them. They are kept for some seconds for
+    callers with the same limits."""
+
     def call(control: Control) -> FilterNames:
         types, named = control.queries.types(), control.queries.names
         every = control.rights.everywhere
@@ -271,7 +290,7 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
 async def _counts(
     request: Request, context: RequestContext, filters: FilterQuery
 ) -> Mapping[str, int] | None:
-    """By state, whatever states are asked for; None where that would take long."""
+    """Return how many jobs are in each state, without the filter by state; None where counting would take long."""
     if filters.errors or not filters.countable:
         return None
     every: Filter = replace(filters.job_filter, states=None)

@@ -43,6 +43,7 @@ class Group:
     type: str
     state: State
     jobs: int
+    """How many they are."""
 
 
 class SqlRelatives:

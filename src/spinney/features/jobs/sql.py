@@ -18,6 +18,7 @@ SORTED_MAX = 3_000
 EXAMINED_MAX = 100_000
 """Among so many of the newest jobs a list looks for matches of a filter that no index answers."""
 SUGGESTED_MAX = 200
+"""The most names that are proposed for one field of a filter."""
 _STARTED = "coalesce(jobs.started_us, l.running_us)"
 SORT_KEYS: Mapping[str, str] = {
     "type": "jobs.type",
@@ -37,6 +38,7 @@ class SortedIds:
     """A page of a sorted list."""
 
     ids: Sequence[int]
+    """The ids of the jobs, in the order of the list."""
     partial: bool
     """Whether more jobs may match, of which only the newest were sorted."""
 

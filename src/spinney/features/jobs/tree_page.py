@@ -34,8 +34,11 @@ class Relatives:
     job_id: int
     relation: Relation
     title: str
+    """The heading."""
     groups: Sequence[Group]
+    """The relatives by type and state."""
     total: int
+    """How many relatives were counted."""
     partial: bool
     """Whether there are more than were counted."""
 
@@ -83,7 +86,7 @@ async def members(
     relation: Relation = Relation.SUBJOBS,
     after: Annotated[int, Query(ge=0, le=JOB_ID_MAX)] = 0,
 ) -> Response:
-    """Show some jobs of a group."""
+    """Show one page of the jobs of a group."""
 
     def read(control: Control) -> Members:
         control.queries.job(job)  # raises NoSuchJob for one that is not visible
@@ -103,6 +106,8 @@ async def members(
 
 
 def _relatives(context: RequestContext, control: Control, job_id: int, relation: Relation) -> Relatives:
+    """Read the relatives of a job in one relation, grouped; the counts are shared by callers with the same limits.
+    Raises NoSuchJob."""
     control.queries.job(job_id)  # raises NoSuchJob for one that is not visible
     within = control.queries.within(Filter()).within
     grouped, partial = context.stores.stats_cache.get(

@@ -39,8 +39,11 @@ class Lock:
     owners: Sequence[LockInfo]
     """Empty: a job waits for it and is about to be woken."""
     waiting: int
+    """How many jobs wait for it."""
     used: int
+    """How much of it jobs have."""
     capacity: int
+    """How much there is of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,9 @@ class LockPage:
 
     locks: Sequence[Lock]
     capacities: Sequence[CapacityInfo]
+    """The capacities that are set or declared, as far as the caller may see them."""
     next: int | str | None
+    """What ``after`` of the next page has to be; None: this is the last one."""
 
 
 @router.get(LOCKS, summary="Locks")

@@ -21,9 +21,11 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 RUNNING_MAX = 100
+"""How many of the jobs that a node has are listed."""
 DRAWN_US = 3_600_000_000
 """The picture of the slots goes back for an hour, or to the first attempt in it."""
 ROWS_MAX = 64
+"""The most rows of the picture of slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

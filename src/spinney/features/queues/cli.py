@@ -1,4 +1,7 @@
-"""The commands ``queues`` and ``queue``: list queues, and change the settings of one while nodes work."""
+"""The commands ``queues`` and ``queue``: list queues, and change the settings of one while nodes work.
+
+Without options ``queue`` shows the queue; each option changes one setting and leaves the others as they are.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,8 @@
-"""The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it."""
+"""The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it.
+
+Each form changes one setting, or returns it to what applications declare. Lists of pinned and barred nodes are sent
+with what they were before, so that two people who change them at the same time do not undo each other's changes.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -201,6 +205,8 @@ def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
+    """Add the names that a form has added to a list of nodes, and remove those that it has removed; ``on`` and ``off``
+    are the fields of ``ChangeQueue``. So a change by somebody else meanwhile is kept."""
     before, after = form.words("was"), form.words("nodes")
     added, removed = [n for n in after if n not in before], [n for n in before if n not in after]
 

@@ -194,6 +194,8 @@ def _changed_settings(
 def _changed_nodes(
     queue: str, verb: str, nodes: tuple[str, ...], removed: tuple[str, ...], added: tuple[str, ...]
 ) -> tuple[str, ...]:
+    """Return a list of nodes without those that are removed and with those that are added. Raises Refused for one to
+    remove that is not in it. ``verb``: the word for the message: ``pinned to``, …."""
     for node in removed:
         if node not in nodes:
             raise Refused(

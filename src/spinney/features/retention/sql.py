@@ -98,7 +98,7 @@ class SqlRetention:
 
 
 def ranges(ids: Sequence[int]) -> str:
-    """These numbers as people write them: ``3, 17-216``."""
+    """Return numbers as people write them: ``3, 17-216``."""
     bounds: list[list[int]] = []
     for number in sorted(ids):
         if bounds and bounds[-1][1] == number - 1:

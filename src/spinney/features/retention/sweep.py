@@ -62,7 +62,8 @@ def sweep(
 
 
 def _removed(remove: Callable[[int], None], job_id: int, failures: list[StoreUnusable]) -> bool:
-    """One folder that resists does not keep the others: ``deleted_folders`` tells it until it is gone."""
+    """Remove a folder, and return whether that succeeded. A failure is collected and does not stop the walk:
+    ``deleted_folders`` lists the folder until it is gone."""
     try:
         remove(job_id)
     except StoreUnusable as error:

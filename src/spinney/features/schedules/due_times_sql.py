@@ -1,4 +1,9 @@
-"""The decisions on the due times of a schedule, and the jobs that they create."""
+"""The decisions on the due times of a schedule, and the jobs that they create.
+
+A decision has one of these outcomes: ``submitted`` (there is a job), ``queued`` (it waits for the last job),
+``skipped`` (the last job was open), ``refused`` (the job cannot be submitted, with the reason) or ``missed`` (it is not
+made up for). All decisions of a step, their jobs and the schedule's next time are one transaction.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -43,6 +48,7 @@ class ScheduleStep:
         self._plans: list[Plan] = []
 
     def run(self) -> None:
+        """Decide the due times, submit their jobs, and store the next time, all in the caller's transaction."""
         schedule = self.schedule
         self._go_on()
         next_us = schedule.next_us
@@ -84,6 +90,8 @@ class ScheduleStep:
         return {at_us for (at_us,) in rows}
 
     def _decide(self, at_us: int) -> None:
+        """Decide one due time: it waits or is skipped while the last job is open, is refused when its job cannot be
+        submitted, and otherwise gets a job."""
         if self._busy:
             outcome = "queued" if self.schedule.overlap is Overlap.QUEUE else "skipped"
             self._decisions.append(_Decision(at_us, outcome))

@@ -1,4 +1,8 @@
-"""The pages of schedules: the list, a schedule with its times, the form that creates one, and the actions on both."""
+"""The pages of schedules: the list, a schedule with its times, the form that creates one, and the actions on both.
+
+The form has the fields of a submission (``param_fields``, ``options_form``) and those of the times; errors are shown at
+their fields.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +54,9 @@ class ScheduleView:
 
     line: ScheduleRow
     coming: Sequence[int]
+    """The next times, in microseconds since 1970 UTC."""
     runs: Sequence[ScheduleRun]
+    """The latest decisions on its times, the newest first."""
 
 
 @router.get("/schedules", summary="Schedules")

@@ -143,6 +143,8 @@ class SqlSchedules:
     def _put(
         self, tx: Tx, schedule: Schedule, old: Schedule | None, actor: Actor, *, declared: bool, now_us: int
     ) -> Schedule:
+        """Store a schedule in the caller's transaction, and write its audit entry, with secrets redacted. A schedule
+        that could create no job is refused now, not at its first time."""
         recurrence.require(schedule)
         schedule = replace(
             schedule,

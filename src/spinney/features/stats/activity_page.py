@@ -23,8 +23,11 @@ class Span:
     """A period that can be shown."""
 
     label: str
+    """Its name on the page."""
     width_s: int
+    """How many seconds a slice lasts."""
     slices: int
+    """How many slices are shown."""
     depth: str
     """What the numbers of jobs are: of minutes those of one moment, of longer slices averages, which hide peaks."""
 
@@ -55,7 +58,9 @@ class Activity:
     stages: Sequence[StageLine]
     """Those that did most first."""
     queues: Sequence[str]
+    """The queues that the filter offers."""
     types: Sequence[str]
+    """The job types that the filter offers."""
 
 
 @router.get("/activity", summary="Activity")
@@ -166,6 +171,8 @@ def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures
 
 
 def _together(parts: Sequence[Figures]) -> Figures:
+    """Return the sum of some figures; times are averaged, weighted by the attempts that ended."""
+
     def total(values: Sequence[float | None]) -> float | None:
         counted = [value for value in values if value is not None]
         return sum(counted) if counted else None

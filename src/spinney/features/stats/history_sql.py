@@ -38,13 +38,17 @@ class Figures(NamedTuple):
     """The figures of one slice or one stage."""
 
     ended: int
+    """How many attempts ended."""
     failed: int
+    """How many of them failed."""
     pending: float | None
     """How many jobs there were on average; None: nobody counted."""
     running: float | None
+    """How many jobs ran on average; None: nobody counted."""
     wait_s: float | None
     """How long jobs waited, on the average of the stages, weighted by their attempts; None: not measured."""
     run_s: float | None
+    """How long attempts ran, as ``wait_s`` has it for waiting; None: not measured."""
 
 
 class SqlThroughputHistory:
@@ -106,6 +110,7 @@ class SqlThroughputHistory:
     def _figures(
         self, column: str, width_s: int, first: int, last: int, lanes: Collection[int]
     ) -> Mapping[int, Figures]:
+        """Return the sums over these slices and lanes, by ``column`` (``slice`` or ``lane``)."""
         sql = (
             f"select h.{column}, sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES} "
             "from throughput_history h where h.width_s = ? and h.slice >= ? and h.slice <= ? "

@@ -1,4 +1,10 @@
-"""The overview: what needs attention first, then what runs, how fast, and what failed."""
+"""The overview: what needs attention first, then what runs, how fast, and what failed.
+
+``needs`` decides what needs attention: work that does not continue until somebody acts. The parts are read within a
+moment, but not in one snapshot, and the result is shared by callers with the same limits. The charts come from what
+this server has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is
+limited to some collections gets none.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,12 +58,17 @@ class ActionNeeded:
     """Something that does not continue until somebody acts."""
 
     id: str
+    """Identifies the line while the page is updated."""
     kind: str
     """A state or outcome, by which the page chooses shape and colour."""
     title: str
+    """What does not continue."""
     more: str
+    """The details, and what would help."""
     path: str
+    """The page to which it leads."""
     label: str
+    """The text of that link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +86,7 @@ class FailedBatch:
 
     job: Job
     causes: FailureGroups
+    """The causes of the failures in its tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,10 +62,15 @@ class Slot(NamedTuple):
     """A slot of a node that has leases of a lane and a share."""
 
     lane: int
+    """The number of the lane."""
     share: int
+    """The number of the share; 0: the queue does not share."""
     node: int
+    """The id of the node."""
     slot: int
+    """The number of the slot on that node."""
     leases: int
+    """How many leases of the lane and share it has: one, and those that wait for it."""
 
 
 def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
@@ -127,6 +132,7 @@ class _Look:
     # --- by queue and by stage ------------------------------------------------------------
 
     def _queues(self) -> list[QueueStats]:
+        """Return the figures of all visible queues, also of those without jobs, by name."""
         inactive = self._inactive()
         names = {
             DEFAULT_QUEUE,
@@ -159,6 +165,7 @@ class _Look:
         return [self._stage(*stage) for stage in [*declared, *sorted(busy - {*declared})]]
 
     def _stage(self, type_: str, stage: str) -> StageStats:
+        """Return the figures of a stage over all queues."""
         totals = self._totals(lambda lane: (lane.type, lane.stage) == (type_, stage))
         sample = self.samples.get((type_, stage), Sample(0, None, None))
         return StageStats(
@@ -215,6 +222,8 @@ class _Look:
         return sorted(shares, key=lambda s: (-s.running, s.queue, s.share or ""))
 
     def _nodes(self) -> list[NodeStats]:
+        """Return the figures of nodes and external workers. ``running`` counts occupied slots, ``leases`` also what
+        waits in them."""
         return [
             NodeStats(
                 node=node.name,

@@ -69,18 +69,22 @@ _TEXTS = frozenset({"QUEUE", "TYPE", "STAGE", "SHARE", "NODE", "STATE", "SEEN"})
 
 
 def queues(stats: Sequence[QueueStats]) -> "Table":
+    """Return the table of queues."""
     return _table(_QUEUES, stats)
 
 
 def stages(stats: Sequence[StageStats]) -> "Table":
+    """Return the table of stages."""
     return _table(_STAGES, stats)
 
 
 def shares(stats: Sequence[ShareStats]) -> "Table":
+    """Return the table of shares."""
     return _table(_SHARES, stats)
 
 
 def nodes(stats: Sequence[NodeStats]) -> "Table":
+    """Return the table of nodes."""
     return _table(_NODES, stats)
 
 

@@ -19,6 +19,7 @@ LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HE
 """The states of which jobs can be listed; Tab goes from one to the next."""
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
 REASON_MAX = 200
+"""How many characters a typed reason may have."""
 
 
 class Kind(Enum):
@@ -88,8 +89,11 @@ class Action:
     """An action on an item, done once it has been confirmed."""
 
     verb: Verb
+    """What is done."""
     item: Item
+    """What it is done to."""
     tree: bool = False
+    """Whether it is also done to all jobs below."""
     reason: str = ""
 
 
@@ -114,18 +118,23 @@ class Board:
     """What is shown, what is selected, and the action that is being confirmed."""
 
     look: Snapshot | None = None
+    """What the last refresh has read; None: nothing yet."""
     listed: State = LISTED[0]
+    """The state of the jobs that are listed."""
     mode: Mode = Mode.LOOK
     pending_action: Action | None = None
+    """The action that waits for its confirmation or reason."""
     message: str = ""
     """The result of the last action, or why there was none."""
     selected: Item | None = None
+    """The selected item, by its name."""
     _line: int = field(default=0)
     """The line of the selected item when it was last there."""
 
     # --- what is seen ---------------------------------------------------------------------
 
     def see(self, look: Snapshot) -> None:
+        """Show a new snapshot. The selected item stays selected while it exists, wherever it stands now."""
         self.look = look
         items = look.items
         if self.selected in items:
@@ -141,7 +150,8 @@ class Board:
     # --- what is typed --------------------------------------------------------------------
 
     def press(self, key: str) -> Action | KeyCommand | None:
-        """What is to be done because of a key, if anything."""
+        """Handle a key, and return what the program has to do because of it: an action that was confirmed, or a
+        command; None: nothing."""
         if self.mode is Mode.HELP:
             self.mode = Mode.LOOK
             return None
@@ -153,6 +163,7 @@ class Board:
         return self._look(key)
 
     def _look(self, key: str) -> Action | KeyCommand | None:
+        """Handle a key while nothing is being confirmed."""
         self.message = ""
         if key in _STEPS:
             self._go(self._line + _STEPS[key])
@@ -195,6 +206,7 @@ class Board:
         return self.pending_action is not None and self.pending_action.verb is Verb.CANCEL
 
     def _write(self, key: str) -> Action | None:
+        """Handle a key while the reason of an action is typed; return the action when it is complete."""
         action = self.pending_action
         assert action is not None
         if key == "escape":

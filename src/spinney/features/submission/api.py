@@ -75,6 +75,8 @@ async def submit_job(request: Request, context: Authenticated, key: IdempotencyK
 
 
 async def _with_files(request: Request, context: RequestContext, key: str | None) -> CreatedJob:
+    """Submit a job from a form with files. With an idempotency key, a digest of the files is a part of the request, so
+    that other files under the same key are refused."""
     root = request.app.state.folders
     raise_bound(request)
 

@@ -1,4 +1,4 @@
-"""One batch: all that is below a job at the top, as a grid of states that fills in."""
+"""The page of one batch: all jobs below a job at the top, as a grid of states that fills in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,12 +34,13 @@ from spinney.web.request_context import Authenticated, RequestContext, now_us
 router = APIRouter(include_in_schema=False)
 
 CELLS = 2_000
-"""Objects in one grid; what is more stands on further pages."""
+"""The most jobs in one grid; further ones are on further pages."""
 LARGE = 240
-"""Up to so many, cells are large enough to be hit by a finger."""
+"""Up to so many cells are drawn large enough for a finger."""
 CAUSES = 20
+"""How many causes of failures the page of a batch shows."""
 EXACT_MAX = 20_000
-"""So many below the direct subjobs are counted one by one."""
+"""Up to so many jobs below the direct subjobs are counted exactly, without superseded ones."""
 _THERE = tuple(state for state in State if state is not State.DELETED)
 _GOES_ON = (Verb.CANCEL, Verb.HOLD)
 
@@ -49,13 +50,14 @@ States = Annotated[list[State] | None, Query(max_length=len(State))]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchView:
-    """A batch with what there is to say of it, but for its objects."""
+    """What the page of a batch shows, except its grid."""
 
     batch: Batch
     failures: FailureGroups
     holds: Sequence[Hold]
-    """On the tree as a whole."""
+    """The holds on the tree as a whole, without wider ones that also cover it."""
     allowed: Sequence[str]
+    """The verbs for the whole tree that the caller may use now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +65,13 @@ class Grid:
     """One page of the grid of a batch: its objects, one cell for each."""
 
     cells: Sequence[Job]
+    """The jobs of this page, by number."""
     counts: Mapping[str, int]
-    """Of all that the grid is about, whatever states are chosen."""
+    """How many jobs are in each state, over all pages and whatever states are chosen."""
     deeper: int
-    """How many more lie below those."""
+    """How many more jobs are below the direct subjobs; 0 where the grid shows them, too."""
     next: int | None
+    """What ``after`` of the next page has to be; None: this is the last one."""
 
 
 @router.get("/batches/{job}", summary="A batch")
@@ -113,7 +117,8 @@ async def batch_grid(
 
 @router.get("/batches/{job}/report", summary="The report of a batch")
 async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
-    """What its last stage has given, and files that are called so."""
+    """Show the result of the last stage of the batch that has one, its products, and the files whose names begin with
+    ``report``."""
     root = request.app.state.folders
     report = await context.run(lambda control: _report(control, job, root), long=True)
     return page_or_part(request, context, "batch_report", job_id=job, **report)
@@ -121,7 +126,8 @@ async def batch_report(request: Request, context: Authenticated, job: JobId) -> 
 
 @router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
 async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
-    """And back to its page, which tells what became of it."""
+    """Hold, release or cancel a batch with all jobs below it, and redirect to its page, which says what became of
+    it."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/batches/{job}"
     try:
@@ -176,7 +182,7 @@ def _topic(job_id: int) -> str:
 
 
 def read(control: Control, job_id: int) -> BatchView:
-    """All but the objects. Raises NoSuchJob, also for one that is not at the top."""
+    """Read what the page of a batch shows, except its grid. Raises NoSuchJob, also for a job that has a parent."""
     part_ = control.part(Batches)
     batch_ = part_.find(job_id)
     open_ = batch_.job.state not in SETTLED or batch_.settled < batch_.total
@@ -192,7 +198,7 @@ def read(control: Control, job_id: int) -> BatchView:
 
 
 def _reaches(control: Control, job: Job) -> bool:
-    """Whether who asks may cancel such a job at all, whatever its state."""
+    """Return whether the caller may cancel such a job at all, whatever its state."""
     rights = control.rights
     return rights.permits(Role.OPERATOR) or (rights.permits(Role.SUBMITTER) and job.submitter == control.by)
 
@@ -243,8 +249,8 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
 
 
 def _deeper(look: Queries, top: Job, direct: int) -> int:
-    """How many that count lie below the direct subjobs. An index tells where there are none; in a tree of very many it
-    tells the number, too, with those that count no more."""
+    """Return how many jobs that count are below the direct subjobs. An index tells when there are none. In a tree with
+    more than ``EXACT_MAX`` of them, the number includes superseded ones."""
 
     def count(job_filter: Filter) -> int:
         return sum(n for state, n in look.counts(job_filter).items() if state != State.DELETED)

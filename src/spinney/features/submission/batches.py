@@ -1,4 +1,4 @@
-"""Batches: jobs with others below them, as one thing that comes on."""
+"""Batches: a job at the top of a tree together with all jobs below it, and how far they are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from spinney.service.service import Service
 
 PAGE = 25
 LOOKED_AT = 500
-"""So many trees one page looks at where a filter fits few of them."""
+"""How many trees are read for one page where few of them match the filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,15 @@ class Batch:
 
 
 class Batches(Service):
-    """Read within the limits of who asks."""
+    """Reads batches within the limits of one caller. Nothing is stored for a batch: its counts are read from its
+    jobs."""
 
     def page(
         self, job_filter: Filter, *, before: int = 0, limit: int = PAGE
     ) -> tuple[list[Batch], int | None]:
-        """Batches whose job at the top fits, the newest first, from below the number ``before``; and where the next
-        page begins, which may have some where this has none (None: there is none)."""
+        """Return batches whose job at the top matches, the newest first, with numbers below ``before`` (0: from the
+        last); and the ``before`` of the next page (None: this is the last one). At most ``LOOKED_AT`` trees are read
+        for one page, so a page may be short or empty although others follow."""
         batches: list[Batch] = []
         left = LOOKED_AT
         while left > 0:
@@ -58,14 +60,14 @@ class Batches(Service):
         return batches, before
 
     def find(self, job_id: int) -> Batch:
-        """The batch of a job, which is at the top. Raises NoSuchJob."""
+        """Return the batch of the job at its top. Raises NoSuchJob, also for a job that has a parent."""
         job = self._look.job(job_id)
         if job.parent_id is not None:
             raise NoSuchJob(job_id)
         return self._batch(job)
 
     def failures(self, job_id: int, *, limit: int = 100) -> FailureGroups:
-        """Its failed jobs by their cause. Raises NoSuchJob."""
+        """Return the failed jobs of a batch, grouped by cause. Raises NoSuchJob."""
         self._look.job(job_id)
         within = None if self.rights.everywhere else self.rights.within
         return self.store.failures.groups(limit=limit, within=within, root_id=job_id)

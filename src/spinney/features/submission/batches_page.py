@@ -27,6 +27,7 @@ class BatchPage:
 
     batches: Sequence[Batch]
     next: int | None
+    """What ``after`` of the next page has to be; None: this is the last one."""
 
 
 @router.get("/batches", summary="Batches")

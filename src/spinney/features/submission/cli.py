@@ -1,4 +1,4 @@
-"""``submit``: one job or a file of them."""
+"""The command ``submit``: submit one job, or a file of jobs."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -40,6 +40,7 @@ from spinney.service.submitter import Submitter
 from spinney.store.contract import SubmissionKey, SubmitResult
 
 OBJECTS_MAX = 5_000
+"""The most jobs of one page of a grid: each is short."""
 _FACTS = tuple(field.name for field in fields(Batch) if field.name != "job")
 
 States = Annotated[list[Annotated[State, Field(strict=False)]], Field(max_length=len(State))]

@@ -69,7 +69,7 @@ async def submit(
     type_: Annotated[str, Query(alias="type", max_length=200)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """The types there are; or the form of one."""
+    """Show the job types, or the form of one."""
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
         types = await context.run(_submittable)
@@ -90,7 +90,7 @@ async def submit(
 
 @router.post("/submit", summary="Submit it")
 async def submitted(request: Request, context: Authenticated) -> Response:
-    """To the page of the job; or back to the form, with what is wrong at its field."""
+    """Submit the job and lead to its page, or show the form again with each error at its field."""
     root = request.app.state.folders
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     with spool.upload(root) as upload:
@@ -125,7 +125,8 @@ async def submitted(request: Request, context: Authenticated) -> Response:
 def redirect_from(
     request: Request, path: str, *, done: str | None = None, refused: str | None = None
 ) -> Response:
-    """To another page, also where the page's script asks, which would put that into this one."""
+    """Redirect to another page with a message. Where the page's script has sent the request, it is told to load that
+    page, since it would merge a redirect's page into the current one."""
     answer = redirect(path, done=done, refused=refused)
     if not wants_part(request):
         return answer
@@ -139,7 +140,7 @@ def redirect_from(
 
 
 async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
-    """Its fields; its files are in ``upload`` then."""
+    """Read a submitted form; its files are in ``upload`` then."""
     fields = await read_form(request, context, upload)
     values = dict(fields)
     signed = [pair for pair in fields if pair[0] not in _UNSAID]
@@ -169,7 +170,8 @@ async def read_form(request: Request, context: RequestContext, upload: spool.Upl
 async def _read_whole(
     request: Request, context: RequestContext, upload: spool.Upload
 ) -> list[tuple[str, str]]:
-    """What a browser without our script sends; the framework keeps its files for as long as the request."""
+    """Read a form that a browser without the page's script sends. The framework keeps its files as long as the request
+    lasts, so they are copied into ``upload``."""
     fields: list[tuple[str, str]] = []
     for name, value in (await request.form()).multi_items():
         if isinstance(value, str):
@@ -194,6 +196,7 @@ async def _submit(
     options: Options,
     once: SubmissionKey,
 ) -> tuple[int, bool]:
+    """Submit the job, with files or without, and return its number and whether the same form was submitted before."""
     if upload.files:
         begun = await job_uploads.with_files(context, root, upload, type_, params, options, once=once)
         return begun.job_id, begun.repeated
@@ -215,6 +218,7 @@ def _again(
     *,
     status: int = 422,
 ) -> Response:
+    """Show a form again, with what was entered and the error at each field; for the page's script only the form."""
     shown = _shown(choices, sent.values, errors)
     if not wants_part(request):
         return page(request, context.principal, "submit.html", status=status, **shown)
@@ -254,7 +258,7 @@ def _choices(control: Control, type_: str) -> SubmitChoices:
 
 
 def _submittable(control: Control) -> Sequence[TypeSpec]:
-    """The types of which the asker may submit jobs, by name."""
+    """Return the types of which the caller may submit jobs, by name."""
     return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
 
 

@@ -1,4 +1,9 @@
-"""Waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere."""
+"""The command ``wait``: waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere.
+
+It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for longer where
+a look takes longer. Of a long list it reads only the first job that has not settled. Every other second it also asks
+why pending and held jobs do not go on, and ends when only an operator can let them go on.
+"""
 
 import time
 from collections import Counter
@@ -23,8 +28,10 @@ if TYPE_CHECKING:
 REST = 4
 """A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
 LINE_EVERY_S = 2.0
+"""The least time between two looks at the jobs below, and between two lines, in seconds."""
 SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
+"""How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
 """Of more jobs than this only they themselves are counted, not what is below them."""
 LOOKED_AT = 500
@@ -37,7 +44,8 @@ class Picture(Protocol):
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
-        """``stuck``: which do not go on by themselves, and why."""
+        """Show how many jobs are in each state, which run, and sentences about those that do not go on by themselves
+        (``stuck``). ``last``: the wait has ended."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -194,7 +202,7 @@ def _job(performer: "Performs", job_id: int) -> Job:
 
 
 def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
-    """How many of the jobs and of those below them stand in each state, and some that run."""
+    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING`` that run."""
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     counts: Counter[str] = Counter(j.state for j in jobs)
@@ -220,7 +228,7 @@ def _picture(out: "Console") -> Iterator[Picture]:
 
 
 def summary(counts: Mapping[str, int]) -> str:
-    """``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
+    """Return the progress of a wait as text: ``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
     whole = {state: n for state, n in counts.items() if n and state != State.DELETED}
     ended = {state: n for state, n in whole.items() if state in SETTLED}
     open_ = {state: n for state, n in whole.items() if state not in SETTLED}

@@ -24,6 +24,7 @@ from spinney.service.filter_checks import require_queue
 from spinney.service.service import ASK, Service, limits
 
 SECRET_BYTES = 32
+"""How many random bytes a secret has."""
 _ACTION = "work with webhooks"
 """What an account without the role may not do, for the error's message."""
 

@@ -33,6 +33,7 @@ GIVE_UP_S = 86_400.0
 PARAMS_MAX_BYTES = 65_536
 """Longer parameters are left out; a receiver can read them from the API."""
 _REASON_MAX = 500
+"""How many characters of a reason are kept with a delivery."""
 
 PRIVATE_ADVICE = (
     "give a public address, or set webhook_private = true in [server] of spinney.toml, start the server again and "
@@ -48,8 +49,8 @@ class NotVisible(Exception):
 def deliver(
     store: Store, due: DueDelivery, *, clock: Callable[[], int], transport: Transport
 ) -> DeliveryResult:
-    """Send a delivery, and record its result in the store. ``clock`` returns microseconds since 1970 UTC. Raises
-    SendAborted."""
+    """Send a delivery, record its result in the store, and return it. ``clock`` returns microseconds since 1970 UTC. A
+    delivery that the maker may not see is recorded as failed. Raises SendAborted; nothing is recorded then."""
     try:
         result = send(due, body(store, due, clock), clock=clock, transport=transport)
     except NotVisible as error:
@@ -59,7 +60,9 @@ def deliver(
 
 
 def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
-    """Return the body of a delivery. Raises NotVisible."""
+    """Return the body of a delivery as a JSON object: the event, and the job as the webhook's maker may see it now.
+    Parameters of more than ``PARAMS_MAX_BYTES`` are left out (null), and of a job that was removed there is only the
+    id. Raises NotVisible."""
     delivery = due.delivery
     fields: dict[str, Any] = {
         "event": delivery.event,
@@ -118,7 +121,9 @@ def send(
     transport: Transport,
     draw: Callable[[], float] = random.random,
 ) -> DeliveryResult:
-    """Post a signed delivery, and return the result; errors become results. Raises SendAborted."""
+    """Post a signed delivery, and return the result: delivered for a 2xx answer; failed for 410, for an address that is
+    not allowed, and ``GIVE_UP_S`` after the first try; otherwise due again later. ``draw`` returns a random number from
+    0 to 1, which spreads retries. Raises SendAborted."""
     try:
         answer = webhooks.post_signed(
             due.url,

@@ -1,4 +1,7 @@
-"""The pages of webhooks: the list, a webhook with its deliveries, and the actions on both."""
+"""The pages of webhooks: the list, a webhook with its deliveries, and the actions on both.
+
+A secret is on the page that follows the action which created it, and on no other.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -97,6 +97,7 @@ class WebhookSender:
     # --- the loops ------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
+        """Start due deliveries, at each poll and whenever the task is woken, until the sender is stopped."""
         while not self._halt.is_set():
             rest_s = self._poll_s
             self._wakeup.clear()
@@ -113,6 +114,7 @@ class WebhookSender:
                     await asyncio.wait_for(self._wakeup.wait(), rest_s)
 
     async def _expire(self) -> None:
+        """Remove old deliveries, now and then."""
         while True:
             try:
                 while await self._stores.run(
@@ -163,6 +165,8 @@ class WebhookSender:
         return dict(leases)
 
     async def _deliver_one(self, due: DueDelivery) -> None:
+        """Send one delivery and record its result; whatever becomes of it, its place among those being sent is free
+        again."""
         name, begun_s = due.delivery.webhook, time.monotonic()
         try:
             result = await self._send(due)

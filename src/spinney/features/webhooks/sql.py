@@ -259,6 +259,8 @@ class SqlWebhooks:
         return leased
 
     def _lease(self, tx: Tx, name: str, most: int, now_us: int, until_us: int) -> list[DueDelivery]:
+        """Lease due deliveries of one webhook with the current rights of its maker. Where the maker is no operator any
+        more, pause it instead."""
         row = next(_rows(tx, "where name = ? and paused is null", (name,)), None)
         if row is None or row.webhook.paused is not None:  # a webhook that cannot be read counts as paused
             return []

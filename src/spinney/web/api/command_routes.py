@@ -76,6 +76,8 @@ def _place(command: type[Command]) -> tuple[str, str]:
 
 
 def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..., Any]:
+    """Return the function of the route of a command, with a signature from which FastAPI makes parameters and
+    documentation: fields of the path, of the query and of the body. ``plan``: the command that a dry run performs."""
     route = command.route
 
     item = csv_lines.item_type(command.answer()) if route.method == "GET" else None

@@ -39,6 +39,7 @@ class Json(Response):
     media_type = JSON
 
     def render(self, content: Any) -> bytes:
+        """Return the value as JSON text in UTF-8."""
         return written(content)
 
 
@@ -54,6 +55,8 @@ class ApiRoute(APIRoute):
         """Whether the route refuses callers who are not authenticated."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
+        """Return the handler of the route. It refuses callers who are not authenticated before the body is read, then
+        unknown query parameters and bodies that are no JSON."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
@@ -132,6 +135,8 @@ def require_flat(text: bytes, value: Any = None) -> None:
 
 
 class _Request(Request):
+    """A request whose body is read by orjson, with a bound on its depth."""
+
     async def json(self) -> Any:
         return read(await self.body())
 
@@ -141,6 +146,8 @@ def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable[..., Awaitable[Response]]:
+    """Return the function of a route with its value turned into a response; a Response is left as it is."""
+
     @wraps(endpoint)
     async def answer(*args: Any, **kwargs: Any) -> Response:
         result = await endpoint(*args, **kwargs)
@@ -152,6 +159,7 @@ def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable
 
 
 def _query_names(dependant: Dependant) -> Set[str]:
+    """Return the names of all query parameters of a route, those of its dependencies among them."""
     names: set[str] = set()
     for field in dependant.query_params:
         model = field.field_info.annotation

@@ -1,4 +1,8 @@
-"""The event feed: it reads each topic once for all watchers with the same rights."""
+"""The event feed: it reads each topic once for all watchers who see the same.
+
+One loop asks several times a second whether anything was committed (one cheap query), and then reads the watched topics
+that are due. A state that is read again and equal to the last one makes no event.
+"""
 
 import asyncio
 import logging
@@ -23,7 +27,7 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-"""How often the feed checks whether anything was committed, in seconds."""
+"""How many seconds the feed waits before it asks again whether anything was committed."""
 LEAST_S = 1.0
 """The shortest time between two reads of a topic, in seconds."""
 SHARE = 20
@@ -40,6 +44,7 @@ class Event:
     """A new state of a topic."""
 
     number: int
+    """Grows with each event since the server started."""
     topic: str
     data: bytes
     """JSON."""
@@ -53,15 +58,21 @@ class WatchedTopic:
     context: RequestContext
     """The context of one of its watchers, who all have the same rights."""
     event: Event | None = None
+    """The last event; None: the topic has not been read yet."""
     mark: bytes = b""
+    """The digest of the last state, by which a change is recognized."""
     stale: bool = True
     """Whether something was committed since it was read."""
     due_s: float = 0.0
+    """The earliest time of the next look; this and the times below are by the feed's monotonic clock."""
     looked_s: float = 0.0
+    """When the state was read last."""
     took_s: float = 0.0
+    """How many seconds that took."""
     left_s: float | None = None
     """Since when it has had no watchers; None: it has some."""
     watchers: "set[Watcher]" = field(default_factory=set)
+    """The streams that are sent its events."""
 
 
 class Watcher:
@@ -79,10 +90,12 @@ class Watcher:
                 self.put(topic.event)
 
     def put(self, event: Event) -> None:
+        """Add an event, in place of an earlier one of the same topic that was not sent."""
         self._pending[event.topic] = event
         self._has_events.set()
 
     def end(self) -> None:
+        """Tell the stream that no more events follow."""
         self.ended = True
         self._has_events.set()
 
@@ -173,6 +186,7 @@ class Feed(BackgroundLoop):
             self._forget()
 
     async def _look_once(self) -> None:
+        """Find out whether anything was committed, and read the watched topics that are due."""
         signature = await self._stores.run(lambda store: store.signature())
         if signature != self._signature:
             self._signature = signature
@@ -193,6 +207,8 @@ class Feed(BackgroundLoop):
                 topic.due_s = self._monotonic() + RECHECK_S
 
     async def _look_at(self, watched: WatchedTopic) -> None:
+        """Read one topic, and give its watchers an event if its state has changed. The next look comes after a multiple
+        of the time that this one took."""
         watched.stale = False  # before: what is committed meanwhile is looked at again
 
         def look(store: Store) -> tuple[Any, float]:

@@ -15,6 +15,7 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
+"""The least time between two samples, in seconds."""
 SHARE = 50
 """A look is followed by a pause of at least so many times what it took."""
 KEPT = 61
@@ -26,10 +27,13 @@ class Sample:
     """The throughput and depth of all queues, as measured at one moment."""
 
     at_us: int
+    """When it was measured, in microseconds since 1970 UTC."""
     rate: float
     """Attempts a second that ended, over all queues."""
     pending: int
+    """How many jobs were pending, over all queues."""
     running: int
+    """How many slots were occupied, over all queues."""
     queues: dict[str, tuple[int, int, float]]
     """Pending, occupied slots, and rate of each queue."""
 

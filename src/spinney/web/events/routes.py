@@ -1,4 +1,4 @@
-"""The addresses of event streams: one for programs, one for pages."""
+"""The addresses of event streams: one for programs, and one for pages."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ page = APIRouter(include_in_schema=False)
 
 
 def add_to(app: FastAPI) -> None:
-    """The feed, for as long as the application lives, and its addresses."""
+    """Add the feed, which runs as long as the application, and the addresses."""
     app.state.feed = Feed(app.state.stores)
     app.state.history = History(app.state.stores)
     app.state.beside += [app.state.feed, app.state.history]

@@ -1,8 +1,8 @@
-"""One watcher's stream: server-sent events (WHATWG HTML, section 9.2).
+"""One client's stream of server-sent events (WHATWG HTML, section 9.2).
 
-The rights of whoever watches are looked at before each event, and each second while nothing happens. Where they have
-changed, every topic is told anew as those rights show it. Where they are gone, a last event, ``end``, says why, as a
-problem document, and takes back the number of the last event: whoever comes back is told everything or refused.
+The rights of the client are checked before each event, and each second while nothing happens. When they have changed,
+every topic is sent anew as those rights show it. When they are gone, a last event, ``end``, says why as a problem
+document, and takes back the number of the last event: a client that comes back is sent everything, or is refused.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from spinney.web.request_context import RequestContext
 BEAT_S = 15.0
 """The longest time without data, in seconds, so that either end notices when the other has gone."""
 RETRY_MS = 1_000
+"""How many milliseconds a browser waits before it reconnects."""
 MEDIA_TYPE = "text/event-stream"
 END = "end"
 """The event that ends a stream whose watcher may watch no more. No topic is called so."""

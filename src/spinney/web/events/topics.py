@@ -1,4 +1,8 @@
-"""The topics that can be watched, and how the state of each is read."""
+"""The topics that can be watched, and how the state of each is read.
+
+A state is small JSON: what pages need to know that they must read again, and what programs need to follow. It is read
+by the same queries as everything else, with the rights of the watcher.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -29,8 +33,10 @@ class Topic:
 
     name: str
     look: Look
+    """Reads the state with the rights of a watcher; it is JSON."""
     from_stats: Callable[[Stats], State_] | None = None
-    """It tells of figures that others look at, too: how, of a look at them."""
+    """For a topic whose state follows from the statistics that all share: makes the state of them. None: ``look`` reads
+    it."""
 
 
 def topic(name: str) -> Topic:
@@ -50,6 +56,9 @@ def topic(name: str) -> Topic:
 
 
 def _of_job(kind: str, job_id: int) -> Look:
+    """Return the query of a topic ``job:N`` or ``tree:N``. A job that is gone or not visible has the state null, so
+    that the stream goes on."""
+
     def job(control: Control) -> State_:
         job_ = control.queries.job(job_id)
         return asdict(job_)
@@ -93,7 +102,7 @@ def _of_stats(stats: Stats) -> State_:
 
 
 def _rounded(rate: float | None) -> float | None:
-    """None: it cannot be told within the limits of who asks."""
+    """Return a rate with one decimal; None: it is not known within the limits of the caller."""
     return None if rate is None else round(rate, 1)
 
 
@@ -154,7 +163,7 @@ _TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message"
 
 
 def _filter(text: str) -> Filter:
-    """Of a query string, with the names of the API's list."""
+    """Return the filter of a topic's query string, whose names are those of the API's list of jobs."""
     criteria: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         if name == "state":

@@ -1,9 +1,10 @@
-"""The content of a file to send, whether it is on this host or on a node's."""
+"""The content of a file that is sent, whether the file is on this host or on that of a node."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
 
 PIECE_BYTES = 2**18
+"""How much is read and sent at a time."""
 
 
 class Content(Protocol):

@@ -1,4 +1,4 @@
-"""A form with files (RFC 7578), to disk as it comes: memory holds no more than one piece of it."""
+"""A form with files (RFC 7578), written to disk as it comes: memory holds at most one piece of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,8 +15,11 @@ from spinney.web.files.spool import Upload
 JOB = "job"
 """The part that is no file."""
 JOB_MAX_BYTES = 2 * 2**20
+"""The most bytes of all fields of a form together, which are kept in memory."""
 FILES_MAX = 1_000
+"""The most files of one form."""
 FIELDS_MAX = 1_000
+"""The most fields of one form."""
 MULTIPART = "multipart/form-data"
 
 Event = tuple[str, bytes]
@@ -25,9 +28,9 @@ Event = tuple[str, bytes]
 
 
 async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> bytes:
-    """Write the files of the form into ``upload``; returns the part ``job``.
+    """Write the files of the form into ``upload``, and return the content of the part ``job``.
 
-    Raises HTTPException (400: it is no such form), UsageError (a path, too many files, no part ``job``).
+    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files, no part ``job``).
     """
     form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=JOB))
     if not form.texts:
@@ -38,9 +41,9 @@ async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) ->
 
 
 async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> list[tuple[str, str]]:
-    """Write the files of a page's form into ``upload``; returns its other fields.
+    """Write the files of a page's form into ``upload``, and return names and values of its other fields.
 
-    Raises HTTPException (400: it is no such form), UsageError (a path, too many files or fields).
+    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files or fields).
     """
     form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=None))
     try:
@@ -52,6 +55,7 @@ async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upl
 async def _parsed(
     content_type: str, body: AsyncIterator[bytes], make: "Callable[[ExitStack], _Form]"
 ) -> "_Form":
+    """Read a whole form. The body is parsed in the event loop, and each piece is written to disk in another thread."""
     boundary = boundary_of(content_type)
     with ExitStack() as stack, readable():
         form = make(stack)
@@ -66,7 +70,7 @@ async def _parsed(
 
 
 def boundary_of(content_type: str) -> bytes:
-    """What parts the form. Raises HTTPException."""
+    """Return the boundary of the form's parts, from its Content-Type. Raises HTTPException (400)."""
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind.decode("latin-1") != MULTIPART or not boundary:
@@ -76,7 +80,7 @@ def boundary_of(content_type: str) -> bytes:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """What the parser cannot read, as HTTPException."""
+    """Turn what the parser raises for a malformed form into HTTPException (400)."""
     try:
         yield
     except FormParserError as error:
@@ -84,11 +88,12 @@ def readable() -> Iterator[None]:
 
 
 def broken_off() -> HTTPException:
+    """Return the error for a form that ended before its last boundary."""
     return HTTPException(400, "the form breaks off; send it whole")
 
 
 def callbacks(events: list[Event]) -> Any:
-    """Of a parser that is to tell its events there."""
+    """Return the callbacks of a parser that appends its events to ``events``."""
 
     def with_data(kind: str) -> object:
         return lambda data, start, end: events.append((kind, data[start:end]))
@@ -110,13 +115,14 @@ def callbacks(events: list[Event]) -> Any:
 
 
 class PartHeaders:
-    """The headers of a part, as they come."""
+    """The headers of one part, collected as their pieces come."""
 
     def __init__(self) -> None:
         self._field, self._value = bytearray(), bytearray()
         self._headers: dict[str, str] = {}
 
     def take(self, kind: str, data: bytes) -> None:
+        """Take an event of the parser that belongs to a header."""
         if kind == "begin":
             self._headers = {}
         elif kind == "field":
@@ -130,7 +136,7 @@ class PartHeaders:
             self._value.clear()
 
     def named(self) -> tuple[str, str | None]:
-        """The part's name, and that of its file. Raises HTTPException."""
+        """Return the name of the part, and that of its file (None: the part is a field). Raises HTTPException (400)."""
         return _named(self._headers.get("content-disposition", ""))
 
 
@@ -174,6 +180,7 @@ class _Form:
         self._file = self._part.enter_context(self._upload.writing(filename))
 
     def _field_of(self, name: str) -> bytearray:
+        """Return the buffer of a field. Raises UsageError for a part that is not expected, and for too many."""
         if self._only is not None and (name != self._only or self.texts):
             raise UsageError(
                 f"the part {name[:100]!r} of the form is neither {self._only!r} nor a file; leave it out"
@@ -204,7 +211,7 @@ class _Form:
 
 
 def _named(disposition: str) -> tuple[str, str | None]:
-    """The part's name, and that of its file."""
+    """Return the name of a part, and that of its file (None: it is a field), from its Content-Disposition."""
     kind, options = parse_options_header(disposition.encode("utf-8", "surrogateescape").decode("latin-1"))
     if kind != b"form-data" or b"name" not in options:
         raise HTTPException(400, "a part of the form has no name; send multipart/form-data")

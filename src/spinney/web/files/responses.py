@@ -1,4 +1,4 @@
-"""A file as an answer: whole or in part, never shown by a browser as a page of ours."""
+"""A file as a response, whole or in part, with headers that keep a browser from running it as a page of this server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -18,8 +18,9 @@ from spinney.web.request_context import RequestContext
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
+"""The media type of output that is sent as text."""
 LONG_BYTES = 2**20
-"""What is longer may take long, and has a place among all long downloads."""
+"""A longer response counts against the quota of downloads."""
 _SANDBOX = "default-src 'none'; sandbox"
 
 
@@ -32,8 +33,8 @@ async def answer(
     media_type: str,
     name: str | None,
 ) -> Response:
-    """The file of this job, or the part that the request asks for. ``name``: as what a browser keeps it; None: it shows
-    it. Raises TooMany."""
+    """Return the response with the file of a job, or the part that ``Range`` requests: status 200, 206, 304 or 416.
+    ``name``: the name under which a browser saves it; None: the browser shows it. Raises TooMany."""
     size, etag = await content.size_and_tag()
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": _SANDBOX} | _kept_as(name)
     if etag is not None:
@@ -70,11 +71,12 @@ def attachment(
     name: str,
     may: Callable[[Control], object],
 ) -> Response:
-    """What an application has, piece by piece, as a file that a browser keeps under this name.
+    """Return a response with content of an application, piece by piece, as a file that a browser saves under ``name``.
+    ``size``: its length in bytes.
 
-    ``may`` is called while it is sent and the rights of who asks have changed; it raises where that person may have no
-    more. Where it, or ``pieces``, raises a SpinneyError, the connection is closed without the end, so that nobody takes
-    what has come for the whole. Raises TooMany.
+    ``may`` is called when the caller's rights have changed while the file is sent; it raises when the caller may have
+    no more. When ``may`` or ``pieces`` raises a SpinneyError, the connection is closed without the end, so that nobody
+    takes what has come for the whole. Raises TooMany.
     """
     headers = {"Content-Security-Policy": _SANDBOX, "Content-Length": str(size)} | _kept_as(name)
     if size > LONG_BYTES:
@@ -89,7 +91,7 @@ async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _range(headers: Mapping[str, str], etag: str | None) -> str | None:
-    """What Range says, where If-Range lets it count."""
+    """Return the header Range, unless If-Range says that it is for another version of the file."""
     condition = headers.get("if-range")
     return headers.get("range") if condition is None or (etag is not None and condition == etag) else None
 

@@ -16,7 +16,8 @@ FIELDS_MAX_BYTES = 2 * 2**20
 
 
 class SingleFileForm:
-    """``fields`` first, then ``pieces``; both raise HTTPException (400: it is no such form) and UsageError."""
+    """A form whose file comes last. Call ``fields`` first, then ``pieces``; both raise HTTPException (400: the body is
+    no such form) and UsageError."""
 
     def __init__(self, content_type: str, body: AsyncIterator[bytes], *, name: str) -> None:
         """``name``: of the part that is the file. Raises HTTPException."""
@@ -27,7 +28,7 @@ class SingleFileForm:
         """As the form has it, once its fields are known; it may be anything."""
 
     async def fields(self) -> list[tuple[str, str]]:
-        """Names and values of what comes before the file, in their order."""
+        """Return names and values of the fields before the file, in their order."""
         fields: list[tuple[str, bytearray]] = []
         size = 0
         async for kind, data in self._events:
@@ -57,6 +58,7 @@ class SingleFileForm:
                 )
 
     def _chosen(self, name: str, file_name: str | None) -> str:
+        """Return the name of the file. Raises UsageError for a file in another part, and for a part that is no file."""
         if name != self._name:
             raise UsageError(
                 f"the part {name[:100]!r} of the form is a file; send the file as {self._name!r}"
@@ -68,6 +70,7 @@ class SingleFileForm:
         return file_name
 
     async def _parse(self) -> AsyncIterator[Event]:
+        """Yield the events of the parser as the body comes. Raises HTTPException (400) for a form that breaks off."""
         events: list[Event] = []
         with multipart.readable():
             parser = MultipartParser(self._boundary, multipart.callbacks(events))

@@ -1,4 +1,5 @@
-"""Uploads on their way: a directory each, below the folder root, so that a rename brings them into place."""
+"""Uploads on their way: each in a directory of its own below the folder root, so that a rename brings its files into
+place."""
 
 import asyncio
 import hashlib
@@ -18,27 +19,29 @@ from spinney.model.errors import UsageError
 
 SPOOL = ".spool"
 OLD_S = 86_400.0
-"""What nobody has touched for so long is left of something that died."""
+"""An upload that nobody has touched for so many seconds was left by a server that died."""
 NAME_MAX_BYTES = 255
 PATH_MAX = 1_000
 _NOT_TAKEN = "the files cannot be taken"
 DEPTH_MAX = 20
+"""The most parts that the path of a file may have."""
 
 
 @dataclass(slots=True)
 class Upload:
-    """Files of one request, on disk but not in place."""
+    """The files of one request, on disk but not yet in the job's folder."""
 
     root: Path
-    """The folder root below which they are."""
+    """The folder root below which ``place`` is."""
     place: Path
+    """The directory of this upload."""
     files: dict[str, Path] = field(default_factory=dict)
-    """Where it goes in the job's folder, to where it is now."""
+    """By the path in the job's folder: where the file is now."""
 
     @contextmanager
     def writing(self, path: str) -> Iterator[BinaryIO]:
-        """A new file that is to go there; durable when this is left. Raises UsageError for a path that cannot be,
-        and DiskFull, also for what is written to the file."""
+        """Yield a new file for this path in the job's folder; it is durable when the block is left. Raises UsageError
+        for a path that is not allowed or given twice, and DiskFull, also for what the block writes."""
         path = checked(path)
         if any(
             path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
@@ -55,7 +58,7 @@ class Upload:
         self.files[path] = at
 
     def digest(self) -> str:
-        """SHA-256 over all paths and what the files hold."""
+        """Return a SHA-256 over all paths and contents, as hexadecimal digits."""
         whole = hashlib.sha256()
         for path, at in sorted(self.files.items()):
             with at.open("rb") as file:
@@ -65,9 +68,9 @@ class Upload:
 
 @contextmanager
 def upload(root: Path) -> Iterator[Upload]:
-    """Room for the files of one request; what was not put in place is gone when this is left.
+    """Yield room for the files of one request; files that were not moved into place are removed when the block is left.
 
-    Raises DiskFull when there is none, and StoreUnusable for a root that is not writable.
+    Raises DiskFull when there is no room, and StoreUnusable for a root that is not writable.
     """
     folders.require_room(root, f"{_NOT_TAKEN}: ")
     place = root / SPOOL / secrets.token_hex(8)
@@ -96,13 +99,14 @@ def _saying_that_it_is_full(root: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def clearing(root: Path) -> AsyncIterator[None]:
-    """At the start of a server: what others left behind that died."""
+    """Remove, at the start of a server, what uploads of servers that died have left."""
     await asyncio.to_thread(clear, root)
     yield
 
 
 def clear(root: Path, *, now_s: float | None = None) -> int:
-    """Remove what died before it was put in place; how many such things there were."""
+    """Remove uploads that nobody has touched for ``OLD_S`` seconds, and return how many there were. ``now_s``: seconds
+    since 1970; None: now."""
     before = (time.time() if now_s is None else now_s) - OLD_S
     try:
         old = [
@@ -118,7 +122,8 @@ def clear(root: Path, *, now_s: float | None = None) -> int:
 
 
 def checked(path: str) -> str:
-    """The path, where it can be one of a file in a job's folder. Raises UsageError."""
+    """Return the path if it can be that of a file in a job's folder. Raises UsageError for ``..``, absolute or empty
+    paths, unprintable characters, the engine's own directory, and for what is too long or too deep."""
     steps = path.split("/")
     fits = 0 < len(path) <= PATH_MAX and path.isprintable() and len(steps) <= DEPTH_MAX
     if not fits or any(step in ("", ".", "..") or len(step.encode()) > NAME_MAX_BYTES for step in steps):

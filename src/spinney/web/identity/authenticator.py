@@ -1,4 +1,9 @@
-"""``request_context.Authenticator`` as the store, the configuration and the kernel say it."""
+"""Authenticates the callers of requests by what the store, the configuration and the kernel say
+(``request_context.Authenticator``).
+
+It is used in the event loop; each question to the store runs in a thread of the pool, in nobody's name, and its answer
+is kept for a second.
+"""
 
 import asyncio
 import logging
@@ -27,7 +32,7 @@ T = TypeVar("T")
 
 
 class StoreAuthenticator:
-    """See ``spinney.web.identity``."""
+    """The authenticator of a real server. ``spinney.web.identity`` says which credential counts."""
 
     def __init__(self, stores: StorePool, settings: ServerSettings, *, kept_s: float = KEPT_S) -> None:
         """``kept_s``: how long an answer of the store is kept, in seconds."""
@@ -41,7 +46,9 @@ class StoreAuthenticator:
         """Once is enough: anybody may send that header."""
 
     async def authenticate(self, request: Request) -> Principal | None:
-        """Raises Unidentified for a wrong token, Forbidden."""
+        """Return the caller; None for a request without credentials. Raises Unidentified for a wrong token, and
+        Forbidden for a peer or user without access and for a request of a browser that no page of this server made.
+        Both are entered into the audit."""
         refused: Forbidden | None = getattr(request.state, "refused", None)
         if refused is not None:
             raise refused  # who makes a page of it asks again
@@ -58,16 +65,18 @@ class StoreAuthenticator:
         return principal
 
     async def reauthenticate(self, request: Request) -> Principal | None:
-        """See ``request_context.Authenticator``. Raises Unidentified, Forbidden."""
+        """Return the caller of a long request again, without counting a use of the session. Raises Unidentified,
+        Forbidden."""
         return await self._principal(request, used=False)
 
     def forget(self) -> None:
-        """Sessions, tokens or users were changed here: ask the store anew."""
+        """Drop what is remembered of tokens, sessions and users, because this server has just changed some of them."""
         self._known.forget()
         self._users.forget()
 
     def address(self, request: Request) -> str | None:
-        """Of who asks; None: over the Unix socket."""
+        """Return the IP address of the caller; None over the Unix socket. Logs once when an X-Forwarded-For is
+        ignored."""
         if not self._warned and proxies.ignored(request, self._settings):
             self._warned = True
             assert request.client is not None
@@ -80,7 +89,8 @@ class StoreAuthenticator:
         return proxies.address(request, self._settings)
 
     async def cookies(self) -> Cookies:
-        """With the key of this store."""
+        """Return the cookies of this server, signed with the key that all servers of the store share. The key is read
+        once."""
         if self._cookies is None:
             async with self._once:
                 key = await self.sign_in(lambda sign_in: sign_in.secret("session-key"))
@@ -88,7 +98,8 @@ class StoreAuthenticator:
         return self._cookies
 
     async def sign_in(self, call: Callable[[SignIn], T]) -> T:
-        """What ``call`` returns: of what is asked before it is known who asks."""
+        """Return what ``call`` returns. It runs in a thread with a store, in nobody's name, because the caller is not
+        known yet."""
         return await self._stores.run(
             lambda store: call(SignIn(store=store, clock=now_us, wake_nodes=lambda: None, by=NOBODY))
         )
@@ -105,6 +116,8 @@ class StoreAuthenticator:
         return await self._by_session(request, used=used) or await self._by_proxy(request)
 
     async def _by_token(self, request: Request, secret: str) -> Principal:
+        """Return the caller of a token. Raises Unidentified for one that is not valid, which is entered into the
+        audit."""
         identity = None
         if token_id(secret) is not None:
             identity = await self._known.get(
@@ -171,6 +184,8 @@ class StoreAuthenticator:
         )
 
     def _proxied(self, name: str, user: User | None) -> Rights:
+        """Return the rights of a user whom a proxy names: those of the account, or ``trusted_role``. Raises
+        Forbidden."""
         if user is not None and user.disabled:
             raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
         if user is not None:
@@ -187,6 +202,6 @@ class StoreAuthenticator:
 
 
 def _bearer(request: Request) -> str | None:
-    """The token that is borne; other schemes are for somebody before us."""
+    """Return the token of the request; None without one. Other schemes than Bearer are left to a proxy in front."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     return value.strip() if scheme.lower() == "bearer" else None

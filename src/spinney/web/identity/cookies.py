@@ -1,9 +1,9 @@
-"""Cookies: what they are called, how they are signed, and what a form has to bear because of them.
+"""Cookies: their names, their signatures, and the proofs that forms must contain because of them.
 
-Signed with a key that all servers of a store share, so that a forged one is refused without asking the store, and a
-restart ends no session. ``SameSite=Lax``, not ``Strict``: else a link to a job, followed out of a mail, would lead to
-the sign-in page; that alone lets no foreign page change anything, and forms are proven besides (``forms``). Over HTTPS
-their names begin with ``__Host-``, which no other host of the domain can set.
+They are signed with a key that all servers of a store share, so that a forged one is refused without asking the store,
+and a restart ends no session. ``SameSite=Lax``, not ``Strict``: with that, a link to a job that is followed out of a
+mail would lead to the sign-in page. Lax alone keeps other sites from changing anything, and forms are proven besides
+(``forms``). Over HTTPS their names begin with ``__Host-``, which no other host of the domain can set.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ GUEST_COOKIE, LINK_COOKIE, OIDC_COOKIE = "spinney_guest", "spinney_link", "spinn
 SHORT_S = 600
 """So long the last two are good."""
 DEVICE_S = 400 * 86_400
-"""So long a browser is known; no browser keeps a cookie longer. Each login begins it anew."""
+"""How many seconds a browser is remembered after a login; browsers keep no cookie longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,9 @@ class Cookies:
     """Signs and reads the cookies of one server."""
 
     key: bytes
+    """The secret of the store from which a key for each purpose is derived."""
     secure: bool
+    """Whether the cookies are sent over HTTPS only."""
 
     def name(self, plain: str) -> str:
         """Return the name of a cookie, with the prefix ``__Host-`` over HTTPS."""
@@ -50,29 +52,32 @@ class Cookies:
     # --- before there is one --------------------------------------------------------------
 
     def guest(self, sent: dict[str, str]) -> str | None:
-        """The number by which a browser is known that has not signed in."""
+        """Return the number by which a browser that has not signed in is recognized; None: it has none yet."""
         return self._signed(sent, GUEST_COOKIE)
 
     def set_guest(self, answer: Response, number: str) -> None:
+        """Set the number by which a browser that has not signed in is recognized, until the browser is closed."""
         self._set(answer, GUEST_COOKIE, self._signer(GUEST_COOKIE).sign(number).decode())
 
     def short(self, sent: dict[str, str], plain: str) -> Any:
-        """What was put by ``set_short`` less than ten minutes ago; None: nothing."""
+        """Return the value that ``set_short`` stored under this name less than ten minutes ago; None: there is none."""
         try:
             return self._timed(plain).loads(sent.get(self.name(plain), ""), max_age=SHORT_S)
         except BadSignature:
             return None
 
     def set_short(self, answer: Response, plain: str, value: Any) -> None:
+        """Store a JSON value in a signed cookie for ten minutes. The user can read it."""
         self._set(answer, plain, str(self._timed(plain).dumps(value)), max_age=SHORT_S)
 
     def clear(self, answer: Response, plain: str) -> None:
+        """Have the browser drop the cookie of this name."""
         self._set(answer, plain, "", max_age=0)
 
     # --- after one --------------------------------------------------------------------------
 
     def device(self, sent: dict[str, str], user: str) -> Device | None:
-        """By what this browser is known to be one in which the user has signed in; None: it is not."""
+        """Return the device as which this browser is known, if the user has signed in there before; None otherwise."""
         plain = _device_cookie(user)
         try:
             name, password_us, number = self._timed(plain).loads(
@@ -83,7 +88,8 @@ class Cookies:
         return Device(user=name, password_us=password_us, number=number)
 
     def set_device(self, answer: Response, device: Device) -> None:
-        """It opens nothing: by it a browser is only spared the wait that strangers cause who guess."""
+        """Remember that the user has signed in with this browser. The cookie opens nothing: it only spares the browser
+        the delays that strangers cause who guess the password (``spinney.service.login_limits``)."""
         plain = _device_cookie(device.user)
         value = str(self._timed(plain).dumps([device.user, device.password_us, device.number]))
         self._set(answer, plain, value, max_age=DEVICE_S)
@@ -91,7 +97,8 @@ class Cookies:
     # --- forms ----------------------------------------------------------------------------
 
     def proof(self, kind: str, owner: str) -> str:
-        """What forms have to bear of who is known by a session, as a guest, …; bound to that very one."""
+        """Return the token that forms of one owner must contain. ``kind``: by what the owner is known (``session``,
+        ``guest``, ``proxy``); ``owner``: the digest, number or name. The token of one session is valid for no other."""
         text = f"{kind}\0{owner}".encode("utf-8", "surrogatepass")
         return urlsafe_b64encode(hmac.digest(self._key("form"), text, hashlib.sha256)).decode().rstrip("=")
 
@@ -123,10 +130,11 @@ class Cookies:
         )
 
     def _key(self, purpose: str) -> bytes:
-        """One key for each purpose: what is signed for one is good for no other."""
+        """Return the key for a purpose: what is signed for one purpose is valid for no other."""
         return hmac.digest(self.key, purpose.encode(), hashlib.sha256)
 
 
 def _device_cookie(user: str) -> str:
-    """One for each user, so that those who share a browser do not make each other unknown."""
+    """Return the name of the device cookie of a user. Each user has a cookie of the own, so that several may share a
+    browser."""
     return f"spinney_device_{digest(user)[:12]}"

@@ -1,8 +1,9 @@
-"""What a browser sends by itself proves nothing: a request that changes something has to come from a page of ours.
+"""Checks that a page of this server made a request, because a browser sends cookies whoever made it (CSRF).
 
-Two proofs, both needed: the browser does not say that another site made it (``Sec-Fetch-Site``, ``Origin``; a site on
-another port of this host is another), and it bears what only our pages know (a hidden field ``csrf``, or the header
-``X-CSRF-Token``). The API takes the header alone: its bodies are read by its routes.
+Two proofs are needed. The browser does not say that another site made the request (``Sec-Fetch-Site``, ``Origin``;
+another port of the same host is another site), and the request contains what only pages of this server know: the hidden
+field ``csrf``, or the header ``X-CSRF-Token``. The API takes the header alone, because its routes read their bodies
+themselves.
 """
 
 import hmac
@@ -23,7 +24,8 @@ _NO_PROOF = "the form is out of date, and nothing was done; load the page again 
 
 
 async def require_ours(request: Request, proof: str, settings: ServerSettings) -> None:
-    """Raise Forbidden unless a page of ours made this request."""
+    """Raise Forbidden unless a page of this server made the request. ``proof``: what ``Cookies.proof`` returns for the
+    caller. Reads the form of a page; Starlette keeps it for the route."""
     require_same_site(request.headers, settings)
     token = request.headers.get(HEADER) or await _field(request)
     if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), proof.encode()):
@@ -31,7 +33,8 @@ async def require_ours(request: Request, proof: str, settings: ServerSettings) -
 
 
 def require_same_site(headers: Headers, settings: ServerSettings) -> None:
-    """Raise Forbidden where the browser says that another site made it. What is no browser says nothing."""
+    """Raise Forbidden when the browser says that another site made the request. Programs send neither header, and
+    pass."""
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
         raise Forbidden(_FOREIGN)

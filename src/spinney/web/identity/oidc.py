@@ -1,11 +1,12 @@
 """Sign-in by an OpenID Connect provider: the authorization code flow with PKCE, state and nonce (OpenID Connect Core
 1.0, RFC 7636, RFC 9207).
 
-The browser goes to the provider with what it has to give back (``PendingAuthorization``, in a signed cookie of ten
-minutes), and comes back with a code; the code is changed for an ID token over a connection of our own, and that is
-believed only with the provider's signature, for this client, this nonce, and now. Signatures with a shared secret,
-and none, are not taken.
-authlib, joserfc and httpx are loaded where the first sign-in needs them.
+The browser is sent to the provider and keeps what it has to bring back (``PendingAuthorization``, in a signed cookie of
+ten minutes). It comes back with a code, which is exchanged for an ID token over a connection of the server's own. The
+token is accepted only with the provider's signature, for this client and this nonce, and while it is valid. Signatures
+with a shared secret, and unsigned tokens, are refused.
+
+authlib, joserfc and httpx are imported when the first sign-in needs them.
 """
 
 import asyncio
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     import httpx
 
 ANSWER_S = 10.0
+"""How many seconds the provider may take for each step of an answer."""
 ANSWER_MAX_BYTES = 1_000_000
+"""A longer answer of the provider is refused."""
 KEYS_S = 3600.0
 """So long the provider's keys are kept; one that is not among them is asked for at once, but not every time."""
 KEYS_AGAIN_S = 30.0
+"""Where a token names a key that is not among those that are kept, they are fetched again, unless that was done within
+so many seconds."""
 LEEWAY_S = 60
-"""Between the provider's clock and ours."""
+"""How many seconds the provider's clock may differ from that of this host."""
 SIGNATURES = (
     "RS256",
     "RS384",
@@ -51,12 +56,16 @@ class ProviderAway(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAuthorization:
-    """What has to come back with somebody who was sent to the provider."""
+    """What must come back with a browser that was sent to the provider."""
 
     state: str
+    """Random text that the provider hands back in the address, so that no other sign-in can be completed here."""
     nonce: str
+    """Random text that the ID token must contain."""
     verifier: str
+    """The secret of PKCE, whose digest was sent at the beginning (RFC 7636)."""
     redirect_uri: str
+    """The address to which the provider sends the browser back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +74,12 @@ class OidcUser:
 
     name: str
     groups: tuple[str, ...]
+    """The groups that the provider names; none where it names none."""
 
 
 class Provider:
-    """One issuer, as the configuration names it."""
+    """The client of one issuer. It fetches the provider's description and keys when they are needed, and keeps them for
+    ``KEYS_S`` seconds."""
 
     def __init__(
         self,
@@ -84,7 +95,7 @@ class Provider:
         self._once = asyncio.Lock()
 
     async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
-        """Where to send the browser, and what to keep meanwhile. Raises ProviderAway."""
+        """Return the address to which the browser is sent, and what must come back with it. Raises ProviderAway."""
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         away = PendingAuthorization(
@@ -106,7 +117,8 @@ class Provider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", away
 
     async def complete_oidc(self, query: Mapping[str, str], away: PendingAuthorization) -> OidcUser:
-        """Who has come back with this query. Raises BadLogin, ProviderAway."""
+        """Return the user who has come back with this query. Raises BadLogin when the answer does not belong to
+        ``away`` or cannot be trusted, and ProviderAway."""
         if query.get("state") != away.state:
             raise BadLogin(f"this sign-in was not begun here, or is long over; {_AGAIN}")
         if query.get("iss", self._oidc.issuer) != self._oidc.issuer:
@@ -121,6 +133,8 @@ class Provider:
     # --- from a code to claims ------------------------------------------------------------
 
     async def _token(self, code: str, away: PendingAuthorization) -> Mapping[str, Any]:
+        """Exchange the code for tokens, by the authentication that the provider supports. Raises BadLogin when the
+        provider does not take the code."""
         described = await self._description()
         form = {
             "grant_type": "authorization_code",
@@ -143,6 +157,8 @@ class Provider:
         return answer
 
     async def _claims(self, token: Mapping[str, Any], away: PendingAuthorization) -> Mapping[str, Any]:
+        """Return the claims of the ID token, after checking its signature, issuer, audience, nonce and times. The keys
+        are fetched once more for a key that is not known. Raises BadLogin."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
@@ -176,6 +192,8 @@ class Provider:
         raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
 
     def _person(self, claims: Mapping[str, Any]) -> OidcUser:
+        """Return the user that the claims name. Raises BadLogin when they name none, or an address that is not
+        verified."""
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise BadLogin(
@@ -192,6 +210,8 @@ class Provider:
     # --- what the provider says of itself -------------------------------------------------
 
     async def _description(self) -> Mapping[str, Any]:
+        """Return the description of the provider (OpenID Connect Discovery 1.0), fetched at most once an hour. Raises
+        ProviderAway."""
         async with self._once:
             if self._described is None or self._clock() - self._described[0] >= KEYS_S:
                 address = f"{self._oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -205,7 +225,8 @@ class Provider:
             return self._described[1]
 
     def _require_fit(self, document: Mapping[str, Any]) -> None:
-        """What it says has to be its own, and as well protected as itself."""
+        """Raise ProviderAway unless the description is that of the issuer, and its addresses are as well protected
+        (HTTPS) as the issuer's."""
         if document.get("issuer") != self._oidc.issuer:
             raise ProviderAway(
                 f"the provider calls itself {_plain(document.get('issuer'))}, not {self._oidc.issuer}; set issuer of "
@@ -219,6 +240,8 @@ class Provider:
                 )
 
     async def _keys_(self, *, fresh: bool) -> Any:
+        """Return the keys of the provider. ``fresh``: they lack the one that is needed, so fetch them again unless that
+        was just done."""
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
@@ -238,6 +261,8 @@ class Provider:
             return self._keys[1]
 
     async def _ask(self, method: str, address: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
+        """Send a request to the provider, and return status and JSON object of its answer, which is bounded in time and
+        size. Raises ProviderAway."""
         import httpx
         import orjson
 
@@ -264,7 +289,8 @@ class Provider:
 
 
 def provider(oidc: Oidc, environment: Mapping[str, str]) -> Provider:
-    """The one that is configured. Raises UsageError where what it needs is not installed."""
+    """Return the provider that is configured; its client secret comes from ``environment``. Raises UsageError where a
+    package that it needs is not installed."""
     try:
         import authlib.oidc.core  # noqa: F401
         import httpx  # noqa: F401

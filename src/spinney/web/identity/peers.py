@@ -12,14 +12,15 @@ PREFIX = "socket:"
 
 
 def uid(client: str | None) -> int | None:
-    """The user id that ``connections`` has put in place of an address; None: it is a TCP connection's."""
+    """Return the user id that ``spinney.server.connections`` has put in place of the client's address; None for a TCP
+    connection."""
     if client is None or not client.startswith("uid:"):
         return None
     return int(client.removeprefix("uid:"))
 
 
 def name(number: int) -> str:
-    """Return the name in which a peer acts."""
+    """Return the name under which a peer acts and is recorded: ``socket:NAME``."""
     return PREFIX + _user(number)
 
 

@@ -1,4 +1,5 @@
-"""What a reverse proxy says: whom it has signed in, and from where he came. Believed from ``trusted_proxies`` alone."""
+"""What a reverse proxy says: which user it has signed in, and the address of the client. It is believed from
+``trusted_proxies`` alone."""
 
 from ipaddress import ip_address
 
@@ -12,7 +13,8 @@ _PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 
 
 def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
-    """The IP address of who asks: the last in X-Forwarded-For that is no proxy of ours. None: over the Unix socket."""
+    """Return the IP address of the client: the last in X-Forwarded-For that is no trusted proxy, or the peer of the
+    connection. None over the Unix socket."""
     host = None if request.client is None else request.client.host
     if host is None or host.startswith("uid:"):
         return None
@@ -26,14 +28,15 @@ def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
 
 
 def ignored(request: HTTPConnection, settings: ServerSettings) -> bool:
-    """Whether the request was passed on by somebody whose word does not count."""
+    """Return whether the request has an X-Forwarded-For that is ignored, because no trusted proxy has sent it."""
     host = None if request.client is None else request.client.host
     over_tcp = host is not None and not host.startswith("uid:")
     return over_tcp and "x-forwarded-for" in request.headers and not settings.trusts(host)
 
 
 def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
-    """Whom a proxy names; None: nobody, or it is no proxy of ours. Raises Forbidden for what names nobody."""
+    """Return the user whom a trusted proxy names; None when it names none, or the peer is no trusted proxy. Raises
+    Forbidden for a name that cannot be a user's, and for more than one."""
     if settings.trusted_header is None or request.client is None or not settings.trusts(request.client.host):
         return None
     names = request.headers.getlist(settings.trusted_header)
@@ -52,7 +55,7 @@ def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
 
 
 def passed_on(request: HTTPConnection) -> bool:
-    """Whether somebody has passed this request on for somebody else."""
+    """Return whether the request has a header that proxies add."""
     return any(name in request.headers for name in _PASSED_ON)
 
 

@@ -1,4 +1,4 @@
-"""Signing in and out, for all pages that do it."""
+"""Signing in and out, for all pages that do it: each way checks the caller, writes the audit and opens a session."""
 
 import asyncio
 import os
@@ -26,8 +26,11 @@ from spinney.web.settings import Oidc, ServerSettings
 AT_ONCE = 2
 """How many passwords are verified at the same time: each takes 50 ms of a processor and 64 MiB."""
 QUEUED_MAX = 40
+"""How many logins may wait or be checked at once; more are refused with the time to try again."""
 AGENT_MAX = 200
+"""How many characters of User-Agent are kept with a session."""
 NAME_MAX = 200
+"""A longer name is that of no user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +39,9 @@ class SignedIn:
 
     name: str
     secret: str
-    """Of the session, for the cookie."""
+    """The secret of the session, for the cookie."""
     device: Device | None = None
-    """By what this browser is known from now on."""
+    """The device as which this browser is recognized from now on; None: the user has no password."""
 
 
 class SignInFlow:
@@ -60,7 +63,7 @@ class SignInFlow:
     # --- forms of who is not known yet ----------------------------------------------------
 
     async def require_ours(self, request: Request, proof: str) -> None:
-        """Raise Forbidden (in the audit) unless a page of ours made this request."""
+        """Raise Forbidden unless a page of this server made the request; the refusal is entered into the audit."""
         try:
             await forms.require_ours(request, proof, self._settings)
         except Forbidden as error:
@@ -70,7 +73,8 @@ class SignInFlow:
     # --- passwords ------------------------------------------------------------------------
 
     async def sign_in(self, request: Request, name: str, password: str) -> SignedIn:
-        """Check a name and a password, and open a session. Raises BadLogin, TooManyAttempts, TooMany."""
+        """Check a name and a password, and open a session. Raises BadLogin, TooManyAttempts (this name or address has
+        to wait), TooMany (too many sign in at this moment)."""
         checked_name = (
             name if name.isprintable() and len(name) <= NAME_MAX else ""
         )  # nobody's; it takes as long
@@ -93,7 +97,7 @@ class SignInFlow:
         self._identity.forget()
 
     async def end_other_sessions(self, request: Request, name: str) -> SignedIn:
-        """End all sessions of who asks, and begin a new one for this browser."""
+        """End all sessions of this user, and open a new one for this browser."""
         visit = self._visit(request)
 
         def done(sign_in: SignIn) -> SignedIn:
@@ -108,8 +112,8 @@ class SignInFlow:
     async def change_password(
         self, request: Request, context: RequestContext, before: str, after: str
     ) -> SignedIn:
-        """One's own. It ends all sessions; begin a new one for this browser. Raises BadLogin, TooManyAttempts (both
-        in the audit), UsageError, TooMany."""
+        """Change the caller's own password, which ends all sessions, and open a new one for this browser. Raises
+        BadLogin, TooManyAttempts (both are entered into the audit), UsageError, TooMany."""
         visit, name = self._visit(request), context.principal.name
         try:
             async with self._password_slot():
@@ -123,7 +127,7 @@ class SignInFlow:
     # --- links ----------------------------------------------------------------------------
 
     async def link(self, request: Request, secret: str) -> Link:
-        """What it is good for. Raises BadLogin (in the audit)."""
+        """Return what a one-time link is for. Raises BadLogin (entered into the audit) when it is void."""
         try:
             return await self._identity.sign_in(lambda sign_in: sign_in.link(secret))
         except BadLogin as error:
@@ -131,7 +135,8 @@ class SignInFlow:
             raise
 
     async def accept(self, request: Request, secret: str, name: str | None, password: str) -> SignedIn:
-        """Use a link up, and come in by it. Raises BadLogin, BadName, UsageError, TooMany."""
+        """Use up a one-time link: set the password of its user, or make the first admin under ``name``, and open a
+        session. Raises BadLogin, BadName, UsageError, TooMany."""
         visit = self._visit(request)
 
         def done(sign_in: SignIn) -> SignedIn:
@@ -148,13 +153,15 @@ class SignInFlow:
     # --- an identity provider -------------------------------------------------------------
 
     async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
-        """Where to send the browser, and what it has to bring back."""
+        """Return the address of the provider to which the browser is sent, and what must come back with it. Raises
+        BadLogin where no provider is configured, ProviderAway."""
         return await self._by_provider().begin_oidc(redirect_uri)
 
     async def complete_oidc(
         self, request: Request, query: Mapping[str, str], away: PendingAuthorization
     ) -> SignedIn:
-        """Come in by the provider's word. Raises BadLogin, Forbidden (both in the audit), ProviderAway."""
+        """Open a session for the user whom the provider names. A user whom only the provider has made gets the role of
+        the groups anew. Raises BadLogin, Forbidden (both are entered into the audit), ProviderAway."""
         visit, oidc = self._visit(request), self._oidc()
 
         def done(sign_in: SignIn) -> SignedIn:
@@ -193,6 +200,7 @@ class SignInFlow:
 
     @asynccontextmanager
     async def _password_slot(self) -> AsyncIterator[None]:
+        """Wait for one of the few places in which passwords are verified. Raises TooMany when too many wait."""
         if self._queued >= QUEUED_MAX:
             raise TooMany("many sign in at this moment; try again in a few seconds", 5)
         self._queued += 1
@@ -209,8 +217,9 @@ def _entered(sign_in: SignIn, opened: tuple[str, Session]) -> SignedIn:
 
 
 def _settle(sign_in: SignIn, oidc: Oidc, person: OidcUser) -> None:
-    """The user that goes with a person: one that the store knows keeps the rights that it has there; one that came by
-    the provider has the role that the groups give, each time anew, within limits that an admin may have set."""
+    """Create or update the user who belongs to a person. A user whom an admin has made keeps the rights of the store;
+    one who came by the provider gets the role of the groups, each time anew, within limits that an admin may have set.
+    Raises Forbidden for a person who may not come in."""
     try:
         name = user_name(person.name)
     except BadName:

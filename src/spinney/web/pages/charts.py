@@ -12,10 +12,13 @@ class Spark:
     """A line over time, with the area below it."""
 
     line: str
-    """Points, as ``<polyline>`` wants them."""
+    """The points of the line, as ``<polyline>`` wants them."""
     area: str
+    """The points of the area below it, as ``<polygon>`` wants them."""
     last: float
+    """The newest value."""
     highest: float
+    """The highest value, which is at the top."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +28,14 @@ class Part:
     name: str
     count: int
     x: float
+    """Where it begins, in the units of the bar's ``width``."""
     width: float
+    """How wide it is, in the units of the bar."""
 
 
 def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -> Spark | None:
-    """Return the chart of values over time; None if there are fewer than two."""
+    """Return the chart of values over time: pairs of microseconds since 1970 and a value, the oldest first, of which
+    only those of the period are drawn. None if there are fewer than two."""
     inside = [(at_us, value) for at_us, value in values if from_us <= at_us <= until_us]
     if len(inside) < 2 or until_us <= from_us:
         return None
@@ -47,7 +53,7 @@ def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -
 def bar(
     counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0
 ) -> list[Part]:
-    """Return the parts of a bar in this order. A count above 0 is at least ``least`` wide."""
+    """Return the parts of a bar of the given ``width``, in this order. A count above 0 is at least ``least`` wide."""
     present = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
     total = sum(count for _, count in present)
     if not total:

@@ -35,12 +35,16 @@ Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
 
 def add_to(app: FastAPI) -> None:
-    """To be called when all handlers of errors are there."""
+    """Put error pages in place of problem documents for browsers. This is to be called when all error handlers are
+    there."""
     for kind, handler in list(app.exception_handlers.items()):
         app.exception_handlers[kind] = _for_readers(handler)
 
 
 def _for_readers(handler: Handler) -> Handler:
+    """Return an error handler that answers browsers with a page: problems become pages, and 401 leads to the sign-in
+    page. Other clients, and the page's script, get what ``handler`` returns."""
+
     async def answer(request: Request, error: Exception) -> Response:
         result = handler(request, error)
         plain = await result if isawaitable(result) else result
@@ -73,6 +77,7 @@ def _to_sign_in(request: Request) -> Response:
 
 
 async def _page(request: Request, plain: Response) -> Response:
+    """Return a problem as a page with its status and the headers that belong to it."""
     problem: dict[str, Any] = orjson.loads(bytes(plain.body))
     hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
     section = next((item for item in NAV_ITEMS if request.url.path.startswith(f"{item.path}/")), None)

@@ -36,6 +36,7 @@ class FilterQuery:
     values: Mapping[str, tuple[str, ...]]
     """The values by name, without empty ones."""
     job_filter: Filter
+    """The filter that the valid values make; those of ``errors`` are left out of it."""
     errors: Mapping[str, str]
     """Why values are invalid, by name."""
 
@@ -52,12 +53,13 @@ class FilterQuery:
 
     @property
     def countable(self) -> bool:
-        """Whether counting the jobs by state is cheap."""
+        """Return whether counting the jobs by state is cheap with these filters."""
         return not any(name in self.values for name in _DEAR)
 
     @property
     def topic(self) -> str:
-        """The topic that reports changes of the list."""
+        """Return the topic that reports changes of the list: that of the filtered jobs, or ``jobs`` where the filters
+        cannot be watched."""
         if not self.values or any(name not in _WATCHED for name in self.values):
             return "jobs"
         return f"jobs:{self.query()}"
@@ -112,6 +114,7 @@ def parse_filters(
 
 
 def _filter(values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
+    """Return the filter of the valid values, and add the reasons why others are invalid to ``errors``."""
     texts: dict[str, str] = {}
     for name in TEXTS:
         for text in values.get(name, ()):

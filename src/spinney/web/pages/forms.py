@@ -1,4 +1,8 @@
-"""The fields of a submitted form, and what usually follows: run a command, and redirect to a page with its result."""
+"""The fields of a submitted form, and what usually follows: run a command, and redirect to a page with its result.
+
+An error of the model becomes a message on the page from which the form came, or beside its field where the form is
+shown again; other errors become error pages.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
@@ -30,6 +34,7 @@ class FormFields:
     """The text fields of a form that was sent, in their order; a name may occur more than once."""
 
     pairs: Sequence[tuple[str, str]]
+    """Names and values, as they were sent."""
 
     def text(self, name: str) -> str:
         """Return the value without surrounding blanks; empty if the field is missing."""
@@ -85,7 +90,9 @@ class RefusedForm:
     """A form that was refused: its page shows it again, with what was entered and why it was refused."""
 
     form: FormFields
+    """What was entered."""
     error: SpinneyError
+    """Why it was refused; its sentence is shown."""
 
 
 def form_variables(refused: RefusedForm | None, values: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -101,8 +108,11 @@ class NewSecret:
     """A secret, on the page that shows it for the only time."""
 
     title: str
+    """The heading of the page."""
     about: str
+    """A sentence about what the secret is good for."""
     secret: str = field(repr=False)
+    """The secret itself, which no log shows."""
     back: str
     """The path of the page that the link leads to."""
     label: str
@@ -188,8 +198,8 @@ def add_action(
 
 
 async def read_coalesced(request: Request, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of ``read``, which runs once for all requests at the same time. ``key`` must say what they may
-    see."""
+    """Return the result of ``read``, which runs once for all requests that wait for it at the same time. ``key`` must
+    say what is read, and who may see it."""
     coalesced: RequestCoalescer = request.app.state.coalesced
     return await coalesced.get(key, read)
 

@@ -1,4 +1,4 @@
-"""What may be said of a job beside its parameters, as fields of a form."""
+"""The options of a job (queue, priority, time, …) as fields of a form."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(values: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """The options that a form names, as ``Options`` takes them, and what is wrong by their names."""
+    """Return the options that a form names, as ``Options`` takes them, and by field what is wrong with the others.
+    ``now_us``: microseconds since 1970, from which relative times count."""
     options: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name in OPTIONS:

@@ -1,4 +1,8 @@
-"""Responses made of templates: pages in the frame of the server, parts of them, and redirects with a message."""
+"""Responses made of templates: pages in the frame of the server, parts of them, and redirects with a message.
+
+A page is for one caller and is never cached. The message of a redirect travels in a cookie and is shown once, on the
+next page.
+"""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
@@ -34,7 +38,9 @@ class NavItem:
 
     path: str
     label: str
+    """Its text."""
     icon: str
+    """The name of its icon."""
     key: str = ""
     """The key that follows it when pressed after ``g``; empty: none."""
     role: Role = Role.VIEWER
@@ -156,10 +162,11 @@ def part(request: Request, principal: Principal | None, template: str, **context
 
 
 def redirect(path: str, *, done: str | None = None, refused: str | None = None) -> Response:
-    """To a page of ours after a deed, which tells there what became of it.
+    """Return a redirect (303) to a page of this server, which shows there what was done or why it was refused. The
+    message is cut at ``FLASH_MAX`` characters.
 
-    The message is not signed: whoever could forge the cookie would fool nobody but the browser's own user, and it is
-    shown as text.
+    It is in a cookie that is not signed: whoever could forge the cookie would fool only the browser's own user, and it
+    is shown as text.
     """
     answer = RedirectResponse(path, 303)
     message = refused or done

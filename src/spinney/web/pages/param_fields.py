@@ -1,7 +1,8 @@
-"""Parameters of a job type as fields of a form: made from its schema, and read back as it wants them.
+"""The parameters of a job type as fields of a form: made from the type's schema, and read back as the schema wants
+them.
 
-A field that is left empty is a parameter that is left out, so that defaults stay those of the type's code; only what
-has to be there and may be null is null then. What no plain field can hold is written as JSON.
+A field that is left empty is a parameter that is left out, so that defaults stay those of the type's code; only a
+parameter that is required and may be null is null then. What no plain field can hold is written as JSON.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from spinney.define.params.validation_errors import describe
 from spinney.web.api.json_routes import read as read_json
 
 PREFIX = "p."
-"""Of the names of these fields in the form."""
+"""The beginning of the names of these fields in a form, so that no parameter is taken for an option."""
 MORE = "*"
 """The field for parameters that the schema does not name, where it allows any."""
 _REFS_MAX = 8
@@ -44,21 +45,28 @@ class ParamField:
     name: str
     kind: Kind
     required: bool
+    """Whether the schema requires the parameter."""
     nullable: bool
+    """Whether it may be null."""
     about: str
-    """What the schema says of it."""
+    """The description that the schema has for it; empty if it has none."""
     expects: str
-    """What may be written, in a few words."""
+    """What may be entered, in a few words."""
     default: str | None
-    """What holds where it is left out, as far as the schema tells."""
+    """The default that the schema names, as text; None: it names none."""
     choices: Sequence[str] = ()
+    """The values of a choice."""
     least: float | None = None
+    """The smallest number; None: no bound."""
     most: float | None = None
+    """The largest number; None: no bound."""
     whole: bool = False
+    """Whether only whole numbers are allowed."""
 
 
 def fields(schema: Mapping[str, Any]) -> list[ParamField]:
-    """Those of a schema, in its order."""
+    """Return the fields of a schema: the required ones first, otherwise in its order, and last the field ``MORE`` where
+    the schema allows other parameters."""
     required = schema.get("required", ())
     param_list = [
         _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
@@ -81,7 +89,8 @@ def fields(schema: Mapping[str, Any]) -> list[ParamField]:
 
 
 def read(schema: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The parameters that a form names, and what is wrong by their names."""
+    """Return the parameters that a form names, and by parameter what is wrong: no JSON, or not what the schema allows.
+    ``values``: the fields of the form by name, with ``PREFIX``."""
     params: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in fields(schema):
@@ -105,7 +114,8 @@ def read(schema: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str
 
 
 def texts(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:
-    """What the fields hold for these parameters."""
+    """Return the values of the fields, by name with ``PREFIX``, that describe these parameters. Secret ones are left
+    empty."""
     values = {}
     for field in fields(schema):
         if field.kind is not Kind.SECRET and params.get(field.name) is not None:
@@ -133,7 +143,7 @@ def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], requir
 
 
 def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """What a property is apart from null, and whether it may be null; references are followed."""
+    """Return what a property may be apart from null, with references followed, and whether it may be null."""
     nullable = False
     for _ in range(_REFS_MAX):
         if "$ref" in prop:
@@ -151,6 +161,8 @@ def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[s
 
 
 def _kind(schema: Mapping[str, Any], prop: Mapping[str, Any], core: Mapping[str, Any]) -> Kind:
+    """Return how a property is written in a form: secrets and choices first, then by its type; what no plain field can
+    hold is JSON."""
     if holds_secret(schema, prop):
         return Kind.SECRET
     if "enum" in core or "const" in core or core.get("type") == "boolean":
@@ -177,8 +189,8 @@ def _allowed(core: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _value(schema: Mapping[str, Any], field: ParamField, text: str) -> Any:
-    """What is meant; a text that cannot be is left as it is, and the schema says what is wrong with it. Raises
-    ValueError where it has to be JSON and is none."""
+    """Return the value that a text means. A text that cannot be converted is returned as it is, so that the schema says
+    what is wrong. Raises ValueError for a field of JSON that has none."""
     if field.kind in (Kind.TEXT, Kind.DATE):
         return text
     core, _ = _core(schema, schema.get("properties", {}).get(field.name, {}))

@@ -1,8 +1,8 @@
-"""What many ask for in the same moment, made once for all of them, and never older than the question.
+"""One answer for many requests of the same moment, and never one that was begun before the request came.
 
-Pages ask again because something has changed. An answer that was begun before that may not show it, and if it was the
-last change nothing would ever put that right. So who asks while one is being made waits for the next, together with all
-others who ask meanwhile: however many they are, one is made after the other.
+Pages ask again because something has changed. An answer that was begun before the change may not show it, and if it was
+the last change, nothing would ever put that right. So a request that comes while an answer is being made waits for the
+next one, together with all others that come meanwhile: however many there are, one answer is made after the other.
 """
 
 import asyncio
@@ -13,14 +13,15 @@ T = TypeVar("T")
 
 
 class RequestCoalescer:
-    """Answers by what was asked, and by who may see them: the key has to say both."""
+    """Answers by key. The key must say what was asked, and who may see the answer."""
 
     def __init__(self) -> None:
         self._made: dict[Hashable, asyncio.Task[Any]] = {}
         self._next: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """What ``make`` answers, begun after this was called. What it raises is raised to all who wait for it."""
+        """Return what ``make`` returns, called after this call began. What it raises is raised to all who wait for
+        it."""
         task = self._next.get(key)
         if task is None:
             task = self._next[key] = asyncio.create_task(self._turn(key, make))
@@ -29,6 +30,7 @@ class RequestCoalescer:
         return cast(T, await asyncio.shield(task))
 
     async def _turn(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Make the answer after the one that is being made; requests that come from now on wait for the next."""
         before = self._made.get(key)
         if before is not None:
             await asyncio.wait({before})

@@ -1,4 +1,4 @@
-"""Where a job is in its stages: what the picture on its page is drawn from. Pure."""
+"""The stages of a job with their attempts, from which the picture on its page is drawn. No I/O."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,9 @@ class Step:
 
     stage: str
     status: str
-    """A state or an outcome: ``ok``, ``running``, ``failed``, …; ``later`` for what has not been reached."""
+    """A state or an outcome: ``ok``, ``running``, ``failed``, …; ``later``: the stage has not been reached."""
     attempts: int
+    """How many attempts of the stage there were."""
     number: int
     """The number of the last attempt, as ``numbered`` counts; 0: there is none."""
     last: Attempt | None
@@ -51,7 +52,9 @@ def current(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
 
 
 def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[Step]:
-    """The stages in their order; those that the type has no more first, as they were run."""
+    """Return the stages in their order; before them those that the type has no longer, in the order in which they ran.
+    ``spec`` None: the job type is not registered, so only stages that were attempted are known. ``attempts``: the
+    oldest first."""
     current = [] if spec is None else [stage.name for stage in spec.stages]
     removed = [name for name in dict.fromkeys(a.stage for a in attempts) if name not in current]
     again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
@@ -81,6 +84,7 @@ def _step(
     removed: bool,
     finished: bool,
 ) -> Step:
+    """Return a stage with its attempts. Superseded ones are shown only where there are no others."""
     counted = [a for a in of if not a.superseded]
     attempts_shown = counted or of
     last = attempts_shown[-1] if attempts_shown else None
@@ -96,6 +100,8 @@ def _step(
 
 
 def _status(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
+    """Return the status of a stage: the state of the job where it is at this stage, else the outcome of the last
+    attempt that counts, else ``later`` or not applicable."""
     passed = next((a.outcome for a in reversed(counted) if a.outcome in PASSED), None)
     if job.stage == name and job.state not in SETTLED and (passed is None or job.state in LEASED):
         return str(job.state)

@@ -1,7 +1,8 @@
-"""Scripts, styles and icons: served from here alone, for ever under an address that bears their digest.
+"""Scripts, styles and icons: served from this server alone, under addresses that contain their digest, so that browsers
+may keep them for ever.
 
-htmx comes out of a package of the registry, of which nothing but the file is used: ``django-htmx`` ships it pinned, and
-Python finds it by the distribution's name without importing the package.
+htmx comes out of a package of the registry, of which only the file is used: ``django-htmx`` ships it pinned, and it is
+found by the distribution's name without importing the package.
 """
 
 import gzip
@@ -23,6 +24,7 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FROM_PACKAGES = {"htmx.js": ("django-htmx", "django_htmx/static/django_htmx/htmx-2.min.js")}
 _LEAST_PACKED = 512
+"""A file that is not longer is sent without compression."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,10 +34,12 @@ class Static:
     """One file, as it is sent."""
 
     address: str
+    """Its path on this server, with the digest of its content."""
     media_type: str
     content: bytes
+    """The bytes of the file."""
     packed: bytes | None
-    """The same in gzip; None: it is hardly shorter."""
+    """The content in gzip; None: that is hardly shorter."""
 
 
 class StaticFiles:
@@ -51,7 +55,7 @@ class StaticFiles:
         self._by_address = {static.address: static for static in self._by_name.values()}
 
     def address(self, name: str) -> str:
-        """Where a page finds it. Raises KeyError for what there is not."""
+        """Return the path of the file of this name. Raises KeyError when there is none."""
         return self._by_name[name].address
 
     def at(self, address: str) -> Static | None:
@@ -61,7 +65,7 @@ class StaticFiles:
 
 @router.api_route(PREFIX + "/{digest}/{name:path}", methods=["GET", "HEAD"])
 async def static_file(request: Request, digest: str, name: str) -> Response:
-    """Open to all: there is nothing of anybody in it."""
+    """Return a static file. Anybody may read it: it contains nothing of any user."""
     static = request.app.state.static.at(f"{PREFIX}/{digest}/{name}")
     if static is None:
         raise HTTPException(404)

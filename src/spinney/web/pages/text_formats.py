@@ -1,4 +1,4 @@
-"""Numbers and times as people read them; the exact value stands beside, on hover."""
+"""Numbers, times and sizes as text for people; templates add the exact value, which is shown on hover."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ def number(n: float | None) -> str:
 
 
 def short(n: float) -> str:
-    """``1.2M``: at most four signs, where room is small; below ten thousand as it is."""
+    """Return a number in at most about four characters, for small spaces: ``1.2M``. Below ten thousand it is as it
+    is."""
     for size, unit in _SHORT:
         if abs(n) >= size:
             scaled = n / (1e3 if unit == "k" else size)
@@ -29,7 +30,7 @@ def short(n: float) -> str:
 
 
 def rate(per_second: float) -> str:
-    """So many a second; where that is less than one, a minute."""
+    """Return a rate as text: per second, or per minute where it is less than one a second."""
     if per_second == 0:
         return "0/s"
     if per_second < 1:
@@ -38,7 +39,8 @@ def rate(per_second: float) -> str:
 
 
 def lasting(seconds: float | None) -> str:
-    """``340 ms``, ``12 s``, ``3 min 20 s``, ``2 days 3 h``: the two largest parts."""
+    """Return a length of time as text, in its two largest units: ``340 ms``, ``12 s``, ``3 min 20 s``, ``2 days 3 h``;
+    empty for None."""
     if seconds is None:
         return ""
     if seconds < 0:
@@ -64,7 +66,8 @@ def _parts(seconds: float) -> str:
 
 
 def ago(at_us: int, now_us: int) -> str:
-    """``3 min ago``, ``in 2 h``, ``just now``: the largest part; the page's script counts on in the same words."""
+    """Return a time relative to now, in its largest unit: ``3 min ago``, ``in 2 h``, ``just now``. Both times are in
+    microseconds since 1970; the page's script counts on in the same words."""
     seconds = (now_us - at_us) / 1e6
     if abs(seconds) < 5:
         return "just now" if seconds >= 0 else "in a moment"
@@ -78,7 +81,7 @@ def ago(at_us: int, now_us: int) -> str:
 
 
 def moment(at_us: int | None) -> str:
-    """``2026-11-21 20:14:03 UTC``; what no calendar shows, as it is stored."""
+    """Return a time as ``2026-11-21 20:14:03 UTC``; as the stored number where no calendar has it; empty for None."""
     if at_us is None:
         return ""
     try:
@@ -109,7 +112,8 @@ def size(count: int) -> str:
 
 
 def percent(part: float | None) -> str:
-    """Of a fraction, 0 to 1. 100 % is said of the whole alone."""
+    """Return a fraction from 0 to 1 as a percentage, rounded down so that only the whole is ``100 %``; empty for
+    None."""
     if part is None:
         return ""
     return f"{min(99, int(part * 100)) if part < 1 else 100} %"
@@ -137,7 +141,7 @@ def terminal_text(text: str) -> str:
 
 
 def cut(text: str | None, most: int = 160) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text on one line, at most ``most`` characters long."""
     line = " ".join((text or "").split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 

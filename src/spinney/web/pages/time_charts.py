@@ -1,7 +1,8 @@
-"""Charts over time as numbers: axes, columns and lines, which the macro ``time_chart`` writes as SVG.
+"""Charts over time as numbers: axes, columns and lines, which the macro ``time_chart`` of the templates writes as SVG.
 
-Across, everything is in percent of the width, so that a chart fits any screen while its text keeps its size; upwards it
-is in pixels."""
+Horizontal values are in percent of the width, so that a chart fits any screen while its text keeps its size; vertical
+ones are in pixels.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ HEIGHT, TOP, FLOOR = 190, 14, 166
 """Of a chart, of its highest line and of its axis, in pixels from above."""
 _Y_TICKS = 3
 _SHORTEST = 2.0
+"""The least height of a part that is not 0, in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +20,11 @@ class Tick:
     """A mark of an axis: pixels from above, or percent from the left."""
 
     at: float
+    """Where it is: pixels from above, or percent from the left."""
     label: str
+    """The text at it."""
     anchor: str = "middle"
+    """How the text is aligned, as SVG has it: ``start``, ``middle`` or ``end``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,7 @@ class Bar:
     """A part of a column: pixels from above and of height."""
 
     kind: str
+    """The state or outcome whose colour it has."""
     y: float
     height: float
 
@@ -40,6 +46,7 @@ class Column:
     title: str
     """What it says when it is pointed at."""
     bars: Sequence[Bar]
+    """Its parts, which stand upon each other."""
     is_gap: bool = False
     """Whether nothing was recorded in it, which looks different from none."""
 
@@ -50,6 +57,7 @@ class Line:
 
     kind: str
     points: Sequence[str]
+    """The stretches of the line, as ``<polyline>`` wants them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +65,13 @@ class TimeChart:
     """A chart over time with its columns, lines and the ticks of both axes, as numbers for SVG."""
 
     columns: Sequence[Column]
+    """A column for each slice, from the left."""
     lines: Sequence[Line]
+    """A line for each kind; none in a chart of columns."""
     y_ticks: Sequence[Tick]
+    """The marks of the vertical axis."""
     x_ticks: Sequence[Tick]
+    """The marks of the horizontal axis."""
 
 
 Series = Mapping[str, Sequence[float | None]]
@@ -73,7 +85,11 @@ def stacked(
     text: Callable[[float], str],
     names: Mapping[str, str],
 ) -> TimeChart:
-    """Return columns of whole numbers, in which the kinds stand upon each other. ``names``: what kinds are called."""
+    """Return a chart of columns of whole numbers in which the kinds stand upon each other.
+
+    ``starts_us``: when each slice begins, in microseconds since 1970; ``width_us``: how long each is; ``text`` writes a
+    number; ``names``: the words for the kinds.
+    """
     totals = [sum(value or 0 for value in values) for values in zip(*series.values(), strict=True)]
     top, y_ticks = _scale(max(totals, default=0), text, least=_Y_TICKS)
     columns = []
@@ -98,7 +114,8 @@ def lines(
     *,
     least: float = 0,
 ) -> TimeChart:
-    """Return a line for each kind. ``least``: the top of the chart is not below it."""
+    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``least``: the top of the chart is
+    not below this value."""
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
     columns = [
@@ -131,6 +148,7 @@ def _columns(
     text: Callable[[float], str],
     names: Mapping[str, str],
 ) -> list[_Slice]:
+    """Return the slices of a chart with their places, values and titles."""
     each = 100 / max(1, len(starts_us))
     slices = []
     for number, start_us in enumerate(starts_us):
@@ -143,6 +161,8 @@ def _columns(
 
 
 def _segments(values: Sequence[float | None], top: float) -> list[str]:
+    """Return the stretches of a line, interrupted where a value is missing. Each value is a step as wide as its
+    slice."""
     each = 100 / max(1, len(values))
     segments: list[list[str]] = [[]]
     for number, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""When something waited and when it ran: bars over time, as numbers for SVG. Pure."""
+"""When something waited and when it ran: bars over time, as numbers for SVG. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from spinney.web.pages.stages import numbered
 from spinney.web.pages.text_formats import lasting
 
 _NARROWEST = 0.3
+"""The least width of a bar, in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +18,13 @@ class Segment:
     """A bar: percent from the left and of width, and what it says when it is pointed at."""
 
     kind: str
+    """The state whose colour it has."""
     x: float
+    """Where it begins, in percent of the width."""
     width: float
+    """How wide it is, in percent."""
     title: str
+    """What is shown when it is pointed at."""
     job_id: int | None = None
     """The job that it leads to."""
 
@@ -29,9 +34,13 @@ class TimelineRow:
     """The bars of a stage, or of a slot."""
 
     label: str
+    """The name of the stage or slot."""
     segments: Sequence[Segment]
+    """Its bars, from the left."""
     waited_s: float = 0.0
+    """How many seconds its attempts waited, in all."""
     ran_s: float = 0.0
+    """How many seconds they ran, in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The text of a traceback as frames, so that a page can fold what nobody reads."""
+"""The text of a traceback as frames, so that a page can fold those of libraries."""
 
 import re
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ _LIBRARY = (
 )
 """The last two are Spinney's, where it runs from its sources; they call every stage."""
 FRAMES_MAX = 300
+"""The most frames of one exception that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +29,22 @@ class Frame:
     code: str
     """The lines of the source that are shown, with their marks."""
     own: bool
-    """In no library: most likely where the mistake is."""
+    """Whether the file belongs to no library, so that the mistake is most likely there."""
     last: bool = False
-    """The innermost of its exception."""
+    """Whether it is the innermost frame of its exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """An exception with its frames, or the words that join two."""
+    """An exception with its frames, or the sentence that joins two exceptions."""
 
     frames: Sequence[Frame]
     text: str
-    """What stands behind the frames."""
+    """The text behind the frames: type and message."""
 
 
 def pieces(text: str) -> list[Piece]:
-    """A traceback in its order; text that is none, as one piece without frames."""
+    """Return the pieces of a traceback in its order; text that is no traceback is one piece without frames."""
     result: list[Piece] = []
     lines = text.rstrip().split("\n")
     at = 0
@@ -60,6 +61,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
+    """Return the frames that begin at this line, and the number of the line behind them."""
     if at < len(lines) and lines[at].strip() == _HEAD:
         at += 1
     frames: list[Frame] = []

@@ -1,13 +1,28 @@
 """The doctor on SQL: every invariant that the database can show, as a table of rules.
 
-A rule (``rule``) is data: the query that finds violations, the message, and a repair where one is safe. Repairs use the
-engine's own operations: a job is placed, a lock freed, a parent told, as in daily work. Each repair is one transaction
-that checks again first, and writes its entry into the audit log.
+``rule``         what a rule is: the query that finds violations, the message, and perhaps a repair
+``integrity``    what lies below all other rules: the database's own checks, unreadable values, the chain of the audit
+``nodes``        nodes that have died, the leader, and the counters from which ids come
+``schedules``    schedules, and the makers for whom schedules and webhooks act
+``inboxes``      inboxes, and uploads whose file does not come
+``jobs``         a job's own row, and its row in ``inactive_jobs``
+``claims``       what is ready or leased
+``trees``        lineages, and the lists of children
+``leftovers``    rows that have outlived their job
+``stuck_waits``  jobs that wait for something that cannot come
+``unfinished``   work in steps that was cut off and that no node continues
 
-``integrity`` what lies below all other rules · ``nodes`` nodes, leader and counters · ``schedules`` · ``inboxes`` ·
-``jobs`` a job's own rows · ``claims`` what is ready or leased · ``trees`` lineages and children · ``leftovers`` rows
-that have outlived their job · ``waits`` what waits for something that cannot come · ``unfinished`` work in steps that
-was cut off.
+A rule is data. Most walk one table in pages by its key, one snapshot for each page, so that an examination of any store
+needs the memory of a page and holds no snapshot for long. Repairs use the engine's own operations: a job is placed, a
+lock freed, a parent told, as in daily work. Each repair is one transaction that asks the same statement for the one key
+again, and writes its entry into the audit log; a repair of many rows (``stepwise``) is repeated in bounded steps.
+
+The order of the rules is the order in which they are examined: what others build upon comes first. A new rule needs a
+case in the first of these tests, whose ``test_every_rule_is_tested`` fails without one.
+
+Specified by ``tests/contract/test_doctor.py`` (each rule), ``tests/contract/test_doctor_alarms.py`` (no false alarm
+beside lawful work), ``tests/store/test_doctor_plans.py`` (the cost of its statements) and
+``tests/store/test_doctor_on_a_server.py`` (PostgreSQL).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

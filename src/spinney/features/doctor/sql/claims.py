@@ -1,4 +1,8 @@
-"""Rules about what is claimed: rows of ``ready``, from which nodes claim, and the leases on what they have claimed."""
+"""Rules about what is claimed: rows of ``ready``, from which nodes claim, and the leases on what they have claimed.
+
+A pending job that has no row in ``ready`` is never claimed, and a row of a job that is not pending would be claimed
+wrongly. A repair places the job anew by its own row, or takes the lease away, as the engine does.
+"""
 
 from typing import Any
 

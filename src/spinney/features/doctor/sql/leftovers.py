@@ -59,6 +59,7 @@ def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Page
 
 
 def _take_key(repair: RepairContext, facts: Facts) -> None:
+    """Give a job the row of its unique key again. Raises Refused when another job has taken the key meanwhile."""
     owner = repair.tx.value("select job_id from keys where scope = 0 and key = ?", (facts["key"],))
     if owner is not None:
         raise Refused(

@@ -33,6 +33,7 @@ _HIGHEST = {
 
 
 def _behind(check: CheckContext) -> list[Facts]:
+    """Return the counters that are missing, or lower than the highest id that was made from them."""
     values = dict(check.tx.all("select name, value from counters"))
     behind: list[Facts] = []
     for name, sql in _HIGHEST.items():

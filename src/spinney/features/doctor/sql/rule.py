@@ -68,6 +68,7 @@ class Repair(NamedTuple):
     offer: str
     """What it does, for people; may name facts."""
     run: Callable[[RepairContext, Facts], None]
+    """Does it, in the transaction of the context, by the facts of the violation as they are now."""
     stepwise: bool = False
     """``run`` does one bounded step, and is repeated until the violation is gone."""
 
@@ -85,6 +86,7 @@ class Rule:
     about: str
     """What must hold, as a sentence."""
     subject: str = ""
+    """What a violation is about; names facts in braces."""
     sentence: str
     """What is wrong and, where there is no repair, what a person should do. Names facts in braces."""
     repair: Repair | None = None
@@ -111,6 +113,7 @@ class Rule:
         )
 
     def subject_of(self, facts: Facts) -> str:
+        """Return what the violation with these facts is about: ``job 17``."""
         return self.subject.format(**facts)
 
 
@@ -140,9 +143,11 @@ class Walk(NamedTuple):
 
     table: str
     keys: tuple[str, ...]
+    """The columns of the key, in its order."""
     only: str = "1 = 1"
     """Which of its rows; a condition that an index with the key serves."""
     rows: int = PAGE
+    """How many rows a page has."""
     subject: str = "job {job_id}"
     """Of violations, unless the rule has its own."""
 
@@ -236,6 +241,7 @@ class Whole(Rule):
     """A rule about few rows: a function finds all violations at once."""
 
     find: Callable[[CheckContext], Sequence[Facts]]
+    """Returns the facts of all violations in one snapshot."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         with session.look() as tx:
@@ -252,6 +258,7 @@ class StoreRule(Rule):
     """A rule that opens snapshots of its own, and must not need the registry. It offers no repair."""
 
     find: Callable[[Session], Iterator[Facts]]
+    """Yields the facts of each violation."""
     on: Literal["SQLite", "PostgreSQL", "any"] = "any"
     """The kind of store that can break it."""
 

@@ -73,7 +73,8 @@ def _unreadable(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[st
 
 
 def _ahead(check: CheckContext, row: Facts) -> Facts | None:
-    """Whether the next time is later than the first that lies ahead by any clock that is nearly right."""
+    """Return the facts when the next time is later than the first one that lies ahead by any clock that is nearly
+    right; else None."""
     first_us = recurrence.next_us(_schedule(row), check.now_us + LATE_US)
     return {"until": _time(row["next_us"])} if first_us is not None and first_us < row["next_us"] else None
 

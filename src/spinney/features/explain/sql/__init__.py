@@ -1,8 +1,16 @@
-"""Why a job is not running now: one cause with its facts, as of one snapshot.
+"""The one cause for which a job is not running now, with its facts, as of one snapshot.
+
+``case``         one job in one snapshot, and the causes that all kinds share: holds and locks
+``unclaimable``  jobs that are settled, at work or inactive: their own rows tell the cause
+``claimable``    pending jobs: the questions that a claim asks, in its order
+``obstacles``    why no node or external worker may run a pending job at all
 
 The questions are asked in the order in which the engine asks them; the first that stops the job is the answer. What a
-claim would do on the same snapshot must agree (``tests/contract/test_explainer.py``): a job that is ``next`` is
-claimed, one with any other cause but ``turn`` is not.
+claim would do on the same snapshot must agree: a job that is ``next`` is claimed, one with any other cause but ``turn``
+is not. So whoever changes what a claim admits (``spinney.store.sql.claim``) changes ``claimable`` or ``obstacles`` with
+it.
+
+Specified by ``tests/contract/test_explainer.py`` (which compares each cause with a claim).
 """
 
 from spinney.features.explain.cause import Cause

@@ -42,7 +42,8 @@ class Case:
         return self._cause("hold", start_us=_end_of(lasting), **_named(lasting))
 
     def _until(self, cause: str, **facts: Any) -> Cause:
-        """The job waits for a time; a hold that lasts longer keeps it then."""
+        """Return the cause for a job that waits for a time. Its facts name the holds that last longer and will keep it
+        then."""
         longer = [
             hold for hold in self._holds() if hold.until_us is None or hold.until_us > (self.wake_us or 0)
         ]
@@ -53,9 +54,10 @@ class Case:
     # --- locks ----------------------------------------------------------------------------------
 
     def _for_lock(self, name: str) -> Cause:
-        """The job waits for this lock. The facts say whether it is ``free`` by now; of a lock with a capacity also the
-        ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and whether
-        another job is ``queued`` before it."""
+        """Return the cause for a job that waits for this lock, or stands in a ring of jobs that wait for each other.
+        The facts say whether the lock is ``free`` by now; of a lock with a capacity also the ``amount`` that the job
+        wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and whether another job is
+        ``queued`` before it."""
         owners = self.tx.all(
             "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
         )

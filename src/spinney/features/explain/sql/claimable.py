@@ -1,4 +1,9 @@
-"""Pending jobs: the questions that a claim asks, in its order."""
+"""Pending jobs: the questions that a claim asks, in its order.
+
+First the job must have its row in ``ready`` and its type the stage. Then follow who could run it (homes, pins, bars,
+drains, silent nodes, external workers), holds, lanes that sleep, the limit of the queue, the quota of the share, and
+locks. A job that passes all of these only competes with others for slots.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +31,8 @@ class Claimable(Case):
     """A pending job without a lease."""
 
     def cause(self) -> Cause:
+        """Return why the job is not running: the first of the questions of a claim that stops it, else that its turn
+        has not come."""
         if not self._in_ready():
             return self._cause("accepted")
         for question in (
@@ -74,6 +81,9 @@ class Claimable(Case):
         )
 
     def _unserved(self) -> Cause | None:
+        """Return the cause when no node may run the job now: its folder is elsewhere, the queue admits no node, or all
+        that could run it are drained, silent, draining or gone. For an external stage the same of external workers.
+        None: one may run it."""
         if obstacles.is_external(self.registry, self.row.type, self.row.stage or ""):
             none = obstacles.unclaimed(self.tx, self.registry, self.row, self.now_us)
             return self._stopped_by(none)
@@ -103,7 +113,8 @@ class Claimable(Case):
         return None if obstacle is None else self._cause(obstacle.cause, **obstacle.facts)
 
     def _away(self, present: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
-        """The job's folder is on a host where no node runs, or none of those that may run it."""
+        """Return the cause when the job's folder is on a host where no node runs, or none that may run the job; else
+        None."""
         row, home = self.row, self.registry.homes.by_id.get(self.home)
         if home is None or home.given_up:
             return None
@@ -126,7 +137,8 @@ class Claimable(Case):
         return self.registry.homes.admit(node.home, home)
 
     def _silent(self, knowing: Sequence[NodeInfo]) -> Cause | None:
-        """All nodes that know the type are silent. The only node, when it was killed, is declared dead by no other."""
+        """Return the cause when all nodes that know the type are silent; else None. A single node that was killed is
+        declared dead by no other."""
         last = max(knowing, key=lambda n: n.seen_us)
         if self.now_us - last.seen_us <= UNHEARD_US:
             return None
@@ -156,6 +168,8 @@ class Claimable(Case):
         return self._cause("lane asleep", stage=lane.stage, type=lane.type, asleep=False, probe=probe)
 
     def _limited(self) -> Cause | None:
+        """Return the cause when the limit of the queue is reached; else None. Its facts name the types that occupy most
+        slots."""
         queue = self.registry.queue(self.row.queue)
         limit = nodes.limit(self.tx, queue)
         if limit is None:
@@ -186,6 +200,7 @@ class Claimable(Case):
         )
 
     def _over_quota(self) -> Cause | None:
+        """Return the cause when the queue shares by quota and the share of the job has its quota; else None."""
         queue = self.registry.queue(self.row.queue)
         if queue.shared != "quota":
             return None
@@ -214,6 +229,8 @@ class Claimable(Case):
         return held
 
     def _locked(self) -> Cause | None:
+        """Return the cause when a lock that the stage declares is not free; else None. A lock whose name cannot be made
+        from the parameters is left to the claim, which fails the job."""
         spec = self.registry.types.get(self.row.type)
         stage = spec.stage(self.row.stage or "") if spec else None
         if stage is None or not stage.locks:
@@ -230,6 +247,8 @@ class Claimable(Case):
         return None
 
     def _competing(self) -> Cause:
+        """Return the cause for a job that nothing holds but its turn: no free slot, jobs that surely come first, or the
+        next claim takes it. ``turn``: it cannot be known whether the next claim takes it."""
         present = [
             n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)
         ]

@@ -21,14 +21,17 @@ class Obstacle(NamedTuple):
     """The cause for which a job cannot run anywhere, and its facts."""
 
     cause: str
+    """A word of ``Explanation.cause``."""
     facts: dict[str, Any]
+    """The values that the words for the cause need."""
 
 
 # --- nodes --------------------------------------------------------------------------------------
 
 
 def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obstacle | None:
-    """The queue is pinned to nodes of which none is active, whatever the others could run."""
+    """Return the obstacle when the queue is pinned to nodes of which none is active, whatever the other nodes could
+    run."""
     active = [n for n in nodes if n.state == "active"]
     if not queue.pinned or any(n.name in queue.pinned for n in active):
         return None
@@ -45,7 +48,7 @@ def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obst
 
 
 def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstacle | None:
-    """Of the active nodes that know the type none may serve the queue."""
+    """Return the obstacle when none of the active nodes that know the type may serve the queue."""
     knowing = [n for n in active if type_ in n.types]
     if not knowing or any(may_serve(queue, n.name, n.serves) for n in knowing):
         return None
@@ -62,7 +65,7 @@ def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstac
 
 
 def drained(tx: Tx, type_: str, able: Sequence[NodeInfo]) -> Obstacle | None:
-    """All of these nodes, which are active and could run the type, are drained by an operator."""
+    """Return the obstacle when an operator has drained all of these nodes, which are active and could run the type."""
     if any(n.claims for n in able):
         return None
     names = list(dict.fromkeys(n.name for n in able))
@@ -86,7 +89,7 @@ def entry(registry: Registry, type_: str, stage: str) -> str:
 
 
 def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | None:
-    """No active external worker may get a pending job."""
+    """Return the obstacle when no active external worker may be given this pending job. ``row``: the job."""
     facts: dict[str, Any] = {"type": row.type, "stage": row.stage}
     active = [n for n in nodes.all_nodes(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
     if not active:

@@ -51,6 +51,8 @@ class Unclaimable(Case):
         return {"explain" if because else "retry": need_id}
 
     def _leased(self) -> Cause | None:
+        """Return the cause for a job with a lease: the node that has it is gone or silent, the job is cancelled, or it
+        runs or is about to. None: it has no lease."""
         lease = self.tx.one(
             "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state, p.lease_s from leases l "
             "join nodes n on n.id = l.node_id left join external_workers p on p.node_id = n.id where l.job_id = ?",
@@ -108,6 +110,7 @@ class Unclaimable(Case):
         return bool(last == Outcome.DEFER)
 
     def _waiting(self) -> Cause:
+        """Return the cause for a waiting job: needs, the serial order, children or a lock."""
         waits: dict[str | None, Callable[[], Cause]] = {
             "needs": self._for_needs,
             "serial": self._in_line,
@@ -130,6 +133,8 @@ class Unclaimable(Case):
         )
 
     def _for_children(self) -> Cause:
+        """Return the cause for a job that waits for its children; the facts name the first open one, and count up to
+        ``COUNTED`` of them."""
         children = [
             child
             for (child,) in self.tx.all(
