@@ -31,14 +31,12 @@
 
 The modules of a feature have the same names in all of them, so that a newcomer knows where to look:
 
-=============  ======================================================================
-``sql``        its part of the store: statements and transactions
-``commands``   what people ask of it, each as a value: routes, client and both command lines come from it
-``service``    its operations in the name of a caller, where they are not commands yet
-``api``        its routes that cannot be made from commands, such as those with files
-``page``       its pages
-``cli``        its part of the command line
-=============  ======================================================================
+* ``sql``: its part of the store: statements and transactions
+* ``commands``: what people ask of it, each as a value: routes, client and both command lines come from it
+* ``service``: its operations in the name of a caller, where they are not commands yet
+* ``api``: its routes that cannot be made from commands, such as those with files
+* ``page``: its pages
+* ``cli``: its part of the command line
 
 A call runs downward: as a rule ``page`` and ``cli`` make a command; the command checks the caller's rights and calls
 ``service`` or the store; ``sql`` knows nothing of rights but the limits that it is given, and writes the name of the
