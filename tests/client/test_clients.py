@@ -58,6 +58,20 @@ def settled(client: Client, job: int) -> State:
     return client.do(ShowJob(job=job)).state
 
 
+def test_a_server_that_does_not_answer_at_first_is_told_by_the_watch(tmp_path: Path) -> None:
+    nobody = f"unix:{tmp_path}/server.sock"
+
+    async def watched() -> None:
+        async with AsyncClient(nobody) as there:
+            async for _ in there.watch("stats"):
+                pass
+
+    with Client(nobody) as there, pytest.raises(ServerUnavailable):
+        next(there.watch("stats"))
+    with pytest.raises(ServerUnavailable):
+        asyncio.run(watched())
+
+
 def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     # when
     made = client.do(HELLO)

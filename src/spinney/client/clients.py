@@ -233,7 +233,9 @@ class Client(Verbs):
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind
-        its last event; ``last``: the id of the event to continue behind."""
+        its last event; ``last``: the id of the event to continue behind. Raises ServerUnavailable when the server does
+        not answer at first."""
+        begun = False
         while True:
             lines = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
@@ -247,12 +249,14 @@ class Client(Verbs):
                 ) as answer:
                     if not answer.is_success:
                         raise error_from_response(answer.status_code, answer.read())
+                    begun = True
                     for line in answer.iter_lines():
                         for event in lines.feed(line):
                             last = event.id
                             yield event
-            except httpx.TransportError:
-                pass  # it comes back, or asking says that it does not
+            except httpx.TransportError as error:
+                if not begun:  # a wrong address is told; a server that has answered comes back
+                    raise self._place.away(error) from error
             time.sleep(AGAIN_S)
 
 
@@ -368,6 +372,7 @@ class AsyncClient(Verbs):
 
     async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:
         """As ``Client.watch``."""
+        begun = False
         while True:
             lines = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
@@ -381,10 +386,12 @@ class AsyncClient(Verbs):
                 ) as answer:
                     if not answer.is_success:
                         raise error_from_response(answer.status_code, await answer.aread())
+                    begun = True
                     async for line in answer.aiter_lines():
                         for event in lines.feed(line):
                             last = event.id
                             yield event
-            except httpx.TransportError:
-                pass  # as above
+            except httpx.TransportError as error:
+                if not begun:
+                    raise self._place.away(error) from error
             await asyncio.sleep(AGAIN_S)
