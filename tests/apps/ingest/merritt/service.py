@@ -1,13 +1,14 @@
 """An ingest service with a store and folders of its own, as a consumer of Merritt's queue: real processes."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class IngestService:
     """``start``, ``kill``, ``stop`` it however often you like."""
 
     def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "", poll: str = "0.2s") -> None:
-        self.place, self.name, self.queue = place, name, place.parent / "queue"
+        self.place, self.hosts, self.name, self.queue = place, hosts, name, place.parent / "queue"
         (place / "profiles").mkdir(parents=True)
         self.queue.mkdir(exist_ok=True)
         (place / "ingest.toml").write_text(
@@ -46,7 +47,8 @@ class IngestService:
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
-    def start(self, *options: str, slots: int = 4) -> None:
+    def start(self, *options: str, slots: int = 1) -> None:
+        """``slots``: each costs a worker, which has much to import."""
         words = ["merritt", "run", "--name", self.name, "--slots", str(slots), *options]
         with (self.place / "log").open("ab") as log:
             self.processes.append(
@@ -112,6 +114,20 @@ class IngestService:
                 "type": "single-file-batch-manifest",
             }
         )
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs of the store, the latest first."""
+        return [json.loads(line) for line in self.spinney("list", "--json").splitlines()]
+
+    @contextmanager
+    def standing_still(self, queue: str) -> Iterator[None]:
+        """Jobs stand still in this queue."""
+        self.until(f"the queue {queue} to be known", lambda: queue in self.spinney("queues"))
+        self.spinney("queue", queue, "--limit", "0")
+        try:
+            yield
+        finally:
+            self.spinney("queue", queue, "--limit", "declared")
 
     def until(self, what: str, look: Callable[[], Any], deadline_s: float = DEADLINE_S) -> Any:
         give_up = time.monotonic() + deadline_s

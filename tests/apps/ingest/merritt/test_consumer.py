@@ -92,34 +92,30 @@ def test_locks_holds_and_deletions_of_operators_are_obeyed(
 
 
 def test_a_job_that_is_failed_over_there_is_cancelled_here(
-    service: IngestService, queue: MerrittQueue
+    running: IngestService, its_queue: MerrittQueue
 ) -> None:
-    service.start()
-    service.until("the queues to be known", lambda: "ingest-downloading" in service.spinney("queues"))
-    service.spinney("queue", "ingest-downloading", "--limit", "0")  # so that the job stands still there
-    batch = service.submit(queue, 1)
-    (job,) = service.until("a job that waits", lambda: queue.jobs.list(JobState.DOWNLOADING))
+    before = len(running.jobs())
+    with running.standing_still("ingest-downloading"):
+        batch = running.submit(its_queue, 1)
+        (job,) = running.until("a job that waits", lambda: its_queue.jobs.list(JobState.DOWNLOADING))
 
-    queue.jobs.fail(job, "an operator", break_locks=True)
+        its_queue.jobs.fail(job, "an operator", break_locks=True)
 
-    service.until("the report", lambda: ended(queue, batch))
-
-    def states() -> list[str]:
-        return [json.loads(line)["state"] for line in service.spinney("list", "--json").splitlines()]
-
-    service.until("the job here to be cancelled", lambda: states() == ["cancelled"])
-    assert (queue.jobs.load(job.id).state, queue.jobs.load(job.id).message) == (
+        running.until("the report", lambda: ended(its_queue, batch))
+        running.until("the job here to be cancelled", lambda: states(running, before) == ["cancelled"])
+    assert (its_queue.jobs.load(job.id).state, its_queue.jobs.load(job.id).message) == (
         JobState.FAILED,
         "an operator",
     )
 
 
-def test_a_second_store_under_the_same_name_is_refused(
-    service: IngestService, queue: MerrittQueue, hosts: str
-) -> None:
-    service.start()
-    service.until("the bridge to work", lambda: "merritt:" in service.spinney("bridges"))
-    other = IngestService(service.place.parent / "other", hosts, "oak")
+def states(service: IngestService, before: int) -> list[str]:
+    """Those of all jobs but the first so many."""
+    return [job["state"] for job in sorted(service.jobs(), key=lambda job: int(job["id"]))[before:]]
+
+
+def test_a_second_store_under_the_same_name_is_refused(running: IngestService) -> None:
+    other = IngestService(running.place.parent / "other", running.hosts, "oak")
     try:
         other.start()
         other.until("the refusal", lambda: "another store" in other.spinney("bridges"))
@@ -131,7 +127,7 @@ def test_consumers_share_jobs_and_kills_lose_and_double_nothing(
     service: IngestService, queue: MerrittQueue, client: KazooClient, hosts: str
 ) -> None:
     """Ours and one that was written from the layout's description alone; both are killed again and again."""
-    batches, objects, kills = (20, 50, 12) if LONG else (2, 6, 2)
+    batches, objects, kills = (20, 50, 12) if LONG else (2, 4, 2)
     submitted = [service.submit(queue, objects) for _ in range(batches)]
     total, notes = batches * objects, service.place / "notes"
     words = [sys.executable, "-m", "apps.ingest.merritt.second_consumer", hosts, str(notes)]
@@ -181,27 +177,23 @@ def test_consumers_share_jobs_and_kills_lose_and_double_nothing(
 
 
 def test_who_was_silent_for_longer_than_a_session_gives_its_job_up(
-    service: IngestService, queue: MerrittQueue, client: KazooClient
+    running: IngestService, its_queue: MerrittQueue, its_client: KazooClient
 ) -> None:
-    service.start()
-    service.until("the queues to be known", lambda: "ingest-downloading" in service.spinney("queues"))
-    service.spinney("queue", "ingest-downloading", "--limit", "0")  # so that the job stands still there
-    batch = service.submit(queue, 1)
-    (job,) = service.until("a job that waits", lambda: queue.jobs.list(JobState.DOWNLOADING))
+    before = len(running.jobs())
+    with running.standing_still("ingest-downloading"):
+        batch = running.submit(its_queue, 1)
+        (job,) = running.until("a job that waits", lambda: its_queue.jobs.list(JobState.DOWNLOADING))
 
-    os.kill(service.processes[-1].pid, signal.SIGSTOP)
-    taken = service.until("the lock to be free", lambda: queue.jobs.acquire(JobState.DOWNLOADING))
-    os.kill(service.processes[-1].pid, signal.SIGCONT)
+        os.kill(running.processes[-1].pid, signal.SIGSTOP)
+        taken = running.until("the lock to be free", lambda: its_queue.jobs.acquire(JobState.DOWNLOADING))
+        os.kill(running.processes[-1].pid, signal.SIGCONT)
 
-    def states() -> list[str]:
-        return [json.loads(line)["state"] for line in service.spinney("list", "--json").splitlines()]
-
-    service.until("the job here to be cancelled", lambda: states() == ["cancelled"])
+        running.until("the job here to be cancelled", lambda: states(running, before) == ["cancelled"])
     for state in STEPS[STEPS.index(JobState.DOWNLOADING) + 1 :]:  # the other service goes on with it
-        taken = queue.jobs.set_status(taken, state)
-    queue.jobs.unlock(taken)
-    service.until("the report", lambda: ended(queue, batch))
-    assert (queue.jobs.load(job.id).state, locks(client)) == (JobState.COMPLETED, [])
+        taken = its_queue.jobs.set_status(taken, state)
+    its_queue.jobs.unlock(taken)
+    running.until("the report", lambda: ended(its_queue, batch))
+    assert (its_queue.jobs.load(job.id).state, locks(its_client)) == (JobState.COMPLETED, [])
 
 
 def test_a_leader_that_is_lost_costs_nothing(tmp_path: Path) -> None:
