@@ -42,9 +42,10 @@ class IngestService:
         self.spinney("init")
         self.spinney("ingest", "init")
 
-    def spinney(self, *words: str, code: int = 0) -> str:
+    def spinney(self, *words: str, code: int | None = 0) -> str:
+        """What it told; it must end with that code, if any."""
         done = Shell(self.place).call(*words, **self._own)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
     def start(self, *options: str, slots: int = 1) -> None:
@@ -118,6 +119,16 @@ class IngestService:
     def jobs(self) -> list[dict[str, Any]]:
         """All jobs of the store, the latest first."""
         return [json.loads(line) for line in self.spinney("list", "--json").splitlines()]
+
+    def wait_for_look(self) -> None:
+        """Wait until the bridge has begun to look at the queue anew, and has looked."""
+        for _ in range(2):  # the first time may be of a look that has begun before
+            before = self._looked_us()
+            self.until("a look", lambda before=before: self._looked_us() != before)
+
+    def _looked_us(self) -> int:
+        (bridge,) = (json.loads(line) for line in self.spinney("bridges", "--json").splitlines())
+        return int(bridge["seen_us"])
 
     @contextmanager
     def standing_still(self, queue: str) -> Iterator[None]:

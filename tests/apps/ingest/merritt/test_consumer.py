@@ -29,66 +29,65 @@ def ended(queue: MerrittQueue, *batches: Batch) -> bool:
 
 
 def test_batches_become_jobs_objects_and_reports(
-    service: IngestService, queue: MerrittQueue, client: KazooClient
+    running: IngestService, its_queue: MerrittQueue, its_client: KazooClient
 ) -> None:
-    good, bad = service.submit(queue, 3), service.submit(queue, 2, missing=1)
-    unreadable = queue.batches.create(
+    good, bad = running.submit(its_queue, 3), running.submit(its_queue, 2, missing=1)
+    unreadable = its_queue.batches.create(
         {"batchID": "bid-none", "profile": "maps", "type": "batch-manifest", "filename": "none.checkm"}
     )
-    service.start()
 
-    service.until("reports", lambda: ended(queue, good, bad, unreadable))
+    running.until("reports", lambda: ended(its_queue, good, bad, unreadable))
 
-    good, bad, unreadable = (queue.batches.load(each.id) for each in (good, bad, unreadable))
+    good, bad, unreadable = (its_queue.batches.load(each.id) for each in (good, bad, unreadable))
     assert (good.state, bad.state, unreadable.state) == (
         BatchState.COMPLETED,
         BatchState.FAILED,
         BatchState.FAILED,
     )
-    report = queue.batches.report(bad)
+    report = its_queue.batches.report(bad)
     assert (len(report["failed_jobs"]), len(report["successful_jobs"])) == (1, 1)
-    for job_id in queue.batches.jobs(good)["batch-completed"]:
-        job = queue.jobs.load(job_id)
+    for job_id in its_queue.batches.jobs(good)["batch-completed"]:
+        job = its_queue.jobs.load(job_id)
         assert (job.state, job.last_successful_status) == (JobState.COMPLETED, "Notify")
         assert job.identifiers["primary_id"].startswith("ark:/99999/fk4")
         assert job.space_needed > 0
         assert job.metadata["erc_where"] == job.identifiers["primary_id"]
-    failed = queue.jobs.load(report["failed_jobs"][0])
+    failed = its_queue.jobs.load(report["failed_jobs"][0])
     assert (failed.state, failed.last_successful_status) == (JobState.FAILED, "Provisioning")
     assert "0.txt" in failed.message
-    (none,) = queue.batches.jobs(unreadable)["batch-failed"]
-    assert "none.checkm" in queue.jobs.load(none).message
-    assert locks(client) == []
-    assert "merritt:" in service.spinney("bridges")
-    assert queue.check() == []
+    (none,) = its_queue.batches.jobs(unreadable)["batch-failed"]
+    assert "none.checkm" in its_queue.jobs.load(none).message
+    assert locks(its_client) == []
+    assert "merritt:" in running.spinney("bridges")
+    assert its_queue.check() == []
 
     # An operator repairs the cause and requeues: the job goes on, and the batch reports again.
-    (service.queue / bad.uuid / "0.txt").write_text("here now\n")
-    service.spinney("merritt", "requeue", failed.id)
-    service.until("the second report", lambda: queue.batches.load(bad.id).state is BatchState.COMPLETED)
-    assert queue.batches.report(queue.batches.load(bad.id))["failed_jobs"] == []
-    service.stop()
-    assert "both sides agree" in service.spinney("merritt", "compare", "--name", "oak")
+    (running.queue / bad.uuid / "0.txt").write_text("here now\n")
+    running.spinney("merritt", "requeue", failed.id)
+    running.until("the second report", lambda: its_queue.batches.load(bad.id).state is BatchState.COMPLETED)
+    assert its_queue.batches.report(its_queue.batches.load(bad.id))["failed_jobs"] == []
+    compare = ("merritt", "compare", "--name", "oak")
+    running.until("agreement", lambda: "both sides agree" in running.spinney(*compare, code=None))
 
 
 def test_locks_holds_and_deletions_of_operators_are_obeyed(
-    service: IngestService, queue: MerrittQueue
+    running: IngestService, its_queue: MerrittQueue
 ) -> None:
-    assert "locked" in service.spinney("merritt", "lock", "queue", "ingest")
-    service.spinney("merritt", "lock", "collection", "maps")
-    batch = service.submit(queue, 1)
-    service.start()
-    service.until("the bridge to work", lambda: "merritt:" in service.spinney("bridges"))
-    assert queue.batches.load(batch.id).state is BatchState.PENDING
+    assert "locked" in running.spinney("merritt", "lock", "queue", "ingest")
+    running.spinney("merritt", "lock", "collection", "maps")
+    running.wait_for_look()
+    batch = running.submit(its_queue, 1)
+    running.wait_for_look()
+    assert its_queue.batches.load(batch.id).state is BatchState.PENDING
 
-    service.spinney("merritt", "unlock", "queue", "ingest")
-    (job,) = service.until("a held job", lambda: queue.jobs.list(JobState.HELD))
+    running.spinney("merritt", "unlock", "queue", "ingest")
+    (job,) = running.until("a held job", lambda: its_queue.jobs.list(JobState.HELD))
     assert "locked" in job.message
-    service.spinney("merritt", "unlock", "collection", "maps")
-    service.spinney("merritt", "release", job.id)
-    service.until("the report", lambda: ended(queue, batch))
+    running.spinney("merritt", "unlock", "collection", "maps")
+    running.spinney("merritt", "release", job.id)
+    running.until("the report", lambda: ended(its_queue, batch))
 
-    assert queue.jobs.load(job.id).state is JobState.COMPLETED
+    assert its_queue.jobs.load(job.id).state is JobState.COMPLETED
 
 
 def test_a_job_that_is_failed_over_there_is_cancelled_here(
