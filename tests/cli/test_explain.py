@@ -45,7 +45,7 @@ def test_several_are_explained_one_line_of_json_each(shell: Shell) -> None:
 
 
 def test_one_that_is_not_there(shell: Shell) -> None:
-    done = shell.run("explain", "77")
+    done = shell.call("explain", "77")
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == "spinney: there is no job 77; 'spinney list' shows those there are"

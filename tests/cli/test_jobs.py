@@ -126,8 +126,7 @@ def cancel(shell: Shell, reason: str) -> None:
 
 
 def test_a_list_is_printed_as_csv_whole(shell: Shell) -> None:
-    lines = "".join(json.dumps({"type": "double", "params": {"n": n}}) + "\n" for n in range(60))
-    shell.run("submit", "--jobs", "-", stdin=lines)
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(60)), "double")
 
     rows = list(csv.DictReader(io.StringIO(shell.ok("list", "--csv", "--type", "double"))))
 
