@@ -204,16 +204,16 @@ def test_a_leader_that_is_lost_costs_nothing(tmp_path: Path) -> None:
         queue.initialize()
         service = IngestService(tmp_path / "oak", addresses, "oak")
         try:
-            batch = service.submit(queue, 10)
-            service.start(slots=2)
+            batch = service.submit(queue, 6)
+            service.start()
             service.until("some jobs", lambda: len(queue.jobs.ids(JobState.COMPLETED)) >= 2)
             leader = next(each for each in servers if "Mode: leader" in each.command("srvr"))
             leader.kill()
             service.until("the report", lambda: _settled(queue, batch))
 
             assert queue.batches.load(batch.id).state is BatchState.COMPLETED
-            assert len(queue.jobs.list(JobState.COMPLETED)) == 10
-            assert len(service.spinney("ingest", "find", "--json").splitlines()) == 10
+            assert len(queue.jobs.list(JobState.COMPLETED)) == 6
+            assert len(service.spinney("ingest", "find", "--json").splitlines()) == 6
             service.stop()
             assert locks(client) == []
         finally:
