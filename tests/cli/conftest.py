@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,21 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 @pytest.fixture(scope="module")
 def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A store, and a node that has joined it, for all tests of a module."""
-    shell = furnish(tmp_path_factory.mktemp("working"))
+    with _at_work(tmp_path_factory.mktemp("working")) as shell:
+        yield shell
+
+
+@pytest.fixture(scope="session")
+def working_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """The same for tests of several modules, which leave nothing that others would notice but jobs that have ended.
+    They are marked ``one_node``, so that one process has all of them."""
+    with _at_work(tmp_path_factory.mktemp("working-for-all")) as shell:
+        yield shell
+
+
+@contextmanager
+def _at_work(folder: Path) -> Iterator[Shell]:
+    shell = furnish(folder)
     # A long lease: on a machine so busy that heartbeats are late by 15 s, its guard would end the node.
     node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:

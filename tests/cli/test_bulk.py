@@ -343,7 +343,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
     jobs = failed(bare, 1001)
 
-    said = bare.run("retry", "--state", "failed")
+    said = bare.call("retry", "--state", "failed")
 
     assert said.returncode == 2
     assert (
@@ -478,7 +478,7 @@ def test_killed_anywhere_and_given_again_each_job_is_done_once(
             break
     assert kills
 
-    assert bare.run(*words).returncode == 0
+    assert bare.call(*words).returncode == 0
 
     assert count(bare) == {after: n}
     bare.ok("audit", "verify")

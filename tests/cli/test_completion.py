@@ -409,7 +409,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
 @contextlib.contextmanager
 def bash(shell: Shell, home: Path, *, at: Path | None = None) -> Iterator[Terminal]:
     """An interactive bash of its own with the script that is shown, at its prompt."""
-    script = _run(shell.folder, _SPINNEY_COMPLETE="source_bash").stdout
+    script = _call(shell.folder, _SPINNEY_COMPLETE="source_bash").stdout
     (home / "rc").write_text(f"PS1='READY> '\nPATH={shlex.quote(str(SPINNEY.parent))}:$PATH\n{script}\n")
     (home / "inputrc").write_text(
         "set show-all-if-ambiguous on\nset bell-style none\nset page-completions off\n"

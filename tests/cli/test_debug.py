@@ -131,7 +131,7 @@ def test_a_program_runs_in_the_copy(shell: Shell) -> None:
     assert "exited with code 3" in shown.stdout
 
 
-def test_what_cannot_be_debugged_is_refused(shell: Shell, failed: str, working: Shell) -> None:
+def test_what_cannot_be_debugged_is_refused(shell: Shell, failed: str) -> None:
     passed = shell.ok("submit", "piece", "-p", "n=1", "--wait").split()[0]
     assert "name one with --stage" in shell.refused(1, "debug", passed, "handlers:app")
     assert "no stage 'polish'" in shell.refused(2, "debug", failed, "handlers:app", "--stage", "polish")

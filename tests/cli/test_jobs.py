@@ -126,8 +126,7 @@ def cancel(shell: Shell, reason: str) -> None:
 
 
 def test_a_list_is_printed_as_csv_whole(shell: Shell) -> None:
-    lines = "".join(json.dumps({"type": "double", "params": {"n": n}}) + "\n" for n in range(60))
-    shell.run("submit", "--jobs", "-", stdin=lines)
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(60)), "double")
 
     rows = list(csv.DictReader(io.StringIO(shell.ok("list", "--csv", "--type", "double"))))
 
@@ -222,10 +221,10 @@ def test_deleting_leaves_a_tombstone(shell: Shell) -> None:
 
 @pytest.fixture(scope="module")
 def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """3,000 jobs: more than a pipe holds, and its reader reads at once."""
+    """1,000 jobs: more than a pipe holds, and its reader reads at once."""
     shell = furnish(tmp_path_factory.mktemp("long"))
-    lines = "".join(f'{{"n": {n}}}\n' for n in range(3000))
-    assert shell.submit_lines(lines, "double").stdout.endswith("\n3000\n")
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(1000))
+    assert shell.submit_lines(lines, "double").stdout.endswith("\n1000\n")
     return shell
 
 
@@ -233,7 +232,7 @@ def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 def test_a_reader_that_leaves_early_is_no_error(long_list: Shell, how: list[str]) -> None:
     shell = long_list
     spinney = subprocess.Popen(
-        [sys.executable, "-m", "spinney", *how, "--limit", "3000"],
+        [sys.executable, "-m", "spinney", *how, "--limit", "1000"],
         cwd=shell.folder,
         env=shell.environment(),
         stdout=subprocess.PIPE,

@@ -53,7 +53,7 @@ def select(terminal: Terminal, beginning: str) -> None:
     raise AssertionError(terminal.text)
 
 
-def test_it_shows_queues_nodes_and_what_runs(busy: tuple[Shell, str]) -> None:
+def test_it_shows_queues_nodes_and_what_runs_and_goes_on_looking(busy: tuple[Shell, str]) -> None:
     shell, job = busy
     with top(shell) as terminal:
         terminal.wait_for("RUNNING JOB")
@@ -63,12 +63,6 @@ def test_it_shows_queues_nodes_and_what_runs(busy: tuple[Shell, str]) -> None:
         assert "slots: n1 1/2" in terminal.text
         assert "1 running" in terminal.lines[0]
         assert "q quit" in terminal.lines[-1]
-
-
-def test_it_goes_on_looking(busy: tuple[Shell, str]) -> None:
-    shell, _ = busy
-    with top(shell) as terminal:
-        terminal.wait_for("1 running")
 
         done = shell.ok("submit", "double", "-p", "n=1", "--wait")
 
@@ -156,20 +150,7 @@ def test_all_that_failed_for_a_cause_is_retried(working: Shell, tmp_path: Path, 
     assert (entry["by"], entry["reason"]) == ("ann", "the flag is up")
 
 
-def test_other_jobs_are_listed_and_explained(shell: Shell) -> None:
-    shell.ok("submit", "double", "-p", "n=1")
-    with top(shell) as terminal:
-        terminal.wait_for("RUNNING JOB")
-        terminal.type("\t")
-        terminal.wait_for("PENDING JOB")
-        select(terminal, "1 ")
-
-        terminal.type("e")
-
-        terminal.wait_for("no node")
-
-
-def test_what_the_store_refuses_is_told(shell: Shell) -> None:
+def test_other_jobs_are_listed_and_explained_and_what_the_store_refuses_is_told(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     with top(shell) as terminal:
         terminal.wait_for("RUNNING JOB")
@@ -182,6 +163,10 @@ def test_what_the_store_refuses_is_told(shell: Shell) -> None:
         terminal.type("\r")
 
         terminal.wait_for("retry job 1: job 1 is pending")
+
+        terminal.type("e")
+
+        terminal.wait_for("no node")
 
 
 @pytest.mark.parametrize(
@@ -229,22 +214,17 @@ def test_an_error_gives_the_terminal_back_first(tmp_path: Path) -> None:
         assert b"Traceback" not in before
 
 
-def test_it_follows_the_size_of_the_terminal(shell: Shell) -> None:
+def test_its_keys_are_told_and_it_follows_the_size_of_the_terminal(shell: Shell) -> None:
     with top(shell, "--every", "3600", lines=30) as terminal:
+        terminal.wait_for(lambda t: "q quit" in t.lines[29])
+        terminal.type("?")
+        terminal.wait_for("Any key goes back")
+        terminal.type(" ")
         terminal.wait_for(lambda t: "q quit" in t.lines[29])
 
         terminal.resize(80, 12)
 
         terminal.wait_for(lambda t: len(t.lines) == 12 and "q quit" in t.lines[11])
-
-
-def test_its_keys_are_told(shell: Shell) -> None:
-    with top(shell) as terminal:
-        terminal.wait_for("q quit")
-        terminal.type("?")
-        terminal.wait_for("Any key goes back")
-        terminal.type(" ")
-        terminal.wait_for("q quit")
 
 
 @pytest.mark.parametrize("words", [["top"], ["top", "--every", "1"]])

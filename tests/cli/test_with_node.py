@@ -27,7 +27,7 @@ def told(shell: Shell, job: str) -> dict[str, Any]:
 
 
 def test_a_job_is_waited_for_and_shown(working: Shell) -> None:
-    done = working.run("submit", "double", "-p", "n=21", "--wait")
+    done = working.call("submit", "double", "-p", "n=21", "--wait")
 
     assert done.returncode == 0, done.stderr
     job = done.stdout.split("\n")[0]

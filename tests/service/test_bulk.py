@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from contract.everything import TYPES, fill
+from contract.everything import TYPES, Everything, fill
 from contract.words import Clock, Site
 from new_store import new_store
 from spinney.features.bulk.service import Bulk
@@ -44,6 +44,23 @@ def bulk(site: Site) -> Bulk:
     return service(site)
 
 
+class Full(NamedTuple):
+    """A store that has one of each."""
+
+    site: Site
+    bulk: Bulk
+    made: Everything
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Full]:
+    store = open_store(new_store(tmp_path / "full.db"))
+    site = Site(store, Clock())
+    made = fill(site)
+    yield Full(site, service(site), made)
+    store.close()
+
+
 def service(site: Site, sleep: Callable[[float], None] = lambda s: None) -> Bulk:
     return Bulk(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann", sleep=sleep)
 
@@ -72,10 +89,8 @@ ALL_FAILED = Filter(states=(State.FAILED,))
 # --- retry ----------------------------------------------------------------------------------
 
 
-def test_a_retry_of_all_that_failed_opens_each_once_and_nothing_that_its_child_opens(
-    site: Site, bulk: Bulk
-) -> None:
-    made = fill(site)
+def test_a_retry_of_all_that_failed_opens_each_once_and_nothing_that_its_child_opens(full: Full) -> None:
+    site, bulk, made = full
     leaves = {
         "failed",
         "failed late",
@@ -111,8 +126,8 @@ def test_a_retry_from_above_reaches_all_that_failed_below(site: Site, bulk: Bulk
     assert site.drain() == [*((j, "work") for j in bad), (parent, "merge")]
 
 
-def test_a_retry_of_trees_by_a_filter_that_fits_their_tops_alone(site: Site, bulk: Bulk) -> None:
-    made = fill(site)
+def test_a_retry_of_trees_by_a_filter_that_fits_their_tops_alone(full: Full) -> None:
+    site, bulk, made = full
 
     report = run(bulk, Verb.RETRY, which=Filter(type="batch"))
 
@@ -287,8 +302,8 @@ def test_what_is_deleted_loses_its_folder(site: Site, bulk: Bulk) -> None:
     assert site.store.deleted_folders(10) == []
 
 
-def test_what_an_open_batch_bore_is_not_deleted_unless_its_tree_is_named(site: Site, bulk: Bulk) -> None:
-    made = fill(site)
+def test_what_an_open_batch_bore_is_not_deleted_unless_its_tree_is_named(full: Full) -> None:
+    site, bulk, made = full
     below = [made["waiting batch ok"], made["waiting batch failed"], made["superseded ok"]]
 
     run(bulk, Verb.DELETE, which=Filter())
@@ -319,8 +334,8 @@ def test_folders_that_a_cut_off_call_left_are_told_to_housekeeping(site: Site, b
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_a_plan_counts_what_the_verb_is_for(site: Site, bulk: Bulk, verb: Verb) -> None:
-    made = fill(site)
+def test_a_plan_counts_what_the_verb_is_for(full: Full, verb: Verb) -> None:
+    _site, bulk, made = full
     order = Order(verb=verb, queue="urgent", priority=1, reason="look")
 
     plan = bulk.plan(order, Filter())
@@ -417,12 +432,11 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(site: Site, bulk: Bulk, case: str) -> None:
-    fill(site)
+def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(full: Full, case: str) -> None:
     verb, order, which, error, said = REFUSED[case]
 
     with pytest.raises(error, match=said):
-        bulk.plan(Order(verb=verb, **order), which)
+        full.bulk.plan(Order(verb=verb, **order), which)
 
 
 def test_the_top_of_a_tree_is_named_where_another_job_was(site: Site, bulk: Bulk) -> None:
@@ -445,10 +459,9 @@ def test_the_top_of_a_tree_is_named_where_another_job_was(site: Site, bulk: Bulk
     ],
     ids=str,
 )
-def test_names_that_are_there_may_find_nothing(site: Site, bulk: Bulk, which: dict[str, Any]) -> None:
-    fill(site)
+def test_names_that_are_there_may_find_nothing(full: Full, which: dict[str, Any]) -> None:
 
-    assert bulk.plan(Order(verb=Verb.DELETE), Filter(**which, created_before_us=1)).jobs == 0
+    assert full.bulk.plan(Order(verb=Verb.DELETE), Filter(**which, created_before_us=1)).jobs == 0
 
 
 def test_a_queue_that_only_a_job_names_may_be_moved_to(site: Site, bulk: Bulk) -> None:

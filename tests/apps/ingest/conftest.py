@@ -3,12 +3,34 @@
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from long_tests import LONG
 
 from .places import ALL, NEAR, Kinds, new_bucket
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In the short form one process has all tests of S3: it loads moto and boto3, and the others need not."""
+    if LONG:
+        return
+    for item in items:
+        if isinstance(item, pytest.Function) and HERE in item.path.parents and _is_of_s3(item):
+            item.add_marker(pytest.mark.xdist_group("ingest.s3"))
+
+
+def _is_of_s3(item: pytest.Function) -> bool:
+    places: list[object] = list(item.callspec.params.values()) if hasattr(item, "callspec") else []
+    return (
+        "s3_server" in item.fixturenames
+        or "s3" in places
+        or any(isinstance(place, Kinds) and place.storage == "s3" for place in places)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,9 @@ def played(place: Path) -> Played:
     (source / "single.py").write_text("one")
     (source / "outside").symlink_to("/etc/passwd")
     (source / os.fsdecode(b"caf\xe9")).write_text("noir")
+    (place / "spinney.toml").write_text(
+        "[node]\nslots = 1\n"
+    )  # each costs a worker, which has much to import
     mails = Behaviour()
     with mail_server(mails) as port:
         done = play(place, source, SMTP=f"127.0.0.1:{port}")

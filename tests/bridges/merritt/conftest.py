@@ -23,12 +23,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def hosts(server: Server) -> str:
     """Address and chroot: a tree of the test's own."""
-    chroot = f"/{uuid.uuid4().hex}"
-    client = started(server.address)
-    client.ensure_path(chroot)
-    client.stop()
-    client.close()
-    return server.address + chroot
+    return new_tree(server)
 
 
 @pytest.fixture
@@ -62,6 +57,16 @@ def queue(client: KazooClient) -> MerrittQueue:
 def fixed_time(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("spinney.bridges.merritt.codec.now_text", lambda: NOW)
     return NOW
+
+
+def new_tree(server: Server) -> str:
+    """Return the address and the chroot of an empty tree."""
+    chroot = f"/{uuid.uuid4().hex}"
+    client = started(server.address)
+    client.ensure_path(chroot)
+    client.stop()
+    client.close()
+    return server.address + chroot
 
 
 def started(hosts: str, session_s: float = SESSION_S) -> KazooClient:

@@ -31,13 +31,6 @@ def idle(tmp_path: Path) -> Both:
     return found
 
 
-@pytest.fixture
-def working(idle: Both, until_true: Until) -> Iterator[Both]:
-    """The same, with a node at work that runs what is uploaded."""
-    with node(idle, until_true):
-        yield idle
-
-
 @contextmanager
 def node(both: Both, until_true: Until) -> Iterator[None]:
     process = both.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
@@ -69,45 +62,48 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def check(both: Both, job: str, until_true: Until) -> None:
-    """There is this one job, it has run, and it has the whole file."""
+def state(both: Both, job: str) -> str:
+    return str(json.loads(both.shell.ok("show", job, "--json"))["job"]["state"])
+
+
+def check(both: Both, job: str) -> None:
+    """There is this one job, and it has the whole file."""
     (arrival,) = json.loads(both.shell.ok("inbox", "show", "in", "--json"))["arrivals"]
     assert arrival["job_id"] == int(job)
-    until_true(lambda: json.loads(both.shell.ok("show", job, "--json"))["job"]["state"] == "completed")
     (file,) = both.shell.listed("files", job)[:1]
     assert (file["path"], file["size"]) == ("long.bin", LONG)
     assert received(both) == []
 
 
-def test_an_upload_goes_on_when_a_killed_server_is_back(working: Both, until_true: Until) -> None:
-    server = working.serve()
-    upload = uploading(working)
-    until_true(lambda: any(received(working)))
+def test_an_upload_goes_on_when_a_killed_server_is_back(idle: Both, until_true: Until) -> None:
+    server = idle.serve()
+    upload = uploading(idle)
+    until_true(lambda: any(received(idle)))
     kill(server)
-    (came,) = received(working)
+    (came,) = received(idle)
     assert came < LONG
-    server = working.serve()
-    out, err = upload.communicate(timeout=120)
+    with idle.listening():
+        out, err = upload.communicate(timeout=120)
     assert upload.returncode == 0, err
-    check(working, out.strip(), until_true)
-    end(server)
+    assert state(idle, out.strip()) == "pending"
+    check(idle, out.strip())
 
 
-def test_a_killed_command_goes_on_where_it_stopped(working: Both, until_true: Until) -> None:
-    server = working.serve()
-    upload = uploading(working)
-    until_true(lambda: any(received(working)))
-    kill(upload)
-    (came,) = received(working)
-    assert 0 < came < LONG
-    (place,) = (working.shell.folder / "spinney.folders" / UPLOADS / "open").iterdir()
-    with (place / "bytes").open("r+b") as file:  # marks what came, so that it shows if it comes again
-        os.pwrite(file.fileno(), b"came", 0)
-    assert "SHA-256" in working.refused(1, "inbox", "upload", "in", "long.bin")
-    job = working.done("inbox", "upload", "in", "long.bin").strip()
-    check(working, job, until_true)
-    assert "became job" in working.refused(1, "inbox", "upload", "in", "long.bin")
-    end(server)
+def test_a_killed_command_goes_on_where_it_stopped(idle: Both, until_true: Until) -> None:
+    with idle.listening():
+        upload = uploading(idle)
+        until_true(lambda: any(received(idle)))
+        kill(upload)
+        (came,) = received(idle)
+        assert 0 < came < LONG
+        (place,) = (idle.shell.folder / "spinney.folders" / UPLOADS / "open").iterdir()
+        with (place / "bytes").open("r+b") as file:  # marks what came, so that it shows if it comes again
+            os.pwrite(file.fileno(), b"came", 0)
+        assert "SHA-256" in idle.refused(1, "inbox", "upload", "in", "long.bin")
+        job = idle.done("inbox", "upload", "in", "long.bin").strip()
+        assert state(idle, job) == "pending"
+        check(idle, job)
+        assert "became job" in idle.refused(1, "inbox", "upload", "in", "long.bin")
 
 
 def test_a_node_finishes_what_a_killed_uploader_has_left(idle: Both, until_true: Until) -> None:
@@ -126,7 +122,8 @@ main.run(["inbox", "upload", "in", "long.bin"])
     (job,) = idle.shell.listed("list")
     assert job["state"] == "held"
     with node(idle, until_true):
-        check(idle, str(job["id"]), until_true)
+        until_true(lambda: state(idle, str(job["id"])) == "completed")
+    check(idle, str(job["id"]))
 
 
 def test_a_full_disk_ends_the_command_and_the_same_one_uploads_when_there_is_room(tmp_path: Path) -> None:

@@ -59,19 +59,19 @@ def test_following_and_waiting_go_on_when_the_server_is_back(working: Both, unti
     kill(server)
     until_true(lambda: "waiting for it" in err.read_text() and "waiting for it" in err_of_wait.read_text())
     (folder / "go").touch()
-    server = working.serve()
+    with working.listening():
+        codes = [follower.wait(timeout=60) for follower in (logs, wait)]
 
     # then
-    assert logs.wait(timeout=60) == 0, err.read_text()
+    assert codes[0] == 0, err.read_text()
     assert out.read_text().splitlines() == [
         f"== until, attempt {_fence(working, job)}, stdout ==",
         "started",
         "done",
     ]
     assert err.read_text().count("\n") == 1
-    assert wait.wait(timeout=60) == 0, err_of_wait.read_text()
+    assert codes[1] == 0, err_of_wait.read_text()
     assert waited.read_text().endswith(f"job {job} until completed\n")
-    end(server)
 
 
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:

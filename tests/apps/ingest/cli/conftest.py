@@ -38,7 +38,7 @@ def untouched(made: House) -> Iterator[House]:
 def working(tmp_path_factory: pytest.TempPathFactory, web: Web) -> Iterator[House]:
     """A service with a node, for all tests of a module."""
     house = furnish(tmp_path_factory.mktemp("working"), web)
-    node = house.shell.start("node", "spinney.apps.ingest:app", "--name", "n1", "--slots", "2")
+    node = house.shell.start("node", "spinney.apps.ingest:app", "--name", "n1", "--slots", "1")
     yield house
     node.terminate()
     _, err = node.communicate(timeout=30)

@@ -64,7 +64,7 @@ def slots(house: House, number: int) -> Iterator[None]:
     try:
         yield
     finally:
-        house.shell.ok("slots", "n1", "2")
+        house.shell.ok("slots", "n1", "1")
 
 
 def settled_us(job: Job) -> int:

@@ -16,14 +16,14 @@ from spinney.files.paths import NotAdmitted
 
 Writer = Callable[[Iterable[Row], PayloadKind, BinaryIO], int]
 WRITERS = pytest.mark.parametrize("writer", [write, write_json])
-ROWS = 1_000_000 if LONG else 4_000
+ROWS = 1_000_000 if LONG else 1_500
 
 
 @WRITERS
 def test_objects_take_no_memory_once_they_are_read(tmp_path: Path, writer: Writer) -> None:
     # Given a batch manifest of more than two megabytes
     manifest = tmp_path / "m"
-    rows = (Row(url=f"https://example.org/{n:0600}", name="p.tif", size_bytes=n) for n in range(ROWS))
+    rows = (Row(url=f"https://example.org/{n:01500}", name="p.tif", size_bytes=n) for n in range(ROWS))
     with manifest.open("wb") as stream:
         writer(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
     assert manifest.stat().st_size > 2_000_000

@@ -1,13 +1,14 @@
 """An ingest service with a store and folders of its own, as a consumer of Merritt's queue: real processes."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class IngestService:
     """``start``, ``kill``, ``stop`` it however often you like."""
 
     def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "", poll: str = "0.2s") -> None:
-        self.place, self.name, self.queue = place, name, place.parent / "queue"
+        self.place, self.hosts, self.name, self.queue = place, hosts, name, place.parent / "queue"
         (place / "profiles").mkdir(parents=True)
         self.queue.mkdir(exist_ok=True)
         (place / "ingest.toml").write_text(
@@ -41,12 +42,14 @@ class IngestService:
         self.spinney("init")
         self.spinney("ingest", "init")
 
-    def spinney(self, *words: str, code: int = 0) -> str:
+    def spinney(self, *words: str, code: int | None = 0) -> str:
+        """What it told; it must end with that code, if any."""
         done = Shell(self.place).call(*words, **self._own)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
-    def start(self, *options: str, slots: int = 4) -> None:
+    def start(self, *options: str, slots: int = 1) -> None:
+        """``slots``: each costs a worker, which has much to import."""
         words = ["merritt", "run", "--name", self.name, "--slots", str(slots), *options]
         with (self.place / "log").open("ab") as log:
             self.processes.append(
@@ -112,6 +115,30 @@ class IngestService:
                 "type": "single-file-batch-manifest",
             }
         )
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs of the store, the latest first."""
+        return [json.loads(line) for line in self.spinney("list", "--json").splitlines()]
+
+    def wait_for_look(self) -> None:
+        """Wait until the bridge has begun to look at the queue anew, and has looked."""
+        for _ in range(2):  # the first time may be of a look that has begun before
+            before = self._looked_us()
+            self.until("a look", lambda before=before: self._looked_us() != before)
+
+    def _looked_us(self) -> int:
+        (bridge,) = (json.loads(line) for line in self.spinney("bridges", "--json").splitlines())
+        return int(bridge["seen_us"])
+
+    @contextmanager
+    def standing_still(self, queue: str) -> Iterator[None]:
+        """Jobs stand still in this queue."""
+        self.until(f"the queue {queue} to be known", lambda: queue in self.spinney("queues"))
+        self.spinney("queue", queue, "--limit", "0")
+        try:
+            yield
+        finally:
+            self.spinney("queue", queue, "--limit", "declared")
 
     def until(self, what: str, look: Callable[[], Any], deadline_s: float = DEADLINE_S) -> Any:
         give_up = time.monotonic() + deadline_s

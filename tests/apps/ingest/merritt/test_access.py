@@ -1,27 +1,48 @@
 """Requests for access in Merritt's queue, answered by packages of an ingest service of ours."""
 
-import json
 import zipfile
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from kazoo.client import KazooClient
 
 from bridges.merritt.trees import locks
-from spinney.bridges.merritt import AccessRequest, AccessState, BatchState, MerrittQueue
+from spinney.bridges.merritt import AccessRequest, AccessState, Batch, BatchState, MerrittQueue
 
 from .service import IngestService
 
 
 @pytest.fixture
-def ark(service: IngestService, queue: MerrittQueue) -> str:
-    """An object of one file, which the service has stored."""
+def service(running: IngestService) -> IngestService:
+    """One for all tests of this module: each has an object of its own."""
+    return running
+
+
+@pytest.fixture
+def client(its_client: KazooClient) -> KazooClient:
+    return its_client
+
+
+@pytest.fixture
+def queue(its_queue: MerrittQueue) -> MerrittQueue:
+    return its_queue
+
+
+@pytest.fixture
+def batch(service: IngestService, queue: MerrittQueue) -> Batch:
+    """A batch of an object of one file, which the service has stored."""
     batch = service.submit(queue, 1)
-    service.start()
     service.until("the report", lambda: queue.batches.load(batch.id).state is BatchState.COMPLETED)
-    (stored,) = service.spinney("ingest", "find", "--json").splitlines()
-    return str(json.loads(stored)["ark"])
+    return batch
+
+
+@pytest.fixture
+def ark(queue: MerrittQueue, batch: Batch) -> str:
+    """Its object."""
+    (job_id,) = queue.batches.jobs(batch)["batch-completed"]
+    return queue.jobs.load(job_id).identifiers["primary_id"]
 
 
 def state(queue: MerrittQueue, request: AccessRequest) -> AccessState:
@@ -32,6 +53,11 @@ def names(request: AccessRequest) -> list[str]:
     """The files of the package to which the request's URL leads."""
     with zipfile.ZipFile(Path(unquote(urlsplit(request.token["url"]).path))) as package:
         return package.namelist()
+
+
+def packing(service: IngestService) -> list[dict[str, Any]]:
+    """The jobs that make packages."""
+    return [job for job in service.jobs() if job["type"] == "ingest.access"]
 
 
 def test_requests_are_answered_with_packages(
@@ -65,6 +91,7 @@ def test_requests_are_answered_with_packages(
 def test_a_request_outlives_a_kill_and_a_stopped_queue(
     service: IngestService, queue: MerrittQueue, client: KazooClient, ark: str
 ) -> None:
+    before = len(packing(service))
     service.spinney("queue", "access-small", "--limit", "0")
     request = queue.access.create("small", {"ark": ark})
     service.until("a request that waits", lambda: state(queue, request) is AccessState.PROCESSING)
@@ -72,7 +99,7 @@ def test_a_request_outlives_a_kill_and_a_stopped_queue(
     service.spinney("merritt", "lock", "queue", "accessSmall")
     service.start()
     later = queue.access.create("small", {"ark": ark, "format": "tar"})
-    service.spinney("queue", "access-small", "--limit", "1")
+    service.spinney("queue", "access-small", "--limit", "declared")
     large = queue.access.create("large", {"ark": ark})
     service.until("the other queue", lambda: state(queue, large) is AccessState.COMPLETED)
     assert state(queue, later) is AccessState.PENDING
@@ -83,19 +110,16 @@ def test_a_request_outlives_a_kill_and_a_stopped_queue(
     )
 
     assert any(name.endswith("/0.txt") for name in names(queue.access.load("small", request.id)))
-    packed = [
-        job
-        for job in map(json.loads, service.spinney("list", "--json").splitlines())
-        if job["type"] == "ingest.access"
-    ]
-    assert len(packed) == 2  # one for each format
+    assert len(packing(service)) - before == 2  # one for each format
     assert locks(client) == []
 
 
-def test_a_request_that_failed_is_requeued(service: IngestService, queue: MerrittQueue, ark: str) -> None:
+def test_a_request_that_failed_is_requeued(
+    service: IngestService, queue: MerrittQueue, batch: Batch, ark: str
+) -> None:
+    content = (service.queue / batch.uuid / "0.txt").read_bytes()
     files = (path for path in (service.place / "archive").rglob("*") if path.is_file())
-    (stored,) = (path for path in files if path.read_bytes().startswith(b"bid-"))
-    content = stored.read_bytes()
+    (stored,) = (path for path in files if path.read_bytes() == content)
     stored.write_bytes(content.upper())
     request = queue.access.create("small", {"ark": ark})
     service.until("the failure", lambda: state(queue, request) is AccessState.FAILED)

@@ -76,16 +76,16 @@ def test_many_batches_take_as_many_requests_each_as_few(
         client._call = call
         return len(requests)
 
-    few, many = effort(5), effort(40)
+    few, many = effort(4), effort(20)
 
-    assert many < 1.2 * few / 5 * 40
-    assert queue.batches.counts()[BatchState.FAILED] == 45
+    assert many < 1.2 * few / 4 * 20
+    assert queue.batches.counts()[BatchState.FAILED] == 24
     assert work.open_paths() == []
     requests.clear()
     client._call = recorded
     assert work.open_paths() == []
     client._call = call
-    assert len(requests) == 46  # the list, and the version of each
+    assert len(requests) == 25  # the list, and the version of each
 
 
 def test_a_batch_that_is_to_be_reported_again_is_open_again(

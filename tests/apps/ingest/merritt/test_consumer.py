@@ -29,97 +29,92 @@ def ended(queue: MerrittQueue, *batches: Batch) -> bool:
 
 
 def test_batches_become_jobs_objects_and_reports(
-    service: IngestService, queue: MerrittQueue, client: KazooClient
+    running: IngestService, its_queue: MerrittQueue, its_client: KazooClient
 ) -> None:
-    good, bad = service.submit(queue, 3), service.submit(queue, 2, missing=1)
-    unreadable = queue.batches.create(
+    good, bad = running.submit(its_queue, 3), running.submit(its_queue, 2, missing=1)
+    unreadable = its_queue.batches.create(
         {"batchID": "bid-none", "profile": "maps", "type": "batch-manifest", "filename": "none.checkm"}
     )
-    service.start()
 
-    service.until("reports", lambda: ended(queue, good, bad, unreadable))
+    running.until("reports", lambda: ended(its_queue, good, bad, unreadable))
 
-    good, bad, unreadable = (queue.batches.load(each.id) for each in (good, bad, unreadable))
+    good, bad, unreadable = (its_queue.batches.load(each.id) for each in (good, bad, unreadable))
     assert (good.state, bad.state, unreadable.state) == (
         BatchState.COMPLETED,
         BatchState.FAILED,
         BatchState.FAILED,
     )
-    report = queue.batches.report(bad)
+    report = its_queue.batches.report(bad)
     assert (len(report["failed_jobs"]), len(report["successful_jobs"])) == (1, 1)
-    for job_id in queue.batches.jobs(good)["batch-completed"]:
-        job = queue.jobs.load(job_id)
+    for job_id in its_queue.batches.jobs(good)["batch-completed"]:
+        job = its_queue.jobs.load(job_id)
         assert (job.state, job.last_successful_status) == (JobState.COMPLETED, "Notify")
         assert job.identifiers["primary_id"].startswith("ark:/99999/fk4")
         assert job.space_needed > 0
         assert job.metadata["erc_where"] == job.identifiers["primary_id"]
-    failed = queue.jobs.load(report["failed_jobs"][0])
+    failed = its_queue.jobs.load(report["failed_jobs"][0])
     assert (failed.state, failed.last_successful_status) == (JobState.FAILED, "Provisioning")
     assert "0.txt" in failed.message
-    (none,) = queue.batches.jobs(unreadable)["batch-failed"]
-    assert "none.checkm" in queue.jobs.load(none).message
-    assert locks(client) == []
-    assert "merritt:" in service.spinney("bridges")
-    assert queue.check() == []
+    (none,) = its_queue.batches.jobs(unreadable)["batch-failed"]
+    assert "none.checkm" in its_queue.jobs.load(none).message
+    assert locks(its_client) == []
+    assert "merritt:" in running.spinney("bridges")
+    assert its_queue.check() == []
 
     # An operator repairs the cause and requeues: the job goes on, and the batch reports again.
-    (service.queue / bad.uuid / "0.txt").write_text("here now\n")
-    service.spinney("merritt", "requeue", failed.id)
-    service.until("the second report", lambda: queue.batches.load(bad.id).state is BatchState.COMPLETED)
-    assert queue.batches.report(queue.batches.load(bad.id))["failed_jobs"] == []
-    service.stop()
-    assert "both sides agree" in service.spinney("merritt", "compare", "--name", "oak")
+    (running.queue / bad.uuid / "0.txt").write_text("here now\n")
+    running.spinney("merritt", "requeue", failed.id)
+    running.until("the second report", lambda: its_queue.batches.load(bad.id).state is BatchState.COMPLETED)
+    assert its_queue.batches.report(its_queue.batches.load(bad.id))["failed_jobs"] == []
+    compare = ("merritt", "compare", "--name", "oak")
+    running.until("agreement", lambda: "both sides agree" in running.spinney(*compare, code=None))
 
 
 def test_locks_holds_and_deletions_of_operators_are_obeyed(
-    service: IngestService, queue: MerrittQueue
+    running: IngestService, its_queue: MerrittQueue
 ) -> None:
-    assert "locked" in service.spinney("merritt", "lock", "queue", "ingest")
-    service.spinney("merritt", "lock", "collection", "maps")
-    batch = service.submit(queue, 1)
-    service.start()
-    service.until("the bridge to work", lambda: "merritt:" in service.spinney("bridges"))
-    assert queue.batches.load(batch.id).state is BatchState.PENDING
+    assert "locked" in running.spinney("merritt", "lock", "queue", "ingest")
+    running.spinney("merritt", "lock", "collection", "maps")
+    running.wait_for_look()
+    batch = running.submit(its_queue, 1)
+    running.wait_for_look()
+    assert its_queue.batches.load(batch.id).state is BatchState.PENDING
 
-    service.spinney("merritt", "unlock", "queue", "ingest")
-    (job,) = service.until("a held job", lambda: queue.jobs.list(JobState.HELD))
+    running.spinney("merritt", "unlock", "queue", "ingest")
+    (job,) = running.until("a held job", lambda: its_queue.jobs.list(JobState.HELD))
     assert "locked" in job.message
-    service.spinney("merritt", "unlock", "collection", "maps")
-    service.spinney("merritt", "release", job.id)
-    service.until("the report", lambda: ended(queue, batch))
+    running.spinney("merritt", "unlock", "collection", "maps")
+    running.spinney("merritt", "release", job.id)
+    running.until("the report", lambda: ended(its_queue, batch))
 
-    assert queue.jobs.load(job.id).state is JobState.COMPLETED
+    assert its_queue.jobs.load(job.id).state is JobState.COMPLETED
 
 
 def test_a_job_that_is_failed_over_there_is_cancelled_here(
-    service: IngestService, queue: MerrittQueue
+    running: IngestService, its_queue: MerrittQueue
 ) -> None:
-    service.start()
-    service.until("the queues to be known", lambda: "ingest-downloading" in service.spinney("queues"))
-    service.spinney("queue", "ingest-downloading", "--limit", "0")  # so that the job stands still there
-    batch = service.submit(queue, 1)
-    (job,) = service.until("a job that waits", lambda: queue.jobs.list(JobState.DOWNLOADING))
+    before = len(running.jobs())
+    with running.standing_still("ingest-downloading"):
+        batch = running.submit(its_queue, 1)
+        (job,) = running.until("a job that waits", lambda: its_queue.jobs.list(JobState.DOWNLOADING))
 
-    queue.jobs.fail(job, "an operator", break_locks=True)
+        its_queue.jobs.fail(job, "an operator", break_locks=True)
 
-    service.until("the report", lambda: ended(queue, batch))
-
-    def states() -> list[str]:
-        return [json.loads(line)["state"] for line in service.spinney("list", "--json").splitlines()]
-
-    service.until("the job here to be cancelled", lambda: states() == ["cancelled"])
-    assert (queue.jobs.load(job.id).state, queue.jobs.load(job.id).message) == (
+        running.until("the report", lambda: ended(its_queue, batch))
+        running.until("the job here to be cancelled", lambda: states(running, before) == ["cancelled"])
+    assert (its_queue.jobs.load(job.id).state, its_queue.jobs.load(job.id).message) == (
         JobState.FAILED,
         "an operator",
     )
 
 
-def test_a_second_store_under_the_same_name_is_refused(
-    service: IngestService, queue: MerrittQueue, hosts: str
-) -> None:
-    service.start()
-    service.until("the bridge to work", lambda: "merritt:" in service.spinney("bridges"))
-    other = IngestService(service.place.parent / "other", hosts, "oak")
+def states(service: IngestService, before: int) -> list[str]:
+    """Those of all jobs but the first so many."""
+    return [job["state"] for job in sorted(service.jobs(), key=lambda job: int(job["id"]))[before:]]
+
+
+def test_a_second_store_under_the_same_name_is_refused(running: IngestService) -> None:
+    other = IngestService(running.place.parent / "other", running.hosts, "oak")
     try:
         other.start()
         other.until("the refusal", lambda: "another store" in other.spinney("bridges"))
@@ -131,7 +126,7 @@ def test_consumers_share_jobs_and_kills_lose_and_double_nothing(
     service: IngestService, queue: MerrittQueue, client: KazooClient, hosts: str
 ) -> None:
     """Ours and one that was written from the layout's description alone; both are killed again and again."""
-    batches, objects, kills = (20, 50, 12) if LONG else (2, 6, 2)
+    batches, objects, kills = (20, 50, 12) if LONG else (2, 4, 2)
     submitted = [service.submit(queue, objects) for _ in range(batches)]
     total, notes = batches * objects, service.place / "notes"
     words = [sys.executable, "-m", "apps.ingest.merritt.second_consumer", hosts, str(notes)]
@@ -181,27 +176,23 @@ def test_consumers_share_jobs_and_kills_lose_and_double_nothing(
 
 
 def test_who_was_silent_for_longer_than_a_session_gives_its_job_up(
-    service: IngestService, queue: MerrittQueue, client: KazooClient
+    running: IngestService, its_queue: MerrittQueue, its_client: KazooClient
 ) -> None:
-    service.start()
-    service.until("the queues to be known", lambda: "ingest-downloading" in service.spinney("queues"))
-    service.spinney("queue", "ingest-downloading", "--limit", "0")  # so that the job stands still there
-    batch = service.submit(queue, 1)
-    (job,) = service.until("a job that waits", lambda: queue.jobs.list(JobState.DOWNLOADING))
+    before = len(running.jobs())
+    with running.standing_still("ingest-downloading"):
+        batch = running.submit(its_queue, 1)
+        (job,) = running.until("a job that waits", lambda: its_queue.jobs.list(JobState.DOWNLOADING))
 
-    os.kill(service.processes[-1].pid, signal.SIGSTOP)
-    taken = service.until("the lock to be free", lambda: queue.jobs.acquire(JobState.DOWNLOADING))
-    os.kill(service.processes[-1].pid, signal.SIGCONT)
+        os.kill(running.processes[-1].pid, signal.SIGSTOP)
+        taken = running.until("the lock to be free", lambda: its_queue.jobs.acquire(JobState.DOWNLOADING))
+        os.kill(running.processes[-1].pid, signal.SIGCONT)
 
-    def states() -> list[str]:
-        return [json.loads(line)["state"] for line in service.spinney("list", "--json").splitlines()]
-
-    service.until("the job here to be cancelled", lambda: states() == ["cancelled"])
+        running.until("the job here to be cancelled", lambda: states(running, before) == ["cancelled"])
     for state in STEPS[STEPS.index(JobState.DOWNLOADING) + 1 :]:  # the other service goes on with it
-        taken = queue.jobs.set_status(taken, state)
-    queue.jobs.unlock(taken)
-    service.until("the report", lambda: ended(queue, batch))
-    assert (queue.jobs.load(job.id).state, locks(client)) == (JobState.COMPLETED, [])
+        taken = its_queue.jobs.set_status(taken, state)
+    its_queue.jobs.unlock(taken)
+    running.until("the report", lambda: ended(its_queue, batch))
+    assert (its_queue.jobs.load(job.id).state, locks(its_client)) == (JobState.COMPLETED, [])
 
 
 def test_a_leader_that_is_lost_costs_nothing(tmp_path: Path) -> None:
@@ -213,16 +204,16 @@ def test_a_leader_that_is_lost_costs_nothing(tmp_path: Path) -> None:
         queue.initialize()
         service = IngestService(tmp_path / "oak", addresses, "oak")
         try:
-            batch = service.submit(queue, 10)
-            service.start(slots=2)
+            batch = service.submit(queue, 6)
+            service.start()
             service.until("some jobs", lambda: len(queue.jobs.ids(JobState.COMPLETED)) >= 2)
             leader = next(each for each in servers if "Mode: leader" in each.command("srvr"))
             leader.kill()
             service.until("the report", lambda: _settled(queue, batch))
 
             assert queue.batches.load(batch.id).state is BatchState.COMPLETED
-            assert len(queue.jobs.list(JobState.COMPLETED)) == 10
-            assert len(service.spinney("ingest", "find", "--json").splitlines()) == 10
+            assert len(queue.jobs.list(JobState.COMPLETED)) == 6
+            assert len(service.spinney("ingest", "find", "--json").splitlines()) == 6
             service.stop()
             assert locks(client) == []
         finally:
