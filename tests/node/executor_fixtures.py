@@ -50,7 +50,7 @@ class Host:
         self.loop = asyncio.get_running_loop()
         self.pump = Pump(self._on_marked, head_bytes=200_000, tail_bytes=1000)
         self.children: list[Child] = []
-        self.kept: dict[bool, Child] = {}
+        self.kept: dict[tuple[Any, ...], Child] = {}
         """The workers that tests share, by whether they are for many at once."""
         self._numbers = itertools.count()
 
@@ -85,11 +85,13 @@ class Host:
         )
         return child
 
-    def keep(self, *, concurrent: bool = False) -> Child:
-        """A worker that outlives the test unless this ends it; started only when there is none."""
-        if concurrent not in self.kept:
-            self.kept[concurrent] = self.start(concurrent=concurrent)
-        return self.kept[concurrent]
+    def keep(self, *, concurrent: bool = False, app: str = APP, **more: Any) -> Child:
+        """A worker that outlives the test unless this ends it; started only when there is none. Its application has the
+        stages of ``_at_rest``."""
+        key = (concurrent, app, *sorted(more.items()))
+        if key not in self.kept:
+            self.kept[key] = self.start(concurrent=concurrent, app=app, **more)
+        return self.kept[key]
 
     async def forget(self) -> None:
         """Forget a test and end what it started, less the workers to keep. Those go on only when they do what they are
@@ -101,7 +103,7 @@ class Host:
             await asyncio.wrap_future(self.pump.remove(child.name))
             child.page.close()
             self.children.remove(child)
-        self.kept = {concurrent: child for concurrent, child in self.kept.items() if child.alive}
+        self.kept = {key: child for key, child in self.kept.items() if child.alive}
         for child in self.kept.values():
             # Tests use the same fences again, which nodes never do.
             child.page.cells[CELL_CANCEL] = 0

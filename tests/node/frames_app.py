@@ -65,3 +65,15 @@ rows = [1, 2]
 rows[0] / 0
 """
 app.program("program", [sys.executable, "-c", PROGRAM])
+
+
+@app.pipeline("sample").stage
+def say(text: str) -> None:
+    """Shows that a worker is at rest; see ``Host.forget``."""
+    print(text)
+
+
+@app.pipeline("many").stage(isolation="async")
+async def meets_async(n: int) -> None:
+    """The same of a concurrent one."""
+    print(n)

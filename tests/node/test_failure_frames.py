@@ -13,7 +13,7 @@ APP = "frames_app:app"
 
 @pytest_asyncio.fixture(loop_scope="module", params=[False, True], ids=["serial", "concurrent"])
 async def worker(host, request):
-    return host.start(app=APP, concurrent=request.param, postmortem_bytes=2**20)
+    return host.keep(app=APP, concurrent=request.param, postmortem_bytes=2**20)
 
 
 def frames(host, fence, stage):
@@ -67,7 +67,7 @@ async def test_a_folder_that_cannot_be_written_changes_nothing_of_the_failure(ho
 
 
 async def test_a_python_program_opts_in(host):
-    worker = host.start(app=APP, postmortem_bytes=2**20)
+    worker = host.keep(app=APP, postmortem_bytes=2**20)
 
     assert (await host.run(worker, "program", type_="program"))["outcome"] == "error"
     (exception,) = frames(host, 1, "program")

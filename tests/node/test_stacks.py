@@ -3,18 +3,18 @@
 import os
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, kept, now_us, until, working
 
 from spinney.model.errors import Refused
 from spinney.model.states import State
 from spinney.model.values.paths import job_folder
 
-__all__ = ["cluster"]
+__all__ = ["kept", "working"]
 
-APP = "stacks_app:app"
+SETTINGS = {"app": "stacks_app:app"}
 
 
-def kept(cluster: Cluster, job: int, kind: str) -> str:
+def stacks_of(cluster: Cluster, job: int, kind: str) -> str:
     """The text of the only file with stacks of this kind in the job's folder."""
     (path,) = (cluster.folders / job_folder(job) / ".spinney").glob(f"*.{kind}")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -26,7 +26,7 @@ def requested(cluster: Cluster, job: int) -> str:
     until(lambda: cluster.store.job(job).state is State.RUNNING)
     fence = cluster.store.stack_requests.ask(job, now_us=now_us())
     until(lambda: not cluster.store.stack_requests.is_due(fence, job_id=job))
-    return kept(cluster, job, "stack")
+    return stacks_of(cluster, job, "stack")
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,14 @@ def requested(cluster: Cluster, job: int) -> str:
         ("in_program", ["in in_program", ": /bin/sh -c until"]),
     ],
 )
-def test_the_stacks_of_a_stage_that_goes_on(cluster: Cluster, type_: str, lines: list[str]) -> None:
-    flag = cluster.place / "flag"
-    node = cluster.node(app=APP)
-    neighbour, job = cluster.submit("in_thread", {"flag": str(flag)}) + cluster.submit(
+def test_the_stacks_of_a_stage_that_goes_on(working: Cluster, type_: str, lines: list[str]) -> None:
+    flag = working.place / "flag"
+    neighbour, job = working.submit("in_thread", {"flag": str(flag)}) + working.submit(
         type_, {"flag": str(flag)}
     )
-    until(lambda: cluster.store.job(neighbour).state is State.RUNNING)
+    until(lambda: working.store.job(neighbour).state is State.RUNNING)
 
-    text = requested(cluster, job)
+    text = requested(working, job)
 
     positions = [text.find(line) for line in lines]
     assert -1 not in positions, text
@@ -57,56 +56,47 @@ def test_the_stacks_of_a_stage_that_goes_on(cluster: Cluster, type_: str, lines:
     assert "stage_runners" not in text
     assert ("in_thread" in text) == (type_ == "in_thread")  # no other attempt's
     flag.touch()
-    assert [each.state for each in cluster.settled([neighbour, job])] == [State.COMPLETED] * 2
-    node.stop()
+    assert [each.state for each in working.settled([neighbour, job])] == [State.COMPLETED] * 2
 
 
-def test_a_call_of_c_code_hides_no_stack(cluster: Cluster) -> None:
-    node = cluster.node(app=APP)
-    pipe = cluster.place / "pipe"
+def test_a_call_of_c_code_hides_no_stack(working: Cluster) -> None:
+    pipe = working.place / "pipe"
     os.mkfifo(pipe)
-    (job,) = cluster.submit("in_c", {"pipe": str(pipe)})
+    (job,) = working.submit("in_c", {"pipe": str(pipe)})
 
-    text = requested(cluster, job)
+    text = requested(working, job)
 
     assert "inside a long call of C code" in text
     assert "in in_c" in text
     pipe.write_text("x")
-    (after,) = cluster.settled([job])
+    (after,) = working.settled([job])
     assert after.state is State.COMPLETED
-    node.stop()
 
 
-def test_an_attempt_that_lasts_leaves_its_stacks_once_and_goes_on(cluster: Cluster) -> None:
-    flag = cluster.place / "flag"
-    node = cluster.node(app=APP)
-    (job,) = cluster.submit("slow", {"flag": str(flag)})
-    folder = cluster.folders / job_folder(job) / ".spinney"
+def test_an_attempt_that_lasts_leaves_its_stacks_once_and_goes_on(working: Cluster) -> None:
+    flag = working.place / "flag"
+    (job,) = working.submit("slow", {"flag": str(flag)})
+    folder = working.folders / job_folder(job) / ".spinney"
     until(lambda: list(folder.glob("*.stack_after")))
-    text = kept(cluster, job, "stack_after")
+    text = stacks_of(working, job, "stack_after")
     flag.touch()
 
-    (after,) = cluster.settled([job])
+    (after,) = working.settled([job])
 
     assert "in slow" in text
     assert after.state is State.COMPLETED
-    assert kept(cluster, job, "stack_after") == text
-    node.stop()
+    assert stacks_of(working, job, "stack_after") == text
 
 
-def test_before_a_time_limit_ends_an_attempt_its_stacks_are_kept(cluster: Cluster) -> None:
-    node = cluster.node(app=APP)
-    jobs = cluster.run("overdue") + cluster.run("script")
+def test_before_a_time_limit_ends_an_attempt_its_stacks_are_kept(working: Cluster) -> None:
+    jobs = working.run("overdue") + working.run("script")
 
     assert [job.state for job in jobs] == [State.FAILED] * 2
-    assert "in overdue" in kept(cluster, jobs[0].id, "stack_timeout")
-    assert "time.sleep(60)" in kept(cluster, jobs[1].id, "stack_timeout")
-    node.stop()
+    assert "in overdue" in stacks_of(working, jobs[0].id, "stack_timeout")
+    assert "time.sleep(60)" in stacks_of(working, jobs[1].id, "stack_timeout")
 
 
-def test_what_does_not_run_is_refused(cluster: Cluster) -> None:
-    node = cluster.node(app=APP)
-    (job,) = cluster.run("overdue")
+def test_what_does_not_run_is_refused(working: Cluster) -> None:
+    (job,) = working.run("overdue")
     with pytest.raises(Refused, match="no attempt of job"):
-        cluster.store.stack_requests.ask(job.id, now_us=now_us())
-    node.stop()
+        working.store.stack_requests.ask(job.id, now_us=now_us())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from node_fixtures import Cluster, Node, cluster, until
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
+from traced_app import app as traced_app
 
 from otlp_collector import Collector, attributes, collecting
 from spinney.model.errors import UsageError
@@ -131,9 +132,7 @@ def test_a_node_without_a_collector_hands_traces_on(cluster: Cluster) -> None:
 @pytest.mark.parametrize("type_", ["process", "thread"])
 def test_a_trace_that_is_none_is_left_out(cluster: Cluster, collector: Collector, type_: str) -> None:
     """Given a row whose trace something else has damaged, then its job runs without one."""
-    node = start(cluster, collector)
-    until(lambda: cluster.store.types(), "the types are there")
-    node.stop()
+    cluster.store.register([traced_app.types[type_].spec], ())
     (job_id,) = cluster.submit(type_, trace=TRACE)
     with closing(sqlite3.connect(cluster.place / "spinney.db")) as database, database:
         database.execute("update jobs set trace = 'nonsense' where id = ?", (job_id,))

@@ -136,14 +136,18 @@ def _declare(store: Store) -> None:
     store.register(TYPES, QUEUES)
 
 
+SETTINGS = ServerSettings(threads=2)
+"""Each thread opens the store for itself, and few requests come at once here."""
+
+
 @pytest.fixture
 def settings() -> ServerSettings:
     """Tests may have others."""
-    return ServerSettings()
+    return SETTINGS
 
 
 @contextmanager
-def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:
+def unserved(place: Path, settings: ServerSettings = SETTINGS) -> Iterator[World]:
     """A world of its own in this folder, whose server somebody has yet to start."""
     url = store_at(place / "spinney.db")
     store = open_store(url)
@@ -168,7 +172,7 @@ def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
 
 
 @contextmanager
-def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:
+def world_at(place: Path, settings: ServerSettings = SETTINGS) -> Iterator[World]:
     """A world of its own in this folder."""
     with unserved(place, settings) as made, TestClient(made.app, "http://localhost") as running:
         made.portal = running.portal

@@ -23,7 +23,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import spinney.features
@@ -95,12 +95,9 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         def put(target: Any, name: str, value: Any) -> None:
             stack.enter_context(mock.patch.object(target, name, value))
 
-        for module, defaults in _clocked():
-            for name, value in list(vars(module).items()):
-                if value is time:
-                    put(module, name, simulated)
-                elif any(value is getattr(time, clock) for clock in _CLOCKS):
-                    put(module, name, getattr(simulated, value.__name__))
+        for module, clocks, defaults in _clocked():
+            for name, clock in clocks:
+                put(module, name, simulated if clock is None else getattr(simulated, clock))
             for function, name in defaults:
                 value = function.__kwdefaults__[name]
                 stack.enter_context(
@@ -199,10 +196,29 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(found)
 
 
+class _Clocked(NamedTuple):
+    """What of a module has to do with clocks."""
+
+    module: ModuleType
+    clocks: tuple[tuple[str, str | None], ...]
+    """Its names for a clock of ``time``, and which; None: for ``time`` itself."""
+    defaults: tuple[tuple[Any, str], ...]
+    """Its functions with a clock as default of a keyword."""
+
+
 @cache
-def _clocked() -> tuple[tuple[ModuleType, tuple[tuple[Any, str], ...]], ...]:
-    """Modules, and their functions with a clock as default of a keyword."""
-    return tuple((module, tuple(_injections(module))) for module in _modules())
+def _clocked() -> tuple[_Clocked, ...]:
+    return tuple(
+        _Clocked(module, tuple(_clocks(module)), tuple(_injections(module))) for module in _modules()
+    )
+
+
+def _clocks(module: ModuleType) -> Iterator[tuple[str, str | None]]:
+    for name, value in vars(module).items():
+        if value is time:
+            yield name, None
+        elif any(value is getattr(time, clock) for clock in _CLOCKS):
+            yield name, value.__name__
 
 
 def _injections(module: ModuleType) -> Iterator[tuple[Any, str]]:

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from spinney.web.api import examples
-from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, PREFIX
+from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, PREFIX, ApiRoute
 from spinney.web.problems import Problem, documented
 from spinney.web.request_context import Authenticated
 
@@ -32,6 +32,9 @@ def document(app: FastAPI, prefix: str) -> dict[str, Any]:
     """Return the document, which is made once."""
     if app.openapi_schema is None:
         routes = [r for r in app.routes if isinstance(r, APIRoute) and r.path.startswith(prefix)]
+        for route in routes:
+            if isinstance(route, ApiRoute):
+                route.describe_answer()
         document = _with_plain_names(
             get_openapi(
                 title=app.title,

@@ -63,6 +63,9 @@ class Live:
     url: str
     connection: requests.Session = field(default_factory=requests.Session)
 
+    def __post_init__(self) -> None:
+        self.connection.trust_env = False  # proxies would be looked for before each request
+
     def ask(self, role: str, method: str, url: str, **sent: Any) -> requests.Response:
         made = requests.Request(method, url, **sent)
         made.headers = {**(made.headers or {}), "X-Asker": role}

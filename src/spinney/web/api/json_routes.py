@@ -12,8 +12,11 @@ from typing import Any, TypeVar, cast
 
 import orjson
 from fastapi import APIRouter, Request
+from fastapi._compat import lenient_issubclass
 from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_typed_return_annotation
 from fastapi.routing import APIRoute
+from fastapi.utils import create_model_field
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -49,10 +52,19 @@ class ApiRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         status = more.get("status_code") or 200
-        super().__init__(path, _answering(endpoint, status), **more)
+        super().__init__(path, _answering(endpoint, status), **more | {"response_model": None})
         self._known = _query_names(self.dependant)
         self.asks = depends_on(self.dependant, require_context)
         """Whether the route refuses callers who are not authenticated."""
+
+    def describe_answer(self) -> None:
+        """Add the schema of the answer, which only the OpenAPI document needs: that of all routes takes a tenth of the
+        time in which a server starts."""
+        answer = get_typed_return_annotation(self.endpoint)
+        if answer is not None and not lenient_issubclass(answer, Response):
+            self.response_field = create_model_field(
+                name=f"Response_{self.unique_id}", type_=answer, mode="serialization"
+            )
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         """Return the handler of the route. It refuses callers who are not authenticated before the body is read, then

@@ -71,7 +71,9 @@ def mounts() -> list[tuple[str, str]]:
 
 def _unescaped(place: bytes) -> str:
     """Undo the kernel's ``\\040`` for a blank, and the like."""
-    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), place))
+    if b"\\" in place:
+        place = re.sub(rb"\\([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), place)
+    return os.fsdecode(place)
 
 
 @contextmanager
