@@ -56,7 +56,7 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
         "apps.ingest.access.package_job",
     )
     assert "spinney.apps.ingest.objects.downloading" in found
-    assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
+    assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "botocore"} & found
 
 
 def test_what_applications_add_to_a_server_loads_no_database_and_no_arrays() -> None:

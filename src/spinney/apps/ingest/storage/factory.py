@@ -70,11 +70,11 @@ def _open_s3(
     if prefix:
         relative(prefix)
     try:
-        # Loaded here: a storage on a file system needs no boto3.
+        # Loaded here: a storage on a file system needs no botocore.
         from spinney.apps.ingest.storage.s3.s3_place import open_s3
     except ImportError as error:
         raise NotAdmitted(
-            f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra"
+            f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
         ) from None
     place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, on_step)
     return OcflStorage(place, layout, algorithm)
