@@ -16,10 +16,13 @@ from .monitor import Monitor, service
 
 FILE = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
 """For what does not depend on the database: a node takes seconds to start."""
+SERVER = pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
 OK = 'echo "ok {} {} {fine} $(date +%s)"'
 
 
+@SERVER
 def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> None:
+    """On SQLite the examples for those who write tasks show it (``test_task_page``)."""
     monitor.task("00_first.sh", OK)
     monitor.task(
         "01_second.sh",

@@ -168,7 +168,7 @@ def until(what: str, node: Node, look: Any) -> Any:
     give_up = time.monotonic() + DEADLINE_S
     while not (seen := look()):
         assert time.monotonic() < give_up, f"{what}: not within {DEADLINE_S:.0f} s\n{node.log()[-3000:]}"
-        time.sleep(0.1)
+        time.sleep(0.2)
     return seen
 
 

@@ -170,7 +170,7 @@ while any(batch.state is not BatchState.COMPLETED for batch in queue.batches.lis
     if batch is not None:
         queue.batches.finish_reporting(batch, [], queue.batches.jobs(batch)["batch-completed"])
     if job is None and batch is None:
-        time.sleep(0.01)
+        time.sleep(0.03)
 """
 
 
