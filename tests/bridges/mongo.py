@@ -98,7 +98,7 @@ def _end_with_the_parent() -> None:
 @pytest.fixture(scope="session")
 def mongo_server() -> Iterator[MongoServer]:
     """A server that the tests of a process share, each in a database of its own. Who kills it makes a ``MongoServer``
-    of its own."""
+    of its own; who stops it has it answer again."""
     server = MongoServer().start()
     yield server
     server.remove()
@@ -106,7 +106,7 @@ def mongo_server() -> Iterator[MongoServer]:
 
 @pytest.fixture
 def own_server() -> Iterator[MongoServer]:
-    """A server that the test may kill or stop."""
+    """A server that the test may kill."""
     server = MongoServer().start()
     yield server
     server.remove()

@@ -163,12 +163,12 @@ async def test_the_page_shows_and_changes(db: Database) -> None:
     assert (await client.get("/static/..%2Fspinney.js")).status_code == 404
 
 
-async def test_a_database_that_is_away_is_told_of_without_its_address() -> None:
-    server = MongoServer().start()
+async def test_a_database_that_is_away_is_told_of_without_its_address(mongo_server: MongoServer) -> None:
+    db = connect(mongo_server.url, "t", timeout_s=2)
+    client = client_of(db)
+    assert (await client.get("/queues")).status_code == 200
+    mongo_server.stop_answering()
     try:
-        client = client_of(connect(server.url, "t", timeout_s=2))
-        assert (await client.get("/queues")).status_code == 200
-        server.kill()
         reply = await client.get("/queues")
         assert (reply.status_code, reply.json()) == (
             503,
@@ -176,11 +176,11 @@ async def test_a_database_that_is_away_is_told_of_without_its_address() -> None:
         )
         monitoring = (await client.get("/monitoring")).json()["disbatch"]
         assert monitoring["status"] == "CRITICAL"
-        assert str(server.port) not in monitoring["message"]
-        server.start()
-        assert (await client.get("/queues")).status_code == 200
+        assert str(mongo_server.port) not in monitoring["message"]
     finally:
-        server.remove()
+        mongo_server.answer_again()
+    assert (await client.get("/queues")).status_code == 200
+    db.client.close()
 
 
 def test_files_of_users_and_tokens_are_checked(tmp_path: Path) -> None:
