@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +55,41 @@ def test_each_change_is_one_write(client: KazooClient, queue: MerrittQueue, name
     assert [type(each) for each in written] == [Transaction] * transactions
 
 
+@pytest.fixture(scope="module")
+def victims() -> Iterator[Callable[..., int]]:
+    """Returns what runs a verb in a process that dies at its write, and returns the exit code."""
+    command = [sys.executable, "-m", "bridges.merritt.verbs"]
+    with subprocess.Popen(
+        command, cwd=TESTS, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as made:
+        given, codes = made.stdin, made.stdout
+        assert given is not None
+        assert codes is not None
+
+        def die(*words: str) -> int:
+            print(*words, sep="\t", file=given, flush=True)
+            return int(codes.readline())
+
+        yield die
+        given.close()  # which ends it
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", VERBS)
 def test_a_writer_that_is_killed_leaves_nothing_half_done(
-    hosts: str, client: KazooClient, queue: MerrittQueue, name: str, when: str
+    hosts: str,
+    client: KazooClient,
+    queue: MerrittQueue,
+    victims: Callable[..., int],
+    name: str,
+    when: str,
 ) -> None:
     prepare, verb, _ = VERBS[name]
     prepare(client, queue)
     before = shape(client)
 
-    killed = subprocess.run([sys.executable, "-m", "bridges.merritt.verbs", hosts, name, when], cwd=TESTS)
+    assert victims(hosts, name, when) == -9
 
-    assert killed.returncode == -9
     if when == "before":
         assert shape(client) == before
     left = locks(client)
