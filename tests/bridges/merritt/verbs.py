@@ -96,7 +96,7 @@ if __name__ == "__main__":
         if (victim := os.fork()) == 0:
             try:
                 _be_killed(*line.rstrip("\n").split("\t"))
-            except Exception:
+            except Exception:  # noqa: BLE001 - a child must not go on in the loop
                 traceback.print_exc()
             finally:
                 os._exit(1)
