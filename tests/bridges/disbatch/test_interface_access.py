@@ -69,6 +69,19 @@ async def test_only_users_and_the_token_are_let_in(db: Database, headers: Any, s
     assert (reply.headers.get("www-authenticate", "").startswith('Basic realm="disbatch"')) == (status == 401)
 
 
+async def test_with_a_token_alone_no_password_is_right(db: Database) -> None:
+    client = client_of(db, host="disbatch.example", token=TOKEN, headers=basic("ann", "secret:1"))
+
+    assert (await client.get("/nodes")).status_code == 401
+
+
+def test_a_node_does_without_the_libraries_that_serve_the_interface() -> None:
+    loaded = "import sys, spinney.bridges.disbatch.cli as cli; print({'fastapi', 'argon2'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
