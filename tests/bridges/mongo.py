@@ -95,9 +95,10 @@ def _end_with_the_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mongo_server() -> Iterator[MongoServer]:
-    """A server that the tests of a module share. Who kills it makes a ``MongoServer`` of its own."""
+    """A server that the tests of a process share, each in a database of its own. Who kills it makes a ``MongoServer``
+    of its own; who stops it has it answer again."""
     server = MongoServer().start()
     yield server
     server.remove()
@@ -105,7 +106,7 @@ def mongo_server() -> Iterator[MongoServer]:
 
 @pytest.fixture
 def own_server() -> Iterator[MongoServer]:
-    """A server that the test may kill or stop."""
+    """A server that the test may kill."""
     server = MongoServer().start()
     yield server
     server.remove()

@@ -83,7 +83,7 @@ def present() -> dict[str, tuple[str, str, str, str]]:
 def test_recorded_service_records_become_services_and_entities_page_by_page(
     server: Catalogue, monitor: Monitor
 ) -> None:
-    done = monitor.shell.run("monitor", "harvest", server.url)
+    done = monitor.shell.call("monitor", "harvest", server.url)
 
     assert done.stdout == "5 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
     assert done.stderr == f"record '{UUID}5': uri is missing\n"

@@ -16,10 +16,13 @@ from .monitor import Monitor, service
 
 FILE = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
 """For what does not depend on the database: a node takes seconds to start."""
+SERVER = pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
 OK = 'echo "ok {} {} {fine} $(date +%s)"'
 
 
+@SERVER
 def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> None:
+    """On SQLite the examples for those who write tasks show it (``test_task_page``)."""
     monitor.task("00_first.sh", OK)
     monitor.task(
         "01_second.sh",
@@ -41,18 +44,32 @@ def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> Non
 
 
 @FILE
-def test_a_task_that_hangs_or_dies_is_an_error_of_its_service(monitor: Monitor) -> None:
-    monitor.task("00_odd.sh", f"[ $gid = 1 ] && sleep 100; [ $gid = 2 ] && kill -9 $$; {OK}")
-    settings = monitor.place / "monitor.toml"
-    settings.write_text(settings.read_text().replace("timeout_s = 5", "timeout_s = 3"))
-    monitor.import_([service(1), service(2), service(3)])
+def test_a_tcl_task_of_procedures_runs_unmodified_and_one_that_hangs_or_dies_is_an_error(
+    monitor: Monitor,
+) -> None:
+    (monitor.place / "tasks" / "00_congruence.tcl").write_text(
+        "proc identify {} { return [list congruence check_record {Record Check}] }\n"
+        "proc check_record {task_d tmp_space uuid_space} {\n"
+        "    set job_d [dict get $task_d job]\n"
+        '    if {[dict get $job_d description] eq ""} {\n'
+        '        return [::ngis::tasks::make_warning_result "undefined" "" "Undefined description"]\n    }\n'
+        '    return [::ngis::tasks::make_ok_result "[dict get $job_d description] of [dict get $job_d entity]"]\n}\n'
+    )
+    monitor.task("01_odd.sh", f"[ $gid = 1 ] && sleep 100; [ $gid = 2 ] && kill -9 $$; {OK}")
+    monitor.import_([service(1), service(2), service(3, description="")])
     monitor.start_node()
-    sequence = monitor.check("--all")
+    sequence = monitor.check("1", "2", "3")
     monitor.wait(lambda: monitor.is_settled(sequence))
 
-    assert monitor.status(1) == {"odd": ("error", "the task did not end within 3 s")}
-    assert monitor.status(2) == {"odd": ("error", "the task failed with signal SIGKILL")}
-    assert monitor.status(3) == {"odd": ("ok", "fine")}
+    assert monitor.status(1) == {
+        "congruence": ("ok", "Map 1 of Sea Institute"),
+        "odd": ("error", "the task did not end within 5 s"),
+    }
+    assert monitor.status(2) == {
+        "congruence": ("ok", "Map 2 of Sea Institute"),
+        "odd": ("error", "the task failed with signal SIGKILL"),
+    }
+    assert monitor.status(3) == {"congruence": ("warning", "Undefined description"), "odd": ("ok", "fine")}
     assert monitor.job(sequence)["state"] == "completed"
 
 
@@ -100,7 +117,7 @@ def _states(monitor: Monitor) -> dict[str, int]:
     return dict(json.loads(monitor.shell.ok("monitor", "status", "--json"))["services"])
 
 
-KILLS, SERVICES = (20, 400) if LONG else (3, 60)
+KILLS, SERVICES = (20, 400) if LONG else (2, 40)
 
 
 @FILE
@@ -128,25 +145,6 @@ def test_a_node_killed_at_random_leaves_no_service_unchecked_and_no_result_twice
 
 def _stored() -> int:
     return len(results.changes(database(), limit=100_000))
-
-
-@FILE
-def test_a_tcl_task_of_procedures_runs_unmodified(monitor: Monitor) -> None:
-    (monitor.place / "tasks" / "00_congruence.tcl").write_text(
-        "proc identify {} { return [list congruence check_record {Record Check}] }\n"
-        "proc check_record {task_d tmp_space uuid_space} {\n"
-        "    set job_d [dict get $task_d job]\n"
-        '    if {[dict get $job_d description] eq ""} {\n'
-        '        return [::ngis::tasks::make_warning_result "undefined" "" "Undefined description"]\n    }\n'
-        '    return [::ngis::tasks::make_ok_result "[dict get $job_d description] of [dict get $job_d entity]"]\n}\n'
-    )
-    monitor.import_([service(1), service(2, description="")])
-    monitor.start_node()
-    sequence = monitor.check("1", "2")
-    monitor.wait(lambda: monitor.is_settled(sequence))
-
-    assert monitor.status(1) == {"congruence": ("ok", "Map 1 of Sea Institute")}
-    assert monitor.status(2) == {"congruence": ("warning", "Undefined description")}
 
 
 @FILE

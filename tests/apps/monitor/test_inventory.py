@@ -67,7 +67,7 @@ def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
         "Sea;WMS;http://h/4;four;\n"
         "Sea;WMS;http://h/5;5;not an address\n"
     )
-    done = monitor.shell.run("monitor", "import", "s.csv")
+    done = monitor.shell.call("monitor", "import", "s.csv")
 
     assert [line.partition(":")[0] for line in done.stderr.splitlines()[:4]] == [
         "line 3",
@@ -84,7 +84,7 @@ def test_wrong_items_of_json_are_told_by_their_numbers(monitor: Monitor) -> None
         '{"entity": "Sea", "type": "WMS", "uri": "http://h/3", "language": "Portuguese (Brazil)"},'
         '{"entity": "Sea", "type": "WMS", "uri": "http://h/1"}]'
     )
-    done = monitor.shell.run("monitor", "import", "s.json")
+    done = monitor.shell.call("monitor", "import", "s.json")
 
     assert done.stderr.splitlines()[:3] == [
         "item 2: it is no object; write an object with entity, type, uri",
@@ -102,7 +102,7 @@ def test_a_file_that_a_spreadsheet_wrote_is_read(monitor: Monitor) -> None:
         "Sea;WMS;http://h/1;;\r\n"
         ";;;;\r\n".encode()
     )
-    done = monitor.shell.run("monitor", "import", "s.csv")
+    done = monitor.shell.call("monitor", "import", "s.csv")
 
     assert done.stderr.splitlines()[0] == "line 4: it is the same service as line 2; leave one of them out"
     assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
@@ -240,7 +240,7 @@ def test_the_command_line_lists_what_is_there(imported: Monitor) -> None:
     assert "Sea Institute" in imported.shell.ok("monitor", "entities")
     assert "http://127.0.0.1:9/2" in imported.shell.ok("monitor", "services", "town")
     assert imported.shell.ok("monitor", "report") == "Sea Institute: 1 unchecked\n\nTown: 1 unchecked\n"
-    assert imported.shell.run("monitor", "status", "99").stderr.startswith("spinney: there is no service 99")
+    assert imported.shell.call("monitor", "status", "99").stderr.startswith("spinney: there is no service 99")
 
 
 def test_new_services_take_no_number_that_a_row_names(tables: Database) -> None:

@@ -9,10 +9,14 @@ import pytest
 
 from reports.mail_server import Behaviour, mail_server
 from server.conftest import world_at
+from spinney.apps.monitor import upkeep
+from spinney.apps.monitor.application import outbox
 from spinney.apps.monitor.inventory import entities, results
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result
 from spinney.apps.monitor.languages import Language, language, languages
+from spinney.jobs import Outcome
+from spinney.testing import StageHarness
 
 from .monitor import Monitor, service
 
@@ -75,9 +79,10 @@ def test_a_real_mail_server_gets_each_mail_in_the_language_of_its_entity(broken:
             file.write(
                 f'[mail]\nhost = "127.0.0.1"\nport = {port}\nsecurity = "none"\nsender = "monitor@example.org"\n'
             )
-        broken.start_node()
-        broken.shell.ok("submit", "monitor.mails", "--internal")
-        broken.wait(lambda: len(behaviour.received) == len(TAGS))
+        harness = StageHarness()
+        for submitted in harness.run(upkeep.mails, "send").submitted:
+            assert harness.run(outbox.mail, "sending", **submitted.params).outcome is Outcome.OK
+    assert len(behaviour.received) == len(TAGS)
     mails = {int(received.recipients[0][0]): received.mail for received in behaviour.received}
 
     assert {eid: mail["Subject"] for eid, mail in mails.items()} == SUBJECTS

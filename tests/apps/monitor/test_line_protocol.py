@@ -1,5 +1,6 @@
 """The line protocol, by real connections: replies, and clients that behave badly."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,11 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.line_protocol.commands import Door
+from spinney.apps.monitor.line_protocol.server import LineServer
+from spinney.command_line import open_control
 
 from .monitor import Monitor, service
 
@@ -50,9 +58,9 @@ class Client:
         self.socket.close()
 
 
-@pytest.fixture(params=["sqlite"])
-def door(monitor: Monitor) -> Iterator[Path]:
-    """The Unix socket of a monitor with three services, no tasks and no node."""
+@pytest.fixture
+def furnished(monitor: Monitor) -> Monitor:
+    """A monitor with four services, no tasks and no node, and settings for its sockets."""
     with (monitor.place / "monitor.toml").open("a") as file:
         file.write('[socket]\nlisten = "127.0.0.1:0"\nconnections = 4\nline_bytes = 1000\n')
     monitor.import_(
@@ -63,10 +71,45 @@ def door(monitor: Monitor) -> Iterator[Path]:
             service(4, entity="Port", uri="http://me@Maps.Example.org:80/wms"),
         ]
     )
+    return monitor
+
+
+@pytest.fixture
+def door(furnished: Monitor) -> Iterator[Path]:
+    """The Unix socket of such a monitor, which a thread serves."""
+    config = settings.load()
+    path = furnished.place / "monitor.sock"
+    loops: list[asyncio.AbstractEventLoop] = []
+    with ExitStack() as stack:
+
+        def open_door() -> Door:
+            return Door(stack.enter_context(open_control(None, "line protocol")), database(), config)
+
+        server = LineServer(open_door, config.socket)
+
+        async def serve() -> None:
+            loops.append(asyncio.get_running_loop())
+            await server.run()
+
+        thread = Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        try:
+            furnished.wait(lambda: _listens(path))
+            yield path
+        finally:
+            loops[0].call_soon_threadsafe(server.stop)
+            thread.join()
+    assert not path.exists()
+
+
+@pytest.fixture
+def command_door(furnished: Monitor) -> Iterator[Path]:
+    """The same, served by the command."""
     command = [sys.executable, "-m", "spinney", "monitor", "run", "--no-node"]
-    running = subprocess.Popen(command, cwd=monitor.place, env={**os.environ, "SPINNEY_STORE": monitor.store})
-    path = monitor.place / "monitor.sock"
-    monitor.wait(lambda: _listens(path))
+    environment = {**os.environ, "SPINNEY_STORE": furnished.store}
+    running = subprocess.Popen(command, cwd=furnished.place, env=environment)
+    path = furnished.place / "monitor.sock"
+    furnished.wait(lambda: _listens(path))
     yield path
     running.send_signal(signal.SIGTERM)
     assert running.wait(60) == 0
@@ -124,7 +167,7 @@ def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
         assert "seq" not in client.ask("QUERY").replace("Job Sequences", "")
 
 
-def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(door: Path) -> None:
+def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(monitor: Monitor, door: Path) -> None:
     def names() -> list[str]:
         return re.findall(r"\| (seq\S+) ", client.ask("QUERY"))
 
@@ -133,16 +176,16 @@ def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(door: Pat
         assert names() == ["seq000", *(f"seq000-{n}" for n in range(1, 22))]
         assert "[501] Server internal error: Too many sequences for the same eid 000" in client.ask("CHECK 1")
         assert "[102] OK" in client.ask("CHECK eid=2")
-        stopped = json.loads(
-            _spinney(door, "list", "--type", "monitor.sequence", "--oldest", "--limit", "1", "--json")
-        )
-        _spinney(door, "cancel", str(stopped["id"]))
+        (stopped,) = monitor.shell.listed("list", "--type", "monitor.sequence", "--oldest", "--limit", "1")
+        monitor.shell.ok("cancel", str(stopped["id"]))
         assert names()[0] == "seq000-1"
         assert "[102] OK" in client.ask("CHECK 3")
         assert names()[-1] == "seq000"
 
 
-def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: Monitor, door: Path) -> None:
+def test_checks_at_work_are_listed_since_their_task_began_and_stopped(
+    monitor: Monitor, command_door: Path
+) -> None:
     ended = monitor.place / "ended"
     monitor.task("01_first.sh", f'date +%s > {ended}\necho "ok {{}} {{}} {{}} $(date +%s)"')
     may_end = monitor.place / "may_end"
@@ -151,7 +194,7 @@ def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: M
         (monitor.place / "monitor.toml").read_text().replace("timeout_s = 5", "timeout_s = 60")
     )
     monitor.start_node()
-    with closing(Client(door)) as client:
+    with closing(Client(command_door)) as client:
         client.ask("FORMAT JSON")
 
         def at_work() -> dict[str, Any]:
@@ -168,11 +211,6 @@ def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: M
             at_work().get("jobs", [{"status": "stop_signal_received"}])[0]["status"] == "stop_signal_received"
         )
     may_end.touch()  # a check that is stopped ends after its task
-
-
-def _spinney(door: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "spinney", *words]
-    return subprocess.run(command, cwd=door.parent, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
 def test_a_client_that_sends_half_a_line_holds_up_nobody(door: Path) -> None:

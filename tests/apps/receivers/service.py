@@ -12,8 +12,10 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from cli.shell import Shell
+from spinney.apps.receivers import app
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
@@ -57,16 +59,19 @@ class Service:
         return {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
 
     def call(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        shell = Shell(self.place)
-        # The application opens a store once for each process.
-        return shell.run(*words) if words[0] == "receivers" else shell.call(*words)
+        with patch.dict(os.environ):  # commands of the service name its store there
+            try:
+                return Shell(self.place).call(*words)
+            finally:
+                app.close()  # the application opens a store once for each process, and this one has other tests
 
     def spinney(self, *words: str) -> str:
         done = self.call(*words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
-    def start_node(self) -> "subprocess.Popen[bytes]":
+    def start_node(self, slots: int = 1) -> "subprocess.Popen[bytes]":
+        """Start a node. Each slot costs a worker, which loads NumPy; with two, receivers are detected at once."""
         words = [
             sys.executable,
             "-m",
@@ -76,7 +81,7 @@ class Service:
             "--name",
             "oak",
             "--slots",
-            "2",
+            str(slots),
         ]
         log = (self.place / "node.log").open("ab")
         self._nodes.append(

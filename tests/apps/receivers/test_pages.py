@@ -63,8 +63,8 @@ def read(client: TestClient, path: str, status: int = 200, asker: str = "operato
     return page.text
 
 
-def test_what_the_pages_show_and_start(
-    client: TestClient, service: Service, uploads: tuple[int, int]
+def test_what_the_pages_show_and_start_and_what_limited_rights_hide(
+    client: TestClient, service: Service, uploads: tuple[int, int], tmp_path: Path
 ) -> None:
     first, second = uploads
     overview = read(client, "")
@@ -108,10 +108,7 @@ def test_what_the_pages_show_and_start(
     service.spinney("receivers", "move", str(second), "gulls")
     assert service.show(str(second))["job"]["collection"] == "gulls"
 
-
-def test_people_with_limited_rights_see_their_uploads_only(
-    client: TestClient, service: Service, uploads: tuple[int, int], tmp_path: Path
-) -> None:
+    # People with limited rights see their uploads only.
     assert RECEIVERS[0] not in read(client, "", asker="limited")
     for path in ("/failures", f"/receivers/{RECEIVERS[0]}"):
         read(client, path, 403, "limited")
@@ -120,4 +117,4 @@ def test_people_with_limited_rights_see_their_uploads_only(
     assert upload in read(client, "", asker="submitter")
     assert client.get(upload, headers={"X-Asker": "submitter"}).status_code == 200
     assert upload not in read(client, "", asker="viewer")
-    read(client, f"/uploads/{uploads[0]}", 404, "limited")
+    read(client, f"/uploads/{first}", 404, "limited")

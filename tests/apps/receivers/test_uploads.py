@@ -19,7 +19,7 @@ def test_an_archive_becomes_detections_products_and_a_list_of_bad_files(
     service: Service, tmp_path: Path
 ) -> None:
     files = raw_files(tmp_path / "raw")
-    service.start_node()
+    service.start_node(slots=2)
 
     job = service.upload(archive(files, tmp_path / "card.zip"))
 
@@ -74,13 +74,13 @@ def test_a_node_killed_again_and_again_loses_and_doubles_nothing(service: Servic
     files = raw_files(tmp_path / "raw", pieces=12)
     job = service.upload(archive(files, tmp_path / "card.zip"))
     for number in range(3):
-        service.start_node()
+        service.start_node(slots=2)
         deadline = time.monotonic() + DEADLINE_S
         history = number + 2
         while len(service.show(job)["attempts"]) < history and time.monotonic() < deadline:
             time.sleep(0.05)  # until another stage has begun
         service.kill_node()
-    service.start_node()
+    service.start_node(slots=2)
     assert service.ended(job) == "completed", service.spinney("tree", job)
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
     stored = sorted(
@@ -95,10 +95,10 @@ def test_twenty_kills_at_random_lose_and_double_nothing(service: Service, tmp_pa
     jobs = [service.upload(archive(files, tmp_path / f"card{number}.zip")) for number in range(4)]
     moments = random.Random(7)
     for _ in range(20):
-        service.start_node()
+        service.start_node(slots=2)
         time.sleep(moments.uniform(0.5, 3.0))  # a kill comes when it comes
         service.kill_node()
-    service.start_node()
+    service.start_node(slots=2)
     assert [service.ended(job) for job in jobs] == ["completed"] * 4, service.spinney("list")
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
     stored = sorted(

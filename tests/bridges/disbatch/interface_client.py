@@ -7,7 +7,7 @@ import httpx
 
 from spinney.bridges.disbatch.database import Database
 from spinney.bridges.disbatch.interface.application import make_interface
-from spinney.bridges.disbatch.interface.service import InterfaceSettings
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 
 DEMO = "Disbatch::Plugin::Demo"
 Client = httpx.AsyncClient

@@ -170,14 +170,14 @@ def test_queues_may_share_a_name_and_other_indexes_are_made(db: Database) -> Non
     assert "name_1" not in db["queues"].index_information()
 
 
-def test_a_server_that_does_not_answer_is_away(own_server: MongoServer) -> None:
-    db = connect(own_server.url, "own", timeout_s=0.5)
-    own_server.stop_answering()
+def test_a_server_that_does_not_answer_is_away(mongo_server: MongoServer) -> None:
+    db = connect(mongo_server.url, "own", timeout_s=0.5)
+    mongo_server.stop_answering()
     try:
         with pytest.raises(ForeignAway, match="MongoDB"):
             node(db).begin()
     finally:
-        own_server.answer_again()
+        mongo_server.answer_again()
         db.client.close()
 
 

@@ -13,7 +13,8 @@ from bridges.disbatch.interface_client import DEMO, Client, ask, client_of
 from bridges.mongo import MongoServer
 from spinney.bridges.disbatch.database import Database, ensure_indexes
 from spinney.bridges.disbatch.interface.balancer import balance_once
-from spinney.bridges.disbatch.interface.service import InterfaceSettings, Service
+from spinney.bridges.disbatch.interface.service import Service
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 
 QUEUE, SLOW = ObjectId("5" * 24), ObjectId("6" * 24)
 NODE = ObjectId("7" * 24)

@@ -12,19 +12,32 @@ from typing import Any
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from bson import ObjectId
 from typer.testing import CliRunner
 
 from bridges.disbatch.interface_client import DEMO, client_of
 from bridges.mongo import MongoServer
+from cli.shell import Shell
 from spinney.bridges.disbatch.database import Database, connect
-from spinney.bridges.disbatch.interface.access import hashed, read_token, read_users
+from spinney.bridges.disbatch.interface import access
+from spinney.bridges.disbatch.interface.access import read_token, read_users
 from spinney.bridges.disbatch.interface.cli import app
 from spinney.errors import UsageError
 
-USERS = {"ann": hashed("secret:1")}
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+"""Makes hashes that take no time."""
+USERS = {"ann": CHEAP.hash("secret:1")}
 TOKEN = "0123456789abcdef0123"
+ARGON2 = "$argon2id$v=19$m=65536,t=3,p=4$"
+"""How the hashes of passwords begin: argon2-cffi's own choice."""
 QUEUE, TASK = ObjectId("5" * 24), ObjectId("a" * 24)
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is checked for a user that there is not takes no time, either."""
+    monkeypatch.setattr(access, "_HASHER", CHEAP)
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -46,6 +59,7 @@ def basic(user: str, password: str) -> dict[str, str]:
         ({"Authorization": "Bearer "}, 401),
     ],
 )
+@pytest.mark.usefixtures("cheap")
 async def test_only_users_and_the_token_are_let_in(db: Database, headers: Any, status: int) -> None:
     client = client_of(db, host="disbatch.example", users=USERS, token=TOKEN, headers=headers)
 
@@ -53,6 +67,19 @@ async def test_only_users_and_the_token_are_let_in(db: Database, headers: Any, s
         reply = await client.get(path)
         assert reply.status_code == status
     assert (reply.headers.get("www-authenticate", "").startswith('Basic realm="disbatch"')) == (status == 401)
+
+
+async def test_with_a_token_alone_no_password_is_right(db: Database) -> None:
+    client = client_of(db, host="disbatch.example", token=TOKEN, headers=basic("ann", "secret:1"))
+
+    assert (await client.get("/nodes")).status_code == 401
+
+
+def test_a_node_does_without_the_libraries_that_serve_the_interface() -> None:
+    loaded = "import sys, spinney.bridges.disbatch.cli as cli; print({'fastapi', 'argon2'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +95,7 @@ async def test_only_users_and_the_token_are_let_in(db: Database, headers: Any, s
         ({"Sec-Fetch-Site": "same-site"}, 403),
     ],
 )
+@pytest.mark.usefixtures("cheap")
 async def test_pages_of_other_sites_change_nothing(db: Database, headers: Any, status: int) -> None:
     db.nodes.insert_one({"node": "h"})
     client = client_of(
@@ -148,12 +176,12 @@ async def test_the_page_shows_and_changes(db: Database) -> None:
     assert (await client.get("/static/..%2Fspinney.js")).status_code == 404
 
 
-async def test_a_database_that_is_away_is_told_of_without_its_address() -> None:
-    server = MongoServer().start()
+async def test_a_database_that_is_away_is_told_of_without_its_address(mongo_server: MongoServer) -> None:
+    db = connect(mongo_server.url, "t", timeout_s=2)
+    client = client_of(db)
+    assert (await client.get("/queues")).status_code == 200
+    mongo_server.stop_answering()
     try:
-        client = client_of(connect(server.url, "t", timeout_s=2))
-        assert (await client.get("/queues")).status_code == 200
-        server.kill()
         reply = await client.get("/queues")
         assert (reply.status_code, reply.json()) == (
             503,
@@ -161,11 +189,11 @@ async def test_a_database_that_is_away_is_told_of_without_its_address() -> None:
         )
         monitoring = (await client.get("/monitoring")).json()["disbatch"]
         assert monitoring["status"] == "CRITICAL"
-        assert str(server.port) not in monitoring["message"]
-        server.start()
-        assert (await client.get("/queues")).status_code == 200
+        assert str(mongo_server.port) not in monitoring["message"]
     finally:
-        server.remove()
+        mongo_server.answer_again()
+    assert (await client.get("/queues")).status_code == 200
+    db.client.close()
 
 
 def test_files_of_users_and_tokens_are_checked(tmp_path: Path) -> None:
@@ -174,6 +202,7 @@ def test_files_of_users_and_tokens_are_checked(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     CliRunner().invoke(app, ["password", str(users), "bob"], input="two\ntwo\n")
     assert list(read_users(users)) == ["ann", "bob"]
+    assert all(each.startswith(ARGON2) for each in read_users(users).values())
     assert users.stat().st_mode & 0o777 == 0o600
 
     users.chmod(0o644)
@@ -191,12 +220,9 @@ def test_files_of_users_and_tokens_are_checked(tmp_path: Path) -> None:
         read_token(tmp_path / "none")
 
 
-SERVE = [sys.executable, "-m", "spinney", "disbatch", "serve"]
-
-
-def test_serve_refuses_to_let_everybody_in(mongo_server: MongoServer) -> None:
-    command = [*SERVE, "--mongo", mongo_server.url, "--database", "t", "--host", "0.0.0.0"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_serve_refuses_to_let_everybody_in(mongo_server: MongoServer, tmp_path: Path) -> None:
+    command = ["disbatch", "serve", "--mongo", mongo_server.url, "--database", "t", "--host", "0.0.0.0"]
+    refused = Shell(tmp_path).call(*command)
 
     assert refused.returncode == 2
     assert "name --users or --token-file" in " ".join(refused.stderr.split())
@@ -212,7 +238,7 @@ def test_serve_answers_balances_and_ends_in_order(
     db.queues.insert_one({"name": "demo", "plugin": DEMO})
     db.balance.insert_one({"max_tasks": {"* 00:00": 6}, "queues": [["demo"]]})
     command = [
-        *SERVE,
+        *(sys.executable, "-m", "spinney", "disbatch", "serve"),
         "--database",
         db.name,
         "--port",

@@ -1,4 +1,4 @@
-"""A ZooKeeper for each module of tests, and in it a tree for each test."""
+"""A ZooKeeper for each process of tests, and in it a tree for each test."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ SESSION_S = 1.0
 LONG_SESSION_S = 20.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     with standalone() as each:
         yield each

@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from bridges.merritt.trees import locks, new_batch, new_job, tree
 from bridges.merritt.verbs import VERBS
 from long_tests import LONG
 from spinney.bridges.merritt import JobState, MerrittCommitUncertain, MerrittQueue
-from zookeeper_servers import Server, ensemble
+from spinney.bridges.merritt.nodes import existing
+from zookeeper_servers import ensemble, standalone
 
 TESTS = Path(__file__).parents[2]
 
@@ -54,21 +55,45 @@ def test_each_change_is_one_write(client: KazooClient, queue: MerrittQueue, name
     assert [type(each) for each in written] == [Transaction] * transactions
 
 
+@pytest.fixture(scope="module")
+def victims() -> Iterator[Callable[..., int]]:
+    """Returns what runs a verb in a process that dies at its write, and returns the exit code."""
+    command = [sys.executable, "-m", "bridges.merritt.verbs"]
+    with subprocess.Popen(
+        command, cwd=TESTS, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as made:
+        given, codes = made.stdin, made.stdout
+        assert given is not None
+        assert codes is not None
+
+        def die(*words: str) -> int:
+            print(*words, sep="\t", file=given, flush=True)
+            return int(codes.readline())
+
+        yield die
+        given.close()  # which ends it
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", VERBS)
 def test_a_writer_that_is_killed_leaves_nothing_half_done(
-    hosts: str, client: KazooClient, queue: MerrittQueue, name: str, when: str
+    hosts: str,
+    client: KazooClient,
+    queue: MerrittQueue,
+    victims: Callable[..., int],
+    name: str,
+    when: str,
 ) -> None:
     prepare, verb, _ = VERBS[name]
     prepare(client, queue)
     before = shape(client)
 
-    killed = subprocess.run([sys.executable, "-m", "bridges.merritt.verbs", hosts, name, when], cwd=TESTS)
+    assert victims(hosts, name, when) == -9
 
-    assert killed.returncode == -9
     if when == "before":
         assert shape(client) == before
-    until(lambda: not locks(client))
+    left = locks(client)
+    until(lambda: not existing(client, left))  # the session of the killed writer has ended
     pending = {f"{batch.path}/states" for batch in queue.batches.list()}
     assert [finding for finding in queue.check() if finding.path not in pending] == []
     if when == "after" and name not in ("acquire job", "acquire request", "storage lock"):
@@ -151,22 +176,27 @@ def test_a_new_job_whose_answer_is_lost_is_not_repeated(
 
 
 _WORKER = """
-import random, sys
+import random, sys, time
 from kazoo.client import KazooClient
 from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
 from spinney.bridges.merritt.states import STEPS, next_states
 client = KazooClient(sys.argv[1], timeout=0.5)
 client.start()
 queue = MerrittQueue(client)
-while any(batch.state is not BatchState.COMPLETED for batch in queue.batches.list()):
+while True:
     job = queue.jobs.acquire(random.choice(STEPS[:-1]))
     if job is not None:
         after = JobState.ESTIMATING if job.state is JobState.PENDING else next_states(job.state)[0]
         job = queue.jobs.set_parts(job, inventory={"mode": job.state})
         queue.jobs.set_status(job, after, priority=random.randrange(100), unlock=True)
+        continue
     batch = queue.batches.acquire_for_reporting()
     if batch is not None:
         queue.batches.finish_reporting(batch, [], queue.batches.jobs(batch)["batch-completed"])
+    elif all(batch.state is BatchState.COMPLETED for batch in queue.batches.list()):
+        break
+    else:
+        time.sleep(0.03)
 """
 
 
@@ -174,7 +204,7 @@ def test_workers_that_are_killed_at_any_time_bring_all_jobs_to_their_end(
     hosts: str, client: KazooClient, queue: MerrittQueue
 ) -> None:
     """And never is a job without its lists, in two of them, or done twice."""
-    jobs, kills = (200, 60) if LONG else (12, 5)
+    jobs, kills = (200, 60) if LONG else (8, 4)
     for number in range(2):
         new_batch(queue, f"bid-{number}")
         batch = queue.batches.acquire_pending()
@@ -211,26 +241,27 @@ def test_workers_that_are_killed_at_any_time_bring_all_jobs_to_their_end(
     assert tree(client) == {}
 
 
-def test_a_lock_outlives_a_server_that_starts_again(server: Server, hosts: str) -> None:
-    # Named twice, so that a connection attempt may last half a session: a server that is just starting can accept a
-    # connection and leave its request unanswered.
-    client = started(f"{server.address},{hosts}", LONG_SESSION_S)
-    queue = MerrittQueue(client)
-    queue.initialize()
-    new_job(queue)
-    job = queue.jobs.acquire(JobState.PENDING)
-    assert job is not None
-    before = tree(client)
+def test_a_lock_outlives_a_server_that_starts_again() -> None:
+    with standalone() as server:
+        # Named twice, so that a connection attempt may last half a session: a server that is just starting can accept a
+        # connection and leave its request unanswered.
+        client = started(f"{server.address},{server.address}", LONG_SESSION_S)
+        queue = MerrittQueue(client)
+        queue.initialize()
+        new_job(queue)
+        job = queue.jobs.acquire(JobState.PENDING)
+        assert job is not None
+        before = tree(client)
 
-    server.kill()
-    server.start()
-    server.wait_until_serving()
+        server.kill()
+        server.start()
+        server.wait_until_serving()
 
-    until(lambda: client.connected)
-    assert tree(client) == before
-    assert queue.jobs.set_status(job, JobState.ESTIMATING).lock == job.lock
-    client.stop()
-    client.close()
+        until(lambda: client.connected)
+        assert tree(client) == before
+        assert queue.jobs.set_status(job, JobState.ESTIMATING).lock == job.lock
+        client.stop()
+        client.close()
 
 
 def test_sessions_and_locks_outlive_the_leader_of_three() -> None:

@@ -34,7 +34,8 @@ def test_jobs(client: KazooClient, queue: MerrittQueue, before: JobState) -> Non
         assert made == ((before, after) in allowed(JobState)), after
         job = queue.jobs.load(job.id)
         assert job.state is (after if made else before)
-        assert [finding for finding in queue.check() if finding.path != f"/batches/{job.bid}"] == []
+        if made:
+            assert [finding for finding in queue.check() if finding.path != f"/batches/{job.bid}"] == []
 
 
 @pytest.mark.parametrize("before", BatchState)

@@ -1,11 +1,13 @@
-"""Every verb that writes, each with what it needs: for tests that kill its writer. Run as a program, it is the victim.
+"""Every verb that writes, each with what it needs: for tests that kill its writer.
 
-python -m bridges.merritt.verbs HOSTS VERB before|after
+Run as a program, it makes a victim of each line ``HOSTS<tab>VERB<tab>before|after``, and prints its exit code: one that
+has loaded everything already, since it is forked.
 """
 
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -82,9 +84,20 @@ def _die_at(commit: Callable[[TransactionRequest], Any], when: str) -> Callable[
     return dying
 
 
-if __name__ == "__main__":
-    hosts, name, when = sys.argv[1:]
+def _be_killed(hosts: str, name: str, when: str) -> None:
     client = KazooClient(hosts, timeout=1.0)
     client.start()
     TransactionRequest.commit = _die_at(TransactionRequest.commit, when)
     VERBS[name][1](MerrittQueue(client))
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        if (victim := os.fork()) == 0:
+            try:
+                _be_killed(*line.rstrip("\n").split("\t"))
+            except Exception:  # noqa: BLE001 - a child must not go on in the loop
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        print(os.waitstatus_to_exitcode(os.waitpid(victim, 0)[1]), flush=True)

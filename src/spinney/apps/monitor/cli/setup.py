@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spinney.apps.monitor import catalogue, settings
+from spinney.apps.monitor import settings
 from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import TABLES, imports
 from spinney.apps.monitor.inventory.database import database
@@ -64,6 +64,8 @@ def harvest(
     url: Annotated[str, typer.Argument(help="Where the catalogue (CSW 2.0.2) answers: https://…/csw")],
 ) -> None:
     """Import the services of a catalogue; those of it that it no longer has are retired."""
+    from spinney.apps.monitor import catalogue
+
     _print(catalogue.harvest(url))
 
 

@@ -2,13 +2,12 @@
 
 import csv
 import gzip
-import json
 import os
 import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,9 @@ from spinney.apps.demo_tools import (
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
+from spinney.command_line import open_control
 from spinney.config import ENVIRONMENT
+from spinney.jobs import SETTLED, Filter, Job, State
 
 OUT = Path("demo-receivers-out").absolute()
 _LOG = OUT / "node.log"
@@ -90,7 +91,7 @@ def _run() -> list[str]:
         print(f"{len(archives)} archives are dropped into {OUT / 'incoming'}\n")
         jobs = wait_for(lambda: _settled(len(archives)), "the uploads are done", _LOG)
         _spinney("list", "--state", "failed")
-        failed = [job["id"] for job in _jobs("receivers.detect") if job["state"] == "failed"]
+        failed = [job.id for job in _jobs("receivers.detect") if job.state is State.FAILED]
         faults = [] if len(failed) == len(SERIALS) else [f"the bug should fail five jobs, not {len(failed)}"]
         if failed:
             _spinney("postmortem", str(failed[0]))
@@ -102,12 +103,12 @@ def _run() -> list[str]:
         first.wait()
         _spinney("retry", "--state", "failed", "--type", "receivers.detect", "--yes")
         wait_for(
-            lambda: all(job["state"] == "completed" for job in _jobs("receivers.upload")),
+            lambda: all(job.state is State.COMPLETED for job in _jobs("receivers.upload")),
             "the trees regrow",
             _LOG,
         )
-        _spinney("tree", str(jobs[0]["id"]))
-        _spinney("show", str(jobs[0]["id"]))
+        _spinney("tree", str(jobs[0].id))
+        _spinney("show", str(jobs[0].id))
         _spinney("receivers", "list")
         return faults + _wrong_detections() + _show_mails(len(archives))
 
@@ -148,18 +149,15 @@ def _archive(serial: str, number: int) -> Path:
     return archive
 
 
-def _jobs(type_: str) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [*COMMAND, "list", "--json", "--type", type_], cwd=OUT, check=True, text=True, stdout=subprocess.PIPE
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def _jobs(type_: str) -> Sequence[Job]:
+    with open_control(None) as control:
+        return control.queries.jobs(Filter(type=type_))
 
 
-def _settled(number: int) -> list[dict[str, Any]]:
+def _settled(number: int) -> Sequence[Job]:
     """Return the uploads, when there are so many and none is open."""
     uploads = _jobs("receivers.upload")
-    settled = [job for job in uploads if job["state"] in ("completed", "failed")]
-    return sorted(settled, key=lambda job: int(job["id"])) if len(settled) == number else []
+    return uploads if [job.state in SETTLED for job in uploads] == [True] * number else ()
 
 
 def _wrong_detections() -> list[str]:

@@ -3,6 +3,7 @@
     spinney disbatch serve --mongo mongodb://host1,host2/?replicaSet=rs0 --database disbatch
 
 ``application``  ``make_interface``, which puts the routes together
+``settings``     what an interface may do, and how its replies look
 ``service``      what all routes share: database, settings, the log of changes
 ``nodes``        routes of nodes, and what a monitoring system asks
 ``queues``       routes of queues and plugins

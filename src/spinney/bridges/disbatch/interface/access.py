@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.requests import Request
 
-from spinney.bridges.disbatch.interface.service import InterfaceSettings
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest
 from spinney.errors import UsageError
 from spinney.safe_http import is_loopback
@@ -35,7 +35,7 @@ class Access:
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, None] = {}
         self._checks = BoundedSemaphore(2)
-        self._nobody = _HASHER.hash(secrets.token_hex())
+        self._nobody = _HASHER.hash(secrets.token_hex()) if settings.users else ""
 
     def user(self, request: Request) -> str:
         """Return who sends a request. Raises BadRequest with status 401, or 403 for a page of another site."""

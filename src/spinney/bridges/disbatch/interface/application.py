@@ -14,7 +14,8 @@ from starlette.responses import Response
 from spinney.bridges.disbatch.database import Database
 from spinney.bridges.disbatch.interface import balancer, nodes, page, queues, tasks
 from spinney.bridges.disbatch.interface.access import REALM, Access
-from spinney.bridges.disbatch.interface.service import InterfaceSettings, Service, Serving, service_of
+from spinney.bridges.disbatch.interface.service import Service, Serving, service_of
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ import typer
 
 from spinney import settings_files
 from spinney.bridges.disbatch.database import check, connect
-from spinney.bridges.disbatch.interface.service import InterfaceSettings
-from spinney.bridges.disbatch.interface.wire import Oids
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings, Oids
 from spinney.errors import UsageError
 from spinney.safe_http import is_loopback
 

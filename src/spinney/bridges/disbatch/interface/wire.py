@@ -4,14 +4,14 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from bson import ObjectId
 from starlette.responses import Response
 
-Oids = Literal["plain", "extended"]
-"""How replies spell ids: as 24 hex digits, as release 4.4 does, or as ``{"$oid": …}``, as 4.0 to 4.2 do."""
+from spinney.bridges.disbatch.interface.settings import Oids
+
 _OID = re.compile(r"[0-9a-fA-F]{24}")
 _PLAIN = (str, bool, float, type(None))
 _NO_ERRORS = {"acknowledged": 1, "write_concern_errors": [], "write_errors": []}
