@@ -1,13 +1,17 @@
 """How statements are planned that come again and again on one connection to PostgreSQL."""
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
+import psycopg
 import pytest
 
 from contract.words import ONE, submission
-from servers import postgres_schema
-from spinney.model.jobs import Filter
+from servers import postgres_schema, postgres_url
+from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest
+from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
 
@@ -60,3 +64,76 @@ def test_what_is_written_is_planned_once(store: SqlStore) -> None:
             "where statement like 'with n as (update counters%'"
         )
     assert [(generic > 0, custom) for generic, custom in found] == [(True, 0)]
+
+
+SHARES, EACH = 100, 40
+NODE = {"id": 0, "name": "n", "boot_id": "", "host": "", "pid": 0, "slots": 2, "state": "active"}
+
+
+def test_no_exchange_walks_a_table_that_a_vacuum_found_empty() -> None:
+    """The planner takes such a table for empty for as long as it has the pages that it had then."""
+    with postgres_schema() as url, closing(open_store(url)) as store:
+        store.create()
+        store.register([ONE], [])
+        node = store.join(
+            NodeInfo(**NODE, beat=0, started_us=0, seen_us=0, version="", types=()),  # type: ignore[arg-type]
+            now_us=1,
+        )
+        _fill(store)
+        while leases := _exchange(store, node, []):
+            _exchange(store, node, [Record(x.job_id, x.fence, Outcome.OK, 1, 2) for x in leases])
+        _empty(url)
+
+        _fill(store)
+        records: list[Record] = []
+        for _ in range(ENOUGH):
+            leases = _exchange(store, node, records)
+            records = [Record(x.job_id, x.fence, Outcome.OK, 1, 2) for x in leases]
+            assert leases
+
+        assert _walks(store) == []
+
+
+def _fill(store: SqlStore) -> None:
+    store.submit([submission(n=EACH, share=f"share {n}") for n in range(SHARES)], now_us=1)
+
+
+def _exchange(store: SqlStore, node: int, records: list[Record]) -> list:  # type: ignore[type-arg]
+    slots = [SlotRequest(n, 100, 1e5, True) for n in range(2)]
+    lanes = {(ONE.name, "work"): LaneRequest(run_us=10.0)}
+    request = ClaimRequest(node_id=node, slots=slots, lanes=lanes)
+    return store.flush_and_claim(records, request, now_us=time.time_ns() // 1000).leases
+
+
+def _empty(url: str) -> None:
+    """Delete all jobs, and vacuum the tables as the server does, until it has seen them empty."""
+    schema = url.rpartition("schema=")[2]
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        connection.execute(f"set search_path to {schema}")
+        connection.execute("truncate ready, leases")
+        connection.execute("insert into ready select 1, 50, n, n::text, n from generate_series(1, 5000) n")
+        connection.execute("delete from ready")
+        connection.execute("delete from jobs")
+        connection.execute("vacuum (truncate off) jobs, ready")
+        sizes = (
+            "select relpages > 0, reltuples from pg_class where oid in ('jobs'::regclass, 'ready'::regclass)"
+        )
+        assert connection.execute(sizes).fetchall() == [(True, 0), (True, 0)]
+
+
+def _walks(store: SqlStore) -> list[str]:
+    """Return the statements of this connection whose plan reads a growing table without a condition on its index."""
+    walks = []
+    with store.database.write() as tx:
+        for name, text, parameters in tx.all(
+            "select name, statement, cardinality(parameter_types) from pg_prepared_statements order by name"
+        ):
+            if text.startswith(("begin", "commit", "set", "select set_config")):
+                continue
+            nulls = f"({', '.join(['null'] * parameters)})" if parameters else ""
+            plan = "\n".join(line for (line,) in tx.all(f'explain execute "{name}"{nulls}'))
+            lines = plan.splitlines()
+            for line, after in zip(lines, [*lines[1:], ""], strict=True):
+                if re.search(r"Scan (using \w+ )?on (jobs|ready|leases)\b", line) and "Cond" not in after:
+                    walks.append(f"{line.strip()}: {text[:200]}")
+    return walks

@@ -31,13 +31,15 @@ def test_a_change_of_many_rows_is_one_statement_with_arrays() -> None:
     update = RowChange("a", "e = ?", set="b = 'x', c = coalesce(c, ?), d = ?")
     assert at_once(update, (NUMBERS, None, TEXTS)) == (
         "update a set b = 'x', c = coalesce(c, v.c0), d = null from unnest(cast(%s as bigint[]), cast(%s as text[])) "
-        "as v(c0, c2) where e = v.c2",
+        "as v(c0, c2) cross join lateral (select ctid as place from a where e = v.c2 offset 0) k "
+        "where a.ctid = k.place",
         [0, 2],
         [0, 2],
     )
     assert at_once(RowChange("a", "b = ? and c <= ?"), (NUMBERS, TEXTS)) == (
-        "delete from a using unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) "
-        "where b = v.c0 and c <= v.c1",
+        "delete from a where ctid = any(array(select k.place from "
+        "unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) "
+        "cross join lateral (select ctid as place from a where b = v.c0 and c <= v.c1 offset 0) k))",
         [0, 1],
         [0, 1],
     )
@@ -47,7 +49,9 @@ def test_what_is_set_to_the_same_in_all_rows_travels_once() -> None:
     columns = (ONE_NUMBER, NUMBERS, NUMBERS, ONE_TEXT)
     assert at_once(RowChange("a", "d = ? and e = ?", set="b = ?, c = ?"), columns) == (
         "update a set b = cast(%s as bigint), c = v.c1 from unnest(cast(%s as bigint[]), cast(%s as bigint[]), "
-        "cast(%s as text[])) as v(c1, c2, c3) where d = v.c2 and e = v.c3",
+        "cast(%s as text[])) as v(c1, c2, c3) "
+        "cross join lateral (select ctid as place from a where d = v.c2 and e = v.c3 offset 0) k "
+        "where a.ctid = k.place",
         [0, 1, 2, 3],
         [1, 2, 3],
     )

@@ -2,6 +2,11 @@
 
 ``translated`` replaces what has no common spelling: the marks of parameters, and lists. It does so once a statement.
 ``at_once`` makes one statement of a change of many rows.
+
+No statement leaves the planner a choice of which side of a join with a list is walked. After a vacuum of a table that
+was empty then, it takes the table for empty, however much has been written since, and would walk the whole of it: a
+claim took four seconds beside 100,000 ready jobs. So a list of keys is an array, which an index takes as its condition;
+and a join that needs the list's other values looks up each row in a subquery that depends on it (``each_row``).
 """
 
 import re
@@ -11,6 +16,7 @@ from typing import Any, NamedTuple
 
 from spinney.store.sql.connection.database import RowChange
 
+_IN_LIST = re.compile(r"(not )?in \(select j\.value from json_each\((\?\d*)\) (/\* text \*/ )?j\)")
 _LIST = re.compile(r"json_each\((\?\d*)\) (/\* text \*/ )?(\w+)")
 _MARK = re.compile(r"'(?:[^']|'')*'|\?(\d*)")
 
@@ -34,19 +40,34 @@ def translated(sql: str) -> Statement:
         order.append(int(match.group(1)) - 1 if match.group(1) else len(order))
         return "\0"
 
-    text = _MARK.sub(mark, _LIST.sub(_list, sql)).replace("%", "%%").replace("\0", "%s")
+    text = (
+        _MARK.sub(mark, _LIST.sub(_list, _IN_LIST.sub(_in_list, sql))).replace("%", "%%").replace("\0", "%s")
+    )
     plain = order == list(range(len(order)))
     return Statement(text, None if plain else tuple(order))
 
 
+def _in_list(match: re.Match[str]) -> str:
+    negated, mark, text = match.groups()
+    values = f"array(select jsonb_array_elements_text(cast({mark} as jsonb)))" if text else _numbers(mark)
+    return f"<> all({values})" if negated else f"= any({values})"
+
+
 def _list(match: re.Match[str]) -> str:
     mark, text, alias = match.groups()
-    if text:
-        elements = f"jsonb_array_elements_text(cast({mark} as jsonb))"
-    else:
-        # Quicker than through jsonb, and the planner takes such a list for a short one, as it is.
-        elements = f"unnest(cast(string_to_array(btrim({mark}, '[]'), ',') as bigint[]))"
+    elements = f"jsonb_array_elements_text(cast({mark} as jsonb))" if text else f"unnest({_numbers(mark)})"
     return f"(select e.v as value, e.n - 1 as key from {elements} with ordinality as e(v, n)) {alias}"
+
+
+def _numbers(mark: str) -> str:
+    """Return the array of a list of numbers. It is quicker than through jsonb, and the planner takes it for short."""
+    return f"cast(string_to_array(btrim({mark}, '[]'), ',') as bigint[])"
+
+
+def each_row(table: str, where: str) -> str:
+    """Return what stands in place of a table in a join with a list: its rows are looked up for each item. The planner
+    may not turn it round, because of the offset."""
+    return f"lateral (select * from {table} where {where} offset 0) {table}"
 
 
 class Column(NamedTuple):
@@ -96,11 +117,13 @@ def at_once(change: RowChange, columns: tuple[Column | None, ...]) -> Change | N
     lists = ", ".join(
         f"cast(%s as {column.kind}[])" for n, column in enumerate(columns) if column and n in arrays
     )
-    source = f"unnest({lists}) as v({', '.join(f'c{n}' for n in arrays)}) where {where}"
+    table = change.table
+    keys = f"unnest({lists}) as v({', '.join(f'c{n}' for n in arrays)})"
+    found = f"lateral (select ctid as place from {table} where {where} offset 0) k"
     if change.set:
-        text = f"update {change.table} set {assignments} from {source}"
+        text = f"update {table} set {assignments} from {keys} cross join {found} where {table}.ctid = k.place"
     else:
-        text = f"delete from {change.table} using {source}"
+        text = f"delete from {table} where ctid = any(array(select k.place from {keys} cross join {found}))"
     return Change(text, order + arrays, arrays)
 
 

@@ -18,6 +18,7 @@ from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, throughput
 from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
@@ -30,10 +31,9 @@ from spinney.store.sql.transitions import failures, hold_moves, placement
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 MESSAGE_MAX = 2_000
-_LEASES = (
-    "job_id, fence, node_id, slot, lane, attempt, parent_id, plain",
-    "from json_each(?) j cross join leases where job_id = j.value",
-)
+_LEASE = "job_id, fence, node_id, slot, lane, attempt, parent_id, plain"
+_LEASES = (_LEASE, "from json_each(?) j cross join leases where job_id = j.value")
+_LEASES_POSTGRESQL = (_LEASE, f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}")
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
 _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
@@ -86,7 +86,8 @@ class Recorder:
 
     def _leases(self, records: Sequence[Record]) -> dict[int, LeaseRow]:
         ids = orjson.dumps([r[0] for r in records]).decode()
-        return {row[1]: row for row in self.tx.all_at_once(*_LEASES, (ids,))}
+        leases = _LEASES_POSTGRESQL if self.tx.postgresql else _LEASES
+        return {row[1]: row for row in self.tx.all_at_once(*leases, (ids,))}
 
     def _special(self, records: Sequence[Record]) -> set[int]:
         """Return the jobs of this flush that have rows in other tables, and so are not plain."""

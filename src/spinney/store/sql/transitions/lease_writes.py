@@ -12,6 +12,7 @@ import orjson
 from spinney.model.jobs import ClaimRequest, Lease
 from spinney.model.values.named_tuples import named
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import locks
 
@@ -93,7 +94,7 @@ _GRANTING = (
     "select jobs.id, n.first + j.key + j.value % s.turns * s.total as fence, j.key, "
     "cast(j.value % s.places / s.turns as integer) as slot, jobs.share, "
     "jobs.attempts + 1 as attempt, jobs.params, jobs.parent_id, jobs.root_id, jobs.special, jobs.trace "
-    "from n cross join s cross join json_each(?) j join jobs on jobs.id = j.value / s.places), "
+    f"from n cross join s cross join json_each(?) j cross join {each_row('jobs', 'jobs.id = j.value / s.places')}), "
     "written as (insert into leases "
     "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select id, fence, ?, slot, ?, share * ?, attempt, parent_id, "
