@@ -11,7 +11,9 @@ from zookeeper_servers import Server, standalone
 
 NOW = "2026-03-01 14:05:09 -0800"
 SESSION_S = 1.0
+"""For clients that are killed: their locks go with their session."""
 LONG_SESSION_S = 20.0
+"""For all others, which a busy machine may keep from their heartbeats."""
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,7 @@ def connect(hosts: str) -> Iterator[Callable[[], KazooClient]]:
     clients: list[KazooClient] = []
 
     def one() -> KazooClient:
-        clients.append(started(hosts))
+        clients.append(started(hosts, LONG_SESSION_S))
         return clients[-1]
 
     yield one
@@ -62,7 +64,7 @@ def fixed_time(monkeypatch: pytest.MonkeyPatch) -> str:
 def new_tree(server: Server) -> str:
     """Return the address and the chroot of an empty tree."""
     chroot = f"/{uuid.uuid4().hex}"
-    client = started(server.address)
+    client = started(server.address, LONG_SESSION_S)
     client.ensure_path(chroot)
     client.stop()
     client.close()
