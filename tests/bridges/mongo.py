@@ -95,9 +95,9 @@ def _end_with_the_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mongo_server() -> Iterator[MongoServer]:
-    """A server that the tests of a process share, each in a database of its own. Who kills it makes a ``MongoServer``
+    """A server that the tests of a module share, each in a database of its own. Who kills it makes a ``MongoServer``
     of its own; who stops it has it answer again."""
     server = MongoServer().start()
     yield server

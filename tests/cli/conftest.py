@@ -39,14 +39,6 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield shell
 
 
-@pytest.fixture(scope="session")
-def working_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """The same for tests of several modules, which leave nothing that others would notice but jobs that have ended.
-    They are marked ``one_node``, so that one process has all of them."""
-    with _at_work(tmp_path_factory.mktemp("working-for-all")) as shell:
-        yield shell
-
-
 @contextmanager
 def _at_work(folder: Path) -> Iterator[Shell]:
     shell = furnish(folder)

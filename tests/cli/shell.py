@@ -80,9 +80,6 @@ app.program("missing", ["no-such-program-anywhere"])
 """
 
 
-one_node = pytest.mark.xdist_group("cli.working_for_all")
-"""For tests with the fixture ``working_for_all``."""
-
 _SHOWN = {"COLUMNS": "200", "TERM": "dumb"}
 
 

@@ -14,7 +14,7 @@ from spinney.folders import folders
 from spinney.model.jobs import NodeInfo
 from spinney.store.sql import open_store
 
-from .shell import Shell, one_node
+from .shell import Shell
 
 
 def damage(shell: Shell, *statements: str) -> None:
@@ -238,13 +238,12 @@ def test_a_node_that_beats_is_not_declared_dead(shell: Shell) -> None:
     assert "so it is not dead; stop it there" in refusal
 
 
-@one_node
-def test_while_a_node_works_the_store_is_healthy(working_for_all: Shell) -> None:
-    jobs = [working_for_all.ok("submit", "double", "-p", f"n={n}").strip() for n in range(5)]
-    assert working_for_all.ok("doctor") == "healthy: nothing is wrong\n"
+def test_while_a_node_works_the_store_is_healthy(working: Shell) -> None:
+    jobs = [working.ok("submit", "double", "-p", f"n={n}").strip() for n in range(5)]
+    assert working.ok("doctor") == "healthy: nothing is wrong\n"
     for job in jobs:
-        working_for_all.ok("wait", job)
-    assert working_for_all.ok("doctor") == "healthy: nothing is wrong\n"
+        working.ok("wait", job)
+    assert working.ok("doctor") == "healthy: nothing is wrong\n"
 
 
 def test_without_a_store_it_says_how_to_make_one(bare: Shell, tmp_path: Path) -> None:

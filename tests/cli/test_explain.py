@@ -6,7 +6,7 @@ from collections.abc import Callable
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.terminal.connection import open_local_store
 
-from .shell import Shell, one_node
+from .shell import Shell
 
 Until = Callable[[Callable[[], object]], None]
 
@@ -60,14 +60,11 @@ def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     assert done.stderr == "spinney: there is no job 77; 'spinney list' shows those there are\n"
 
 
-@one_node
-def test_a_job_of_a_type_that_the_running_node_does_not_know(
-    working_for_all: Shell, until_true: Until
-) -> None:
-    with open_local_store(f"sqlite:///{working_for_all.folder}/spinney.db") as store:
+def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell, until_true: Until) -> None:
+    with open_local_store(f"sqlite:///{working.folder}/spinney.db") as store:
         store.register([TypeSpec(name="elsewhere", stages=(StageSpec(name="s"),))], [])
-    job = working_for_all.ok("submit", "elsewhere").strip()
+    job = working.ok("submit", "elsewhere").strip()
 
-    until_true(lambda: "no node is running" not in working_for_all.ok("explain", job))
-    assert "no running node (n1) knows job type 'elsewhere'" in working_for_all.ok("explain", job)
-    working_for_all.ok("cancel", job)
+    until_true(lambda: "no node is running" not in working.ok("explain", job))
+    assert "no running node (n1) knows job type 'elsewhere'" in working.ok("explain", job)
+    working.ok("cancel", job)

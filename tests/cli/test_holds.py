@@ -17,7 +17,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.values.times import parse_time
 from spinney.terminal.connection import open_local_store
 
-from .shell import Shell, one_node
+from .shell import Shell
 
 Until = Any
 
@@ -281,19 +281,16 @@ def test_a_hold_that_was_killed_midway_works_and_can_be_asked_for_again(shell: S
     )
 
 
-@one_node
-def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(
-    working_for_all: Shell, until_true: Until
-) -> None:
-    working_for_all.ok("hold", "--type", "double", "--reason", "disk swap")
-    job = submit(working_for_all)
-    other = submit(working_for_all, "tell", "-p", "text=hello")
+def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell, until_true: Until) -> None:
+    working.ok("hold", "--type", "double", "--reason", "disk swap")
+    job = submit(working)
+    other = submit(working, "tell", "-p", "text=hello")
 
-    until_true(lambda: told(working_for_all, other)["job"]["state"] == "completed")
-    assert told(working_for_all, job)["job"]["state"] == "held"
+    until_true(lambda: told(working, other)["job"]["state"] == "completed")
+    assert told(working, job)["job"]["state"] == "held"
 
-    working_for_all.ok("release", "--type", "double")
-    assert "completed" in working_for_all.ok("wait", job)
+    working.ok("release", "--type", "double")
+    assert "completed" in working.ok("wait", job)
 
 
 @pytest.mark.parametrize(

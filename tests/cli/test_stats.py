@@ -7,7 +7,7 @@ import pytest
 
 from spinney.features.stats import tables as stats_tables
 
-from .shell import Shell, one_node
+from .shell import Shell
 
 
 def test_figures_of_what_stands(shell: Shell) -> None:
@@ -50,18 +50,17 @@ def test_what_is_not_there_is_refused(untouched: Shell, words: list[str], said: 
     assert said in untouched.refused(2, "stats", *words)
 
 
-@one_node
-def test_figures_of_work(working_for_all: Shell) -> None:
-    working_for_all.ok("submit", "double", "-p", "n=1", "--wait")
+def test_figures_of_work(working: Shell) -> None:
+    working.ok("submit", "double", "-p", "n=1", "--wait")
 
-    found = json.loads(working_for_all.ok("stats", "--json"))
+    found = json.loads(working.ok("stats", "--json"))
 
     stage = next(s for s in found["stages"] if s["type"] == "double")
     assert stage["ended"] == stage["sampled"] >= 1
     assert stage["rate"] > 0
     assert stage["run_s"][0] >= 0
     assert [(n["node"], n["state"], n["slots"]) for n in found["nodes"]] == [("n1", "active", 2)]
-    told = working_for_all.ok("stats")
+    told = working.ok("stats")
     assert "n1" in told
     assert "in the last" in told
 
