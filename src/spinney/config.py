@@ -110,18 +110,16 @@ def _own_table(path: Path) -> Mapping[str, str]:
 
 def _table(path: Path, name: str) -> Mapping[str, Any]:
     try:
-        text = path.read_text("utf-8")
+        content = path.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
     import tomllib  # where there is a file to read
 
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
     _require_known(path, "table", document, _TABLES)
     table: Any = document.get(name, {})

@@ -10,7 +10,7 @@ import pytest
 
 from contract.words import ONE, submission
 from servers import postgres_schema, postgres_url
-from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest
+from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, Lease, NodeInfo, Record, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
@@ -98,7 +98,7 @@ def _fill(store: SqlStore) -> None:
     store.submit([submission(n=EACH, share=f"share {n}") for n in range(SHARES)], now_us=1)
 
 
-def _exchange(store: SqlStore, node: int, records: list[Record]) -> list:  # type: ignore[type-arg]
+def _exchange(store: SqlStore, node: int, records: list[Record]) -> list[Lease]:
     slots = [SlotRequest(n, 100, 1e5, True) for n in range(2)]
     lanes = {(ONE.name, "work"): LaneRequest(run_us=10.0)}
     request = ClaimRequest(node_id=node, slots=slots, lanes=lanes)

@@ -3,10 +3,10 @@
 ``translated`` replaces what has no common spelling: the marks of parameters, and lists. It does so once a statement.
 ``at_once`` makes one statement of a change of many rows.
 
-No statement leaves the planner a choice of which side of a join with a list is walked. After a vacuum of a table that
-was empty then, it takes the table for empty, however much has been written since, and would walk the whole of it: a
-claim took four seconds beside 100,000 ready jobs. So a list of keys is an array, which an index takes as its condition;
-and a join that needs the list's other values looks up each row in a subquery that depends on it (``each_row``).
+The planner takes a table that was empty at its last vacuum for empty, however much has been written since, and may then
+walk the whole table in a join with a list: an exchange took four seconds. So a list of keys is an array, which an index
+takes as its condition; changes of many rows, and the joins of an exchange (``each_row``), look up each row in a
+subquery that depends on the list. Rare statements that join a list with a table still leave the planner the choice.
 """
 
 import re
@@ -65,8 +65,8 @@ def _numbers(mark: str) -> str:
 
 
 def each_row(table: str, where: str) -> str:
-    """Return what stands in place of a table in a join with a list: its rows are looked up for each item. The planner
-    may not turn it round, because of the offset."""
+    """Return a subquery that replaces a table in a join with a list, and finds the rows for each item of the list.
+    ``offset 0`` keeps the planner from making a plain join of it, which it could begin with the table."""
     return f"lateral (select * from {table} where {where} offset 0) {table}"
 
 
@@ -119,11 +119,11 @@ def at_once(change: RowChange, columns: tuple[Column | None, ...]) -> Change | N
     )
     table = change.table
     keys = f"unnest({lists}) as v({', '.join(f'c{n}' for n in arrays)})"
-    found = f"lateral (select ctid as place from {table} where {where} offset 0) k"
+    places_of_rows = f"lateral (select ctid as place from {table} where {where} offset 0) k"
     if change.set:
-        text = f"update {table} set {assignments} from {keys} cross join {found} where {table}.ctid = k.place"
+        text = f"update {table} set {assignments} from {keys} cross join {places_of_rows} where {table}.ctid = k.place"
     else:
-        text = f"delete from {table} where ctid = any(array(select k.place from {keys} cross join {found}))"
+        text = f"delete from {table} where ctid = any(array(select k.place from {keys} cross join {places_of_rows}))"
     return Change(text, order + arrays, arrays)
 
 
