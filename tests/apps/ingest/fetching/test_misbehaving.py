@@ -454,6 +454,23 @@ def test_what_follows_an_answer_is_not_taken_for_the_next(web: Web, fetch: Fetch
     assert fetch(web.put("/a", always=raw(found + more))) == BODY
 
 
+def test_an_idle_connection_that_the_server_closes_is_replaced_at_once(
+    web: Web, fetch: Fetch, rests: Rests
+) -> None:
+    web.put("/b", BODY, Exchange.reset)
+    url = web.put("/a", b"", redirect("/b"))
+
+    assert fetch(url) == BODY
+    assert [request.path for request in web.log] == ["/a", "/b", "/b"]
+    assert web.connections == 2
+    assert rests.taken_s == []
+
+
+def test_a_new_connection_that_the_server_closes_is_a_try(web: Web, fetch: Fetch, rests: Rests) -> None:
+    assert fetch(web.put("/a", BODY, Exchange.reset)) == BODY
+    assert rests.taken_s == [1.0]
+
+
 def test_nobody_listening_is_told(web: Web, fetch: Fetch) -> None:
     failure = failure_of(fetch, "http://127.0.0.1:1/a", hosts=frozenset({"127.0.0.1"}))
 

@@ -10,10 +10,10 @@ import ssl
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from http.client import HTTPResponse
+from http.client import HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
-from spinney.apps.ingest.fetching.errors import Halted, TryFailed
+from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halted, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.files import paths
 from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
@@ -136,7 +136,7 @@ class Connection:
     def request(self, method: str, head: bytes) -> "Response":
         """Send a request without a body, and return the response when its headers have been read.
 
-        Raises TryFailed when the connection breaks, HTTPException when the answer is no HTTP.
+        Raises ConnectionBroke, TryFailed when the server is too slow, HTTPException when the answer is no HTTP.
         """
         self.is_reusable = False
         try:
@@ -147,7 +147,10 @@ class Connection:
         received = _Received(self._sock, self._rules, self._halt, self._surroundings)
         response = Response(_Opened(received), method=method)  # type: ignore[arg-type] # it only calls makefile
         response.received = received
-        response.begin()
+        try:
+            response.begin()
+        except RemoteDisconnected:
+            raise ConnectionBroke from None
         return response
 
     def is_usable(self) -> bool:
@@ -243,7 +246,7 @@ def _broken(error: OSError, rules: Rules) -> TryFailed:
             retryable=True,
             unresponsive=True,
         )
-    return TryFailed("the connection broke; try again later", retryable=True)
+    return ConnectionBroke()
 
 
 class Pace:

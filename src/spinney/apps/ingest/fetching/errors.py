@@ -19,6 +19,14 @@ class TryFailed(Exception):
         self.host = ""
 
 
+class ConnectionBroke(TryFailed):
+    """The server closed or reset the connection. On one that was idle it may have done so before it received the
+    request."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection broke; try again later", retryable=True)
+
+
 class Differs(TryFailed):
     """The content has another size or digest than was given: the file is fetched again once."""
 

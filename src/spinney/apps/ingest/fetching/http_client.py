@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
-from spinney.apps.ingest.fetching.errors import TryFailed
+from spinney.apps.ingest.fetching.errors import ConnectionBroke, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted
@@ -103,8 +103,8 @@ class HttpClient:
             failure.host = host
             raise failure
         try:
-            with self._connected(url) as connection:
-                yield self._exchange(connection, method, url, headers)
+            with self._answer(method, url, headers) as answer:
+                yield answer
         except TryFailed as failure:
             if failure.unresponsive:
                 failure.host = host
@@ -113,16 +113,32 @@ class HttpClient:
             raise
 
     @contextmanager
-    def _connected(self, url: "httpx.URL") -> Iterator[Connection]:
-        """Yield an idle connection or a new one; afterwards it is kept if it can serve another request."""
+    def _answer(self, method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Iterator[Answer]:
+        """Send a request on an idle connection or a new one, and yield its answer; afterwards the connection is kept if
+        it can serve another request.
+
+        A server may close an idle connection at the very moment at which a request is sent on it. The request is
+        then sent again on another connection (RFC 9110 section 9.2.2), which is no further try.
+        """
         server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
-        connection = self._idle_connection(server) or self._connector.connect(server)
-        try:
-            yield connection
-        except http.client.HTTPException:
-            raise TryFailed("the answer broke off, or is no HTTP; try again later", retryable=True) from None
-        finally:
-            self._give_back(connection)
+        while True:
+            idle = self._idle_connection(server)
+            connection = idle or self._connector.connect(server)
+            try:
+                try:
+                    answer = self._exchange(connection, method, url, headers)
+                except ConnectionBroke:
+                    if idle:
+                        continue
+                    raise
+                yield answer
+                return
+            except http.client.HTTPException:
+                raise TryFailed(
+                    "the answer broke off, or is no HTTP; try again later", retryable=True
+                ) from None
+            finally:
+                self._give_back(connection)
 
     def _idle_connection(self, server: Server) -> Connection | None:
         with self._taking:
