@@ -124,6 +124,7 @@ def test_a_beat_passes_the_queue_of_writers_of_a_file(tmp_path: Path) -> None:
     waiting = _process(tmp_path / "x.db.run")
     _until_it_waits(waiting.pid)  # and so has the lock 'next'
     waiting.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, waiting.pid, os.WSTOPPED)  # until then it would take the lock that it waits for
     beaten: list[bool] = []
     beating = threading.Thread(target=lambda: beaten.append(store.beat(node_id, now_us=2)))
     beating.start()
