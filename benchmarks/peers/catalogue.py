@@ -29,7 +29,7 @@ PEERS: Sequence[Peer] = (
         program="with_spinney.py",
         store="sqlite",
         runs_in=OWN,
-        settings=f"{_SPINNEY}; synced after each commit",
+        settings=f"{_SPINNEY}; synchronous=FULL",
         keeps=_SPINNEY_KEEPS,
     ),
     Peer(

@@ -2,12 +2,6 @@
 
 A database has one writing connection, whose transactions pass the write queue, and one reading connection, both on
 the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
-
-SQLite would sync the write-ahead log within a commit, while all other writers wait (``synchronous=FULL``). Here a
-transaction commits without a sync, leaves the write queue, and then syncs the log itself before its caller goes on. So
-a node claims what was just submitted while the submitter waits for the disk. What others do with a commit that is not
-synced yet is later in the log, so a power failure never takes the commit and leaves what followed from it. It may take
-a submission whose caller was not answered, although the job had begun: see ``_skip_lost_ids``.
 """
 
 import os
@@ -19,20 +13,12 @@ from typing import Any, TypeVar
 
 import orjson
 
-from spinney.host.boot import boot_id
 from spinney.model.errors import StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.store.sql.connection.database import Database, Tx, damaged
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
-from spinney.store.sql.connection.sqlite_file import (
-    explained,
-    explanation,
-    is_locked,
-    no_answer,
-    quoted,
-    refuse_network,
-)
+from spinney.store.sql.connection.sqlite_file import explained, explanation, is_locked, quoted, refuse_network
 from spinney.store.sql.connection.write_queue import WriteQueue
 
 T = TypeVar("T")
@@ -46,8 +32,6 @@ CACHE_KIB = 16_384
 CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 """The size of the write-ahead log, in pages, from which a synced commit copies it into the file (2 to 5 ms); and the
 size from which even a commit that somebody waits for does so, because no other has for long."""
-LOST_IDS_MAX = 100_000
-"""More than the jobs of all transactions that wait for their sync at one time."""
 
 
 class SqliteDatabase(Database):
@@ -73,18 +57,15 @@ class SqliteDatabase(Database):
         self._writer: sqlite3.Connection | None = None
         self._write_queue: WriteQueue | None = None
         self._reader: sqlite3.Connection | None = None
-        self._log_path = beside(path, "-wal")
-        self._log: int | None = None
-        """A descriptor of the write-ahead log, whose file stays the same as long as a connection is open."""
-        self._late = False
-        """The current setting of the writing connection."""
+        self._durable, self._late = True, False
+        """The current settings of the writing connection."""
 
     # --- writing --------------------------------------------------------------------------
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
         writer, write_queue = self._open_writer()
-        self._begin(writer, write_queue, late=awaited or not durable, urgent=urgent)
+        self._begin(writer, write_queue, durable, late=awaited or not durable, urgent=urgent)
         try:
             try:
                 yield SqliteTx(writer)
@@ -97,20 +78,15 @@ class SqliteDatabase(Database):
             raise explanation(self.path, error) from error
         finally:
             write_queue.leave()
-        if durable:
-            self._sync()
-
-    def _sync(self) -> None:
-        """Sync the write-ahead log, and with it all that has been committed. Raises StoreUnavailable."""
-        try:
-            if self._log is None:
-                self._log = os.open(self._log_path, os.O_RDONLY | os.O_CLOEXEC)
-            os.fdatasync(self._log)
-        except OSError as error:
-            raise no_answer(self.path, error.strerror or "error") from error
 
     def _begin(
-        self, writer: sqlite3.Connection, write_queue: WriteQueue, *, late: bool, urgent: bool
+        self,
+        writer: sqlite3.Connection,
+        write_queue: WriteQueue,
+        durable: bool,
+        *,
+        late: bool,
+        urgent: bool,
     ) -> None:
         """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
         between two tries, because others may be able to."""
@@ -120,7 +96,7 @@ class SqliteDatabase(Database):
             begun = False
             try:
                 if not write_queue.kept_out():
-                    self._tune(writer, late=late)
+                    self._tune(writer, durable, late=late)
                     writer.execute("begin immediate")
                     begun = True
                     return
@@ -157,7 +133,10 @@ class SqliteDatabase(Database):
         if self._write_queue is not None:
             self._write_queue.let_in()
 
-    def _tune(self, writer: sqlite3.Connection, *, late: bool) -> None:
+    def _tune(self, writer: sqlite3.Connection, durable: bool, *, late: bool) -> None:
+        if durable != self._durable:
+            writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+            self._durable = durable
         if late != self._late:
             writer.execute(
                 f"pragma wal_autocheckpoint = {LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES}"
@@ -173,31 +152,16 @@ class SqliteDatabase(Database):
                 def set_up() -> None:
                     with write_queue.passed():
                         self._set_up(writer)
-                        self._skip_lost_ids(writer)
 
                 with explained(self.path):
                     self._insist(set_up)
                     writer.execute("pragma busy_timeout = 0")
-                    writer.execute("pragma synchronous = normal")
             except BaseException:
                 writer.close()
                 raise
             self._writer = writer
-            self._late = False
+            self._durable, self._late = True, False
         return self._writer, self._write_queue
-
-    def _skip_lost_ids(self, writer: sqlite3.Connection) -> None:
-        """After a failure of this machine, skip the ids of jobs that it may have taken: their folders, and what their
-        stages wrote elsewhere, must not pass for those of other jobs."""
-        boot, current = self.run_folder / "boot", boot_id()
-        try:
-            if boot.exists() and boot.read_text() == current:
-                return
-            if self._log_path.stat().st_size:  # the last connection that is closed deletes it
-                writer.execute("update counters set value = value + ? where name = 'job'", (LOST_IDS_MAX,))
-            boot.write_text(current)
-        except OSError as error:
-            raise no_answer(self.path, error.strerror or "error") from error
 
     # --- reading --------------------------------------------------------------------------
 
@@ -237,7 +201,7 @@ class SqliteDatabase(Database):
             "database": "SQLite",
             "version": sqlite3.sqlite_version,
             "file": str(self.path.absolute()),
-            "durability": "the log is synced after each commit",
+            "durability": "synchronous=FULL",
         }
 
     def create(self, statements: Sequence[tuple[str, Sequence[object]]]) -> bool:
@@ -386,10 +350,7 @@ class SqliteDatabase(Database):
                 self._reader.close()
             if self._writer is not None:
                 self._writer.close()
-        if self._log is not None:
-            os.close(self._log)
         write_queue.close()
-        self._log = None
         self._reader = self._writer = self._write_queue = None
 
 

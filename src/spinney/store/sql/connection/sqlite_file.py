@@ -105,16 +105,11 @@ def explanation(path: Path, error: BaseException | None) -> Exception:
     if is_locked(error):
         return locked(path)
     if "disk I/O" in text:
-        return no_answer(path, text)
+        return StoreUnavailable(
+            f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
+            f"sizes, then go on"
+        )
     return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
-
-
-def no_answer(path: Path, text: str) -> StoreUnavailable:
-    """Return the error for a disk that failed with this text."""
-    return StoreUnavailable(
-        f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
-        f"sizes, then go on"
-    )
 
 
 def is_locked(error: BaseException | None) -> bool:
