@@ -7,6 +7,7 @@ The behaviours are used up one a request (HEAD and GET alike), then the page is 
 ``always=`` never is. ``web.log`` holds every request in the order they came.
 """
 
+import contextlib
 import hashlib
 import ssl
 import threading
@@ -118,7 +119,8 @@ class Exchange:
     def reset(self) -> None:
         """End the connection, so that the client sees it end now."""
         self.close()
-        self._handler.connection.shutdown(2)
+        with contextlib.suppress(OSError):  # the client has closed it
+            self._handler.connection.shutdown(2)
 
     def start(self) -> int | None:
         """Where the range asked for begins, when it is asked for this very page; None for the whole."""

@@ -466,6 +466,27 @@ def test_an_idle_connection_that_the_server_closes_is_replaced_at_once(
     assert rests.taken_s == []
 
 
+def test_a_request_is_sent_again_only_once(web: Web, fetch: Fetch, rests: Rests) -> None:
+    web.put("/b", BODY, Exchange.reset, Exchange.reset)
+    url = web.put("/a", always=redirect("/b"))
+
+    assert fetch(url) == BODY
+    assert [request.path for request in web.log] == ["/a", "/b", "/b", "/a", "/b"]
+    assert rests.taken_s == [1.0]
+
+
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 20", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+def test_an_answer_that_broke_off_is_a_try_on_an_idle_connection_too(
+    web: Web, fetch: Fetch, rests: Rests, begun: bytes
+) -> None:
+    web.put("/b", BODY, raw(begun))
+    url = web.put("/a", always=redirect("/b"))
+
+    assert fetch(url) == BODY
+    assert [request.path for request in web.log] == ["/a", "/b", "/a", "/b"]
+    assert rests.taken_s == [1.0]
+
+
 def test_a_new_connection_that_the_server_closes_is_a_try(web: Web, fetch: Fetch, rests: Rests) -> None:
     assert fetch(web.put("/a", BODY, Exchange.reset)) == BODY
     assert rests.taken_s == [1.0]

@@ -142,15 +142,17 @@ class Connection:
         try:
             self._sock.settimeout(self._rules.read_s)
             self._sock.sendall(head)
-        except OSError as error:
-            raise _broken(error, self._rules) from None
+        except TimeoutError:
+            raise _silent(self._rules) from None
+        except OSError:
+            raise ConnectionBroke(answered=False) from None
         received = _Received(self._sock, self._rules, self._halt, self._surroundings)
         response = Response(_Opened(received), method=method)  # type: ignore[arg-type] # it only calls makefile
         response.received = received
         try:
             response.begin()
         except RemoteDisconnected:
-            raise ConnectionBroke from None
+            raise ConnectionBroke(answered=received.has_begun) from None
         return response
 
     def is_usable(self) -> bool:
@@ -206,6 +208,11 @@ class _Received(io.RawIOBase):
         self.content_bytes = 0
         """How many of the bytes were content, for the reader of the body to count."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether any byte of the answer was received."""
+        return self._bytes > 0
+
     def readable(self) -> bool:
         """Return True, as ``io`` asks of a raw stream that is read."""
         return True
@@ -232,21 +239,19 @@ class _Received(io.RawIOBase):
                 raise Halted
             try:
                 return self._sock.recv_into(buffer)
-            except TimeoutError as error:
+            except TimeoutError:
                 if self._now() - began_s + SLICE_S / 2 > self._rules.read_s:
-                    raise _broken(error, self._rules) from None
-            except OSError as error:
-                raise _broken(error, self._rules) from None
+                    raise _silent(self._rules) from None
+            except OSError:
+                raise ConnectionBroke(answered=self.has_begun) from None
 
 
-def _broken(error: OSError, rules: Rules) -> TryFailed:
-    if isinstance(error, TimeoutError):
-        return TryFailed(
-            f"the server was silent for {rules.read_s:g} seconds; try again later",
-            retryable=True,
-            unresponsive=True,
-        )
-    return ConnectionBroke()
+def _silent(rules: Rules) -> TryFailed:
+    return TryFailed(
+        f"the server was silent for {rules.read_s:g} seconds; try again later",
+        retryable=True,
+        unresponsive=True,
+    )
 
 
 class Pace:

@@ -20,11 +20,11 @@ class TryFailed(Exception):
 
 
 class ConnectionBroke(TryFailed):
-    """The server closed or reset the connection. On one that was idle it may have done so before it received the
-    request."""
+    """The server closed or reset the connection; ``answered``: after it had begun to answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answered: bool) -> None:
         super().__init__("the connection broke; try again later", retryable=True)
+        self.answered = answered
 
 
 class Differs(TryFailed):

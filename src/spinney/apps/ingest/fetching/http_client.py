@@ -118,19 +118,21 @@ class HttpClient:
         it can serve another request.
 
         A server may close an idle connection at the very moment at which a request is sent on it. The request is
-        then sent again on another connection (RFC 9110 section 9.2.2), which is no further try.
+        then sent again, once, on a new connection (RFC 9110 section 9.2.2), which is no further try.
         """
         server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
+        repeated = False
         while True:
-            idle = self._idle_connection(server)
+            idle = None if repeated else self._idle_connection(server)
             connection = idle or self._connector.connect(server)
             try:
                 try:
                     answer = self._exchange(connection, method, url, headers)
-                except ConnectionBroke:
-                    if idle:
-                        continue
-                    raise
+                except ConnectionBroke as error:
+                    if idle is None or error.answered:
+                        raise
+                    repeated = True
+                    continue
                 yield answer
                 return
             except http.client.HTTPException:
