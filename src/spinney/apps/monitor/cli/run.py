@@ -90,18 +90,18 @@ class _Nodes:
     async def run(self, config: Settings) -> None:
         """Keep a node running; when the tasks have changed, start one that takes over, while the old one drains."""
         stamps = task_list.fingerprint(config)
+        listed = await _read(config)
         pause_s, started_s = _LOOK_S, time.monotonic()
         await self._start()
         while True:
             await asyncio.sleep(_LOOK_S)
             self._running = [node for node in self._running if node.returncode is None]
             changed = task_list.fingerprint(config)
-            if changed != stamps:
-                stamps = changed
-                listed = await asyncio.to_thread(task_list.read, config)
-                for broken in listed.broken:
-                    typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)
-                await self._start()
+            if changed != stamps or listed.is_due():
+                stamps, before = changed, listed
+                listed = await _read(config)
+                if listed.tasks != before.tasks:
+                    await self._start()
             elif not self._running:
                 lived_s = time.monotonic() - started_s
                 pause_s = _LOOK_S if lived_s > _PAUSE_MAX_S else min(_PAUSE_MAX_S, 2 * pause_s)
@@ -122,3 +122,11 @@ class _Nodes:
         # --replace, since a node that outlived a killed monitor may still have the name.
         node = await asyncio.create_subprocess_exec(*self._command, "--replace", start_new_session=True)
         self._running.append(node)
+
+
+async def _read(config: Settings) -> task_list.TaskList:
+    """Read the tasks, and say which files are none."""
+    listed = await asyncio.to_thread(task_list.read, config)
+    for broken in listed.broken:
+        typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)
+    return listed

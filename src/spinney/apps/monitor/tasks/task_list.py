@@ -24,6 +24,8 @@ from spinney.jobs import names
 KEPT_FILE = "tasks.json"
 RETIRED_S = 7 * 86_400.0
 """How long a task whose file is gone stays on the list."""
+RETRY_S = 60.0
+"""When a file is tried again that did not answer in time, or that the machine could not start."""
 _LANGUAGES = {".sh": "Bash", ".tcl": "Tcl", ".py": "Python"}
 _WRAPPER = Path(__file__).with_name("tcl_task.tcl")
 
@@ -57,6 +59,13 @@ class Broken:
     problem: str
     stamp: str = ""
     """Size and time of the file when it was tried; empty: it is tried each time."""
+    again_s: float | None = None
+    """When it is tried again although it has not changed, in seconds since 1970, because the machine may have been at
+    fault; None: never."""
+
+    def is_settled(self, stamp: str) -> bool:
+        """Return whether a file with this stamp need not be tried now."""
+        return self.stamp == stamp and (self.again_s is None or time.time() < self.again_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,10 @@ class TaskList:
         """Return the tasks whose files are there."""
         return tuple(task for task in self.tasks if task.retired_s is None)
 
+    def is_due(self) -> bool:
+        """Return whether a file is to be tried again."""
+        return any(broken.again_s is not None and broken.again_s <= time.time() for broken in self.broken)
+
 
 def read(settings: Settings) -> TaskList:
     """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks."""
@@ -82,14 +95,15 @@ def read(settings: Settings) -> TaskList:
     for file in _files(settings.tasks):
         stamp = _stamp(file)
         task, problem = tasks_by_file.get(file.name), broken_by_file.get(file.name)
-        if problem is not None and problem.stamp == stamp:
+        if problem is not None and problem.is_settled(stamp):
             broken.append(problem)
             continue
         try:
             if task is None or task.stamp != stamp or task.retired_s is not None:
                 task = _identified(file, stamp)
         except (programs.ProgramFailed, BadName, OSError) as problem_:
-            broken.append(Broken(file=file.name, stamp=stamp, problem=str(problem_)))
+            again_s = time.time() + RETRY_S if _may_pass(problem_) else None
+            broken.append(Broken(file=file.name, stamp=stamp, problem=str(problem_), again_s=again_s))
             continue
         tasks[file.name] = task
     names_taken: set[str] = set()
@@ -161,6 +175,13 @@ def _stamp(file: Path) -> str:
     except OSError:
         return ""
     return f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_mode & 0o111:o}"
+
+
+def _may_pass(problem: Exception) -> bool:
+    """Return whether the same file may be identified at another time."""
+    return isinstance(problem, OSError) or (
+        isinstance(problem, programs.ProgramFailed) and problem.code == "task_timeout"
+    )
 
 
 def _identified(file: Path, stamp: str) -> Task:
