@@ -1,7 +1,9 @@
 """The application that executor tests run: one type, many stages, each one way to behave."""
 
 import asyncio
+import contextvars
 import ctypes
+import decimal
 import io
 import logging
 import multiprocessing
@@ -485,6 +487,7 @@ def meddles(how: str = "") -> None:
 # --- what an attempt leaves behind -----------------------------------------------------------------
 
 pool = ThreadPoolExecutor(2)
+setting = contextvars.ContextVar("setting", default="as loaded")
 
 
 def change(what: str) -> None:
@@ -509,6 +512,9 @@ def change(what: str) -> None:
         signal.set_wakeup_fd(-1)
     elif what == "directory":
         os.chdir("/")
+    elif what == "context":
+        setting.set("changed")
+        decimal.getcontext().prec = 3
 
 
 @sample.stage
@@ -549,6 +555,7 @@ def state() -> dict[str, Any]:
         "alarm": signal.getitimer(signal.ITIMER_REAL),
         "wakeup": wakeup,
         "directory": str(Path.cwd()),
+        "context": [setting.get(), decimal.getcontext().prec],
     }
 
 

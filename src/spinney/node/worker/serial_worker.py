@@ -4,7 +4,7 @@ The loop is the hot path: a list of small jobs comes in, a list of rows goes out
 what the guarantees need:
 
 1. is it recalled? then everything that has not begun goes back;
-2. write fence and time on the page, run the stage, make its row;
+2. write fence and time on the page, run the stage in a context of its own (``contextvars``), make its row;
 3. flush Python's and C's buffers; restore standard streams, working directory and ``process_state``;
    end the processes that the attempt left behind; set a mark if anything was written; sync its folder;
 4. pass the row on, then remove the fence from the page. The row is sent at once when the attempt took
@@ -21,6 +21,7 @@ import ctypes
 import os
 import sys
 import time
+from contextvars import copy_context
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO
@@ -178,10 +179,10 @@ class SerialWorker:
                 types,
             )
             try:
-                if len(extras) > _UNTRACED:
-                    value = attempt_context(extras[_UNTRACED], fence).run(runner, params, job)
-                else:
-                    value = runner(params, job)
+                context = (
+                    attempt_context(extras[_UNTRACED], fence) if len(extras) > _UNTRACED else copy_context()
+                )
+                value = context.run(runner, params, job)
                 detail = None if value is None else result_rows.value_detail(stage, value)
             except BaseException as error:  # noqa: BLE001 - any exception ends the attempt
                 detail = self._caught(type_, stage, params, error)
