@@ -33,6 +33,23 @@ def test_jobs_run_in_lineage_order(serial: Site) -> None:
     assert ran == [(job, "work") for job in born] + [(root, "merge")]
 
 
+def test_children_that_are_retried_after_their_type_became_serial_run_one_after_the_other(
+    serial: Site,
+) -> None:
+    serial.knows(kind("line", "expand", "merge", children="settled"))
+    root, born = serial.family("line", n=3)
+    for lease in serial.claim():
+        serial.fail(lease)
+    serial.drain()
+
+    serial.knows(kind("line", "expand", "merge", serial=True, children="settled"))
+    for job in born:
+        serial.retry(job)
+
+    assert serial.drain() == [(job, "work") for job in born]
+    assert serial.state(root) is State.COMPLETED
+
+
 def test_lineage_order_holds_in_a_queue_of_any_order(serial: Site) -> None:
     serial.knows(queues=[QueueSpec(name="q", order="lifo")])
     root, born = serial.family("line", n=3, queue="q")

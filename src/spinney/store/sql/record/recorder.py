@@ -37,7 +37,7 @@ _LEASES_POSTGRESQL = (_LEASE, f"from json_each(?) j cross join {each_row('leases
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
 _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
-    "exists(select 1 from staging), exists(select 1 from children_left)"
+    "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order)"
 )
 
 
@@ -91,7 +91,7 @@ class Recorder:
 
     def _special(self, records: Sequence[Record]) -> set[int]:
         """Return the jobs of this flush that have rows in other tables, and so are not plain."""
-        needs, cancel_requests, locks, staged, children = self.tx.one(_SPECIAL)
+        needs, cancel_requests, locks, staged, children, serial = self.tx.one(_SPECIAL)
         if cancel_requests:
             return {r.job_id for r in records}
         ids = orjson.dumps([r.job_id for r in records]).decode()
@@ -113,6 +113,12 @@ class Recorder:
                 children,
                 "select j.value from json_each(?) j where exists "
                 "(select 1 from children_left c where c.parent_id = j.value)",
+            ),
+            (
+                # Their tree may have become serial after they were created.
+                serial,
+                "select j.value from json_each(?) j where exists (select 1 from serial_order s "
+                "where s.root_id = (select jobs.root_id from jobs where jobs.id = j.value))",
             ),
         ):
             if some:

@@ -80,7 +80,8 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
         "or (w.tree = 1 and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/')) "
         "and not exists (select 1 from needs n where n.job_id = jobs.id) "
         "and not exists (select 1 from children_left c where c.parent_id = jobs.id) "
-        "and not exists (select 1 from staging s where s.parent_id = jobs.id)"
+        "and not exists (select 1 from staging s where s.parent_id = jobs.id) "
+        "and not exists (select 1 from serial_order s where s.root_id = jobs.root_id)"
     )
     more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
     by_place = _by_place(tx, registry, ids, condition, (now_us,), more)
