@@ -56,11 +56,29 @@ def give_back(site: Site, lease: Lease) -> None:
     site.record(lease, Outcome.RETURNED, started_us=0)
 
 
+def break_off(site: Site, lease: Lease) -> None:
+    """It had begun, and its node was stopped."""
+    site.start(lease)
+    site.record(lease, Outcome.RETURNED, message="its node was stopped")
+
+
 def ids(leases: list[Lease]) -> list[int]:
     return sorted(lease.job_id for lease in leases)
 
 
 # --- the rule ---------------------------------------------------------------------------------
+
+
+def test_a_job_that_was_broken_off_goes_on_where_its_folder_is(local: Site) -> None:
+    thor, odin = at(local, "thor"), at(local, "odin")
+    job = local.submit_one()
+    (lease,) = local.claim(thor)
+
+    break_off(local, lease)
+
+    assert [attempt.message for attempt in local.store.attempts(job)] == ["its node was stopped"]
+    assert local.claim(odin) == []
+    assert ids(local.claim(thor)) == [job]
 
 
 def test_a_job_goes_on_only_where_its_folder_is(local: Site) -> None:

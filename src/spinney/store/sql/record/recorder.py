@@ -69,7 +69,7 @@ class Recorder:
                 others.append((record, HeldLease(*lease)))
             elif record[2] is ok and lease[4] in last and self._silent(record):
                 plain.append((record, lease))
-            elif record[2] is back:
+            elif record[2] is back and not record[3]:
                 returned.append((record, lease))
             else:
                 others.append((record, HeldLease(*lease)))
