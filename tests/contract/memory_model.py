@@ -492,6 +492,8 @@ class Model:
 
     def _regrow_needers(self, need: ModelJob) -> None:
         for job in list(self.jobs.values()):
+            if need.id in job.needs and job.state is State.PENDING and job.lease is None:
+                self._place(job)
             mine = need.id in job.needs and job.state is State.FAILED and job.because == "needs"
             if mine and not self._cancelled_above(job):
                 self._wait_again(job, "needs")

@@ -207,6 +207,17 @@ def test_a_job_that_comes_back_unrun_waits_for_a_need_that_was_opened_again_mean
     assert site.drain() == [(need, "work"), (job, "work")]
 
 
+def test_a_job_that_could_run_waits_for_a_need_that_is_opened_again(site: Site) -> None:
+    need = site.submit_one()
+    job = site.submit_one(needs=(need,))
+    site.pass_(site.run(need))
+
+    site.rerun(need)
+
+    assert (site.state(job), site.job(job).waits_for) == (State.WAITING, "needs")
+    assert site.drain() == [(need, "work"), (job, "work")]
+
+
 def test_a_job_keeps_no_slot_for_its_next_stage_while_a_need_is_open_again(site: Site) -> None:
     need = site.submit_one()
     site.pass_(site.run(need))

@@ -1,4 +1,5 @@
-"""Regrowth: ancestors and failed dependants of a job that is opened again continue with it.
+"""Regrowth: ancestors and dependants of a job that is opened again continue with it: those that failed because of it,
+and those that could run, wait for it again.
 
 Ancestors wait again in the same transaction. Dependants may be very many, and each may have trees above it and other
 dependants, so a transaction updates ``cascades.DEPENDANTS_STEP`` of them; the rest is left in ``met_needs``, like the
@@ -19,7 +20,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import cascades, placement, removal
+from spinney.store.sql.transitions import cascades, locks, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
 
 
@@ -67,8 +68,8 @@ class Regrowth:
             child = parent
 
     def dependants(self, job_id: int) -> None:
-        """Let dependants that failed because of it wait for it again, and their dependants, as many as one step
-        allows."""
+        """Let dependants that failed because of it or could run wait for it again, and their dependants, as many as one
+        step allows."""
         self._todo.append((job_id, 0, True))
         self._work_off()
 
@@ -112,7 +113,14 @@ class Regrowth:
     def _regrow(self, dependant_id: int, opened: bool) -> None:
         tx = self.tx
         row = cascades.existing_row(tx, dependant_id)
-        if row is None or row.state is not State.FAILED or failed_because(tx, row.id) != "needs":
+        if row is None:
+            return
+        if opened and row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
+            placement.leave_ready(tx, self.registry, row)
+            self.cascade.free_locks(row.id, locks.RESERVED)
+            self.cascade.place(row)
+            return
+        if row.state is not State.FAILED or failed_because(tx, row.id) != "needs":
             return
         if not opened and placement.needs_left(tx, row.id)[1] is not None:
             return
