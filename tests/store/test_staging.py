@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from new_store import new_store
-from spinney.model.errors import Refused, StoreUnusable
+from spinney.model.errors import NoSuchJob, Refused, StoreUnusable
 from spinney.model.jobs import (
     ClaimRequest,
     Filter,
@@ -65,6 +65,30 @@ def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
         pass
     assert store.counts(Filter()) == {}
     other.close()
+
+
+def test_a_call_whose_need_is_deleted_between_two_steps_is_refused_whole(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [need] = store.submit([Submission(type="t", params=["{}"])], now_us=1).ids
+    store.cancel(need, tree=False, by="ann", reason=None, now_us=1)
+    writes = []
+
+    def deleted(**how: Any) -> Any:
+        writes.append(how)
+        if len(writes) == 2:  # the first has checked the call
+            other = open_store(f"sqlite:///{tmp_path / 'x.db'}")
+            other.delete(need, by="ann", now_us=2)
+            other.close()
+        return write(**how)
+
+    write = store.session.write
+    monkeypatch.setattr(store.session, "write", deleted)
+    with pytest.raises(NoSuchJob):
+        store.submit([Submission(type="t", params=["{}"] * 400, needs=(need,))], now_us=2)
+
+    assert store.counts(Filter(states=(State.DELETED,)))[State.DELETED] == 1
+    assert sum(store.counts(Filter()).values()) == 1
 
 
 def test_a_call_of_which_a_server_lost_steps_when_it_crashed_is_refused_whole(

@@ -420,9 +420,22 @@ def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step:
     return parts
 
 
+def _require_needs(tx: Tx, run: Run) -> None:
+    """Raise NoSuchJob for a need that was deleted after the call was checked, in an earlier transaction: a deletion
+    removes only those rows of ``needs`` that are there."""
+    needs = [need for need in run.plan.submission.needs if need > 0]
+    if not needs:
+        return
+    first_id = run.ids[0]
+    fence = tx.value("select fence from staging where first_id <= ?1 and last_id >= ?1", (first_id,))
+    for need in needs:
+        _require_needable(tx, need, fence)
+
+
 def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:
-    """Write all rows of a run except those in ``ready``."""
+    """Write all rows of a run except those in ``ready``. Raises NoSuchJob for a need that is deleted by now."""
     p, part = run.plan, slice(run.offset, run.offset + len(run.ids))
+    _require_needs(tx, run)
     keys = p.submission.keys[part] if p.submission.keys else None
     write_rows(tx, p, run.share, run.ids, p.submission.params[part], keys, now_us)
     if not p.plain or p.submission.data:
