@@ -12,9 +12,13 @@ import pytest
 from contract.words import RealClock, Site, kind
 from server.conftest import store_at
 from spinney.bridges.bridge import TEND_S, Bridge
+from spinney.bridges.disbatch import results
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.command_line import resolve_settings
+from spinney.errors import StoreUnusable
+from spinney.features.files.job_folder import output_path
 from spinney.features.jobs.commands import RetryJob
-from spinney.jobs import Filter, Job
+from spinney.jobs import SETTLED, Filter, Job, job_folder
 from spinney.operations import CancelJob, Control, DeleteJob, now_us, open_store
 from spinney.tracing import current
 
@@ -194,6 +198,57 @@ def test_a_shelf_that_is_away_costs_nothing_but_time(sides: Beside) -> None:
         False,
         "the shelf is away",
     )
+
+
+def test_output_that_cannot_be_read_holds_back_no_other_result(
+    sides: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: dict[str, tuple[str, str]] = {}
+    plain = sides.shelf.report
+
+    def report(reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        ended = [each for each in reports if each.job is not None and each.job.state in SETTLED]
+        written.update({each.entry: results.result(each)[1:3] for each in ended})
+        return plain(reports)
+
+    monkeypatch.setattr(sides.shelf, "report", report)
+    sides.bridge.store = f"sqlite:///{tmp_path}/spinney.db"
+    sides.round()
+    sides.round()
+    for lease in sides.site.claim():
+        sides.site.pass_(lease)
+    for job, kind_of_file in zip(sides.jobs(), ("link", "plain"), strict=True):
+        (attempt,) = sides.control.store.attempts(job.id)
+        folder = resolve_settings(sides.bridge.store).folders / job_folder(job.id)
+        place = folder / output_path(attempt, "stdout")
+        place.parent.mkdir(parents=True)
+        if kind_of_file == "link":
+            place.symlink_to("/etc/hostname")
+        else:
+            place.write_text("all well\n")
+    sides.shelf.entries["c"] = "free"
+
+    sides.round()
+
+    assert sides.shelf.entries == {"a": "completed", "b": "completed", "c": "claimed"}
+    assert written["a"][0].startswith("[output cannot be read: ")
+    assert written["a"][1] == ""
+    assert written["b"] == ("all well\n", "")
+
+
+def test_the_last_report_ends_with_a_sentence_when_the_store_is_unusable(
+    sides: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unusable(*args: object, **more: object) -> None:
+        raise StoreUnusable("the store is damaged")
+
+    sides.round()
+    for name in ("advance", "report"):
+        monkeypatch.setattr(sides.control.store.bridges, name, unusable)
+
+    sides.bridge.flush()
+
+    assert "the store is damaged" in caplog.text
 
 
 def test_what_ends_while_the_shelf_is_away_is_shown_as_behind(sides: Beside) -> None:

@@ -96,7 +96,8 @@ class Bridge:
         try:
             self._pass_on()
             self._tell(None)
-        except (ForeignAway, StoreUnavailable) as error:
+        except (ForeignAway, SpinneyError) as error:
+            log.warning("%s: %s; it is passed on after the next start", self.foreign.name, error)
             self._tell(str(error))
 
     def round(self) -> bool:
@@ -355,7 +356,7 @@ class Bridge:
         }
 
     def _tell(self, trouble: str | None) -> None:
-        """Report how the bridge is to the store, if that can be reached."""
+        """Report how the bridge is to the store, if that can be used."""
         since = self._behind_since_us.values()
         try:
             self.control.store.bridges.report(
@@ -365,7 +366,7 @@ class Bridge:
                 trouble=trouble,
                 now_us=self.control.clock(),
             )
-        except StoreUnavailable as error:
+        except StoreUnusable as error:
             log.warning("%s: %s", self.foreign.name, error)
 
 

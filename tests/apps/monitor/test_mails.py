@@ -88,6 +88,60 @@ def test_a_result_that_is_written_after_a_mail_is_in_the_next_whatever_its_time(
     assert mail.params["text"].count("\n- ") == 1
 
 
+def first_results(gids: range) -> None:
+    """Write a first result of each service, all well, newer than anything before."""
+    now_us = time.time_ns() // 1000
+    listed = [
+        Result(gid=gid, task="http", status="ok", info="", at_us=now_us, duration_s=1, job_id=gid)
+        for gid in gids
+    ]
+    results.write(database(), listed)
+
+
+def lines_of(mail: str) -> list[str]:
+    return [line for line in mail.splitlines() if line.startswith("- ")]
+
+
+def test_an_outage_is_mailed_however_many_first_results_are_newer(changed: Monitor) -> None:
+    changed.import_([service(gid, email="sea@example.org") for gid in range(1, 112)])
+    first_results(range(2, 112))
+
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+
+    (line,) = lines_of(mail.params["text"])
+    assert line.endswith("It <is> broken")
+
+
+def test_what_changes_between_two_attempts_to_send_is_in_the_next_mail(changed: Monitor) -> None:
+    changed.import_([service(2, email="sea@example.org")])
+    harness = StageHarness()
+    (mail,) = harness.run(
+        upkeep.mails, "send"
+    ).submitted  # and the node is killed before it has recorded this
+    break_(2, "broken meanwhile")
+
+    (again,) = harness.run(upkeep.mails, "send").submitted
+    harness.run(upkeep.mails, "record")
+
+    assert (again.options["key"], again.params) == (mail.options["key"], mail.params)
+    _, mailed_id = entities.mailed(database(), 1)
+    entities.set_mailed(database(), 1, 0, mailed_id)  # a day later
+    (later,) = StageHarness().run(upkeep.mails, "send").submitted
+    (line,) = lines_of(later.params["text"])
+    assert line.endswith("broken meanwhile")
+
+
+def test_a_mail_of_another_range_has_another_key(changed: Monitor) -> None:
+    (mail,) = (
+        StageHarness().run(upkeep.mails, "send").submitted
+    )  # of a job that failed before it recorded this
+    break_(1, "worse", "critical")
+
+    (other,) = StageHarness().run(upkeep.mails, "send").submitted
+
+    assert other.options["key"] != mail.options["key"]
+
+
 @pytest.fixture
 def world(changed: Monitor, tmp_path: Path) -> Iterator[World]:
     (tmp_path / "server").mkdir()

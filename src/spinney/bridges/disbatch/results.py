@@ -1,10 +1,11 @@
 """What a job's end means to Disbatch: a status, and output."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from spinney.bridges.disbatch.database import Status
 from spinney.bridges.foreign import Report
+from spinney.errors import Refused
 from spinney.jobs import State
 
 UNABLE = "Unable to complete"
@@ -53,8 +54,17 @@ def result(report: Report) -> Result:
 
 
 def _written(report: Report, stream: str) -> str:
-    pieces = (piece for attempt in report.attempts for piece in report.output(attempt, stream))
-    return b"".join(pieces).decode("utf-8", "replace")
+    return b"".join(_pieces(report, stream)).decode("utf-8", "replace")
+
+
+def _pieces(report: Report, stream: str) -> Iterator[bytes]:
+    """Yield what the attempts wrote. A sentence stands in the place of what cannot be read, because a folder that stays
+    unreadable would hold back this result, and with it all others, for ever."""
+    for attempt in report.attempts:
+        try:
+            yield from report.output(attempt, stream)
+        except Refused as error:
+            yield f"[output cannot be read: {error}]\n".encode()
 
 
 def _line(message: str | None) -> str:
