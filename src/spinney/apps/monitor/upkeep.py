@@ -38,14 +38,14 @@ def send(job: Job) -> dict[str, Any]:
         mailed_us, mailed_id = entities.mailed(database(), entity.eid)
         if not entity.email or now_us - mailed_us < _DAY_US:
             continue
-        listed = results.changes(
+        changes = results.changes(
             database(),
             eid=entity.eid,
             ids=range(mailed_id + 1, newest_id + 1),
             only_changes=True,
+            first_ok=False,
             limit=_LISTED,
         )
-        changes = [change for change in listed if change.before or change.status != "ok"]
         if changes:
             kind = outbox.mail.options(key=f"monitor-mail-{entity.eid}-{mailed_us}", forever=True)
             job.submit(kind, **_mail(mail, entity, changes))

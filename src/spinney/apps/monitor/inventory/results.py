@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, tuple_, update
 
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
 from spinney.apps.monitor.inventory.schema import history, services, statuses
@@ -113,11 +113,12 @@ def changes(
     after_us: int = 0,
     ids: range | None = None,
     only_changes: bool = False,
+    first_ok: bool = True,
     limit: int = 100,
 ) -> list[Change]:
     """Return up to ``limit`` results of the history, the newest first. ``ids``: only those with such an id, which shows
     what was written since an earlier call, whatever time a result has. ``only_changes``: only those whose status
-    differs from the one before."""
+    differs from the one before. ``first_ok=False``: without first results that are well."""
     columns = [history.c[name] for name in Change.__slots__]
     query = select(*columns).where(history.c.at_us > after_us)
     if ids is not None:
@@ -128,6 +129,8 @@ def changes(
         query = query.join(services).where(services.c.eid == eid, services.c.retired_us.is_(None))
     if only_changes:
         query = query.where(history.c.before != history.c.status)
+    if not first_ok:
+        query = query.where(or_(history.c.before != "", history.c.status != "ok"))
     query = query.order_by(history.c.at_us.desc(), history.c.id.desc()).limit(limit)
     with database.read() as connection:
         return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
