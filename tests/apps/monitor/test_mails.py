@@ -112,6 +112,33 @@ def test_an_outage_is_mailed_however_many_first_results_are_newer(changed: Monit
     assert line.endswith("It <is> broken")
 
 
+def test_what_changes_between_two_attempts_to_send_is_in_the_next_mail(changed: Monitor) -> None:
+    changed.import_([service(gid, email="sea@example.org") for gid in (1, 2)])
+    harness = StageHarness()
+    # The node is killed before it has recorded the end of this attempt.
+    (mail,) = harness.run(upkeep.mails, "send").submitted
+    break_(2, "broken meanwhile")
+
+    assert harness.run(upkeep.mails, "send").submitted == [mail]
+    harness.run(upkeep.mails, "record")
+
+    _, mailed_id = entities.mailed(database(), 1)
+    entities.set_mailed(database(), 1, 0, mailed_id)  # a day later
+    (later,) = StageHarness().run(upkeep.mails, "send").submitted
+    (line,) = lines_of(later.params["text"])
+    assert line.endswith("broken meanwhile")
+
+
+def test_a_mail_of_another_range_has_another_key(changed: Monitor) -> None:
+    # The job of this one fails before it has recorded it.
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+    break_(1, "worse", "critical")
+
+    (other,) = StageHarness().run(upkeep.mails, "send").submitted
+
+    assert other.key != mail.key
+
+
 @pytest.fixture
 def world(changed: Monitor, tmp_path: Path) -> Iterator[World]:
     (tmp_path / "server").mkdir()

@@ -26,10 +26,11 @@ mails = app.pipeline(
 
 @mails.stage(max_attempts=3)
 def send(job: Job) -> dict[str, Any]:
-    """Submit a mail for each owner whose page changed since the last one. Its key names the last one, so that a stage
-    that runs again submits none twice."""
+    """Submit a mail for each owner whose page changed since the last one. Up to which result is fixed before the first
+    is submitted, and part of its key: a stage that runs again submits none twice, and what has been written meanwhile
+    is left to the next mail."""
     mail = settings.load().mail
-    now_us, newest_id = time.time_ns() // 1000, results.newest_id(database())
+    now_us, newest_id = job.data.setdefault("range", [time.time_ns() // 1000, results.newest_id(database())])
     eids: list[int] = []
     sent = {"at_us": now_us, "newest_id": newest_id, "eids": eids}
     if mail is None:
@@ -47,7 +48,8 @@ def send(job: Job) -> dict[str, Any]:
             limit=_LISTED,
         )
         if changes:
-            kind = outbox.mail.options(key=f"monitor-mail-{entity.eid}-{mailed_us}", forever=True)
+            key = f"monitor-mail-{entity.eid}-{mailed_us}-{newest_id}"
+            kind = outbox.mail.options(key=key, forever=True)
             job.submit(kind, **_mail(mail, entity, changes))
             eids.append(entity.eid)
     return sent
