@@ -23,7 +23,7 @@ escaped. Nothing here knows of jobs.
 Specified by ``tests/containers``.
 """
 
-from spinney.containers.limits import Limits
+from spinney.containers.limits import Limits, Meter
 from spinney.containers.unpack import Member, unpack
 
-__all__ = ["Limits", "Member", "unpack"]
+__all__ = ["Limits", "Member", "Meter", "unpack"]

@@ -15,7 +15,7 @@ ROOM_LEFT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits for unpacking one container; what would exceed one of them is refused."""
+    """The limits for unpacking one container, alone or with those in it; what would exceed one of them is refused."""
 
     total_bytes: int
     """The maximum size of all files together."""
@@ -28,7 +28,8 @@ class Limits:
 
 
 class Meter:
-    """Counts the unpacked bytes of one container, and raises NotAdmitted before they exceed the limits."""
+    """Counts what is unpacked of one container, or of it and those in it, and raises NotAdmitted before it exceeds the
+    limits."""
 
     def __init__(self, limits: Limits, *, container_bytes: int, into: Path) -> None:
         self._limits = limits
@@ -36,6 +37,15 @@ class Meter:
         self._inflated_most = max(limits.ratio * container_bytes, RATIO_FROM_BYTES)
         self._unpacked_bytes = 0
         self._inflated_bytes = 0
+        self._members = 0
+
+    def member(self) -> None:
+        """Count a new file or folder. Raises NotAdmitted when it is one too many."""
+        if self._members >= self._limits.members:
+            raise NotAdmitted(
+                f"it makes more than {self._limits.members} files and folders; send it in parts"
+            )
+        self._members += 1
 
     def expect(self, size_bytes: int) -> None:
         """Check a member's declared size, before a byte of it is written.

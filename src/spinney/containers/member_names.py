@@ -2,7 +2,7 @@
 
 import re
 
-from spinney.containers.limits import Limits
+from spinney.containers.limits import Meter
 from spinney.files import paths
 from spinney.files.paths import PATH_MAX_BYTES, NotAdmitted, folded, shown
 
@@ -42,8 +42,9 @@ class Tree:
 
     NEAR_MOST = 5
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, meter: Meter, *, depth: int) -> None:
+        """``depth``: the maximum depth of folders."""
+        self._meter, self._depth = meter, depth
         self._files: set[str] = set()
         self._folders: set[str] = set()
         self._folded: dict[str, str] = {}
@@ -54,7 +55,7 @@ class Tree:
 
     def admit_file(self, name: str) -> str:
         """Return the path of a new file. Raises NotAdmitted when its name is invalid or used already."""
-        path = within(name, depth=self._limits.depth)
+        path = within(name, depth=self._depth)
         if not path:
             raise NotAdmitted("its name is that of the top folder; give the file a name")
         self._admit_folders(path.rpartition("/")[0])
@@ -77,7 +78,7 @@ class Tree:
 
     def admit_folder(self, name: str) -> str:
         """Return the path of a folder, which may have been named before; '' for the top folder."""
-        path = within(name, depth=self._limits.depth)
+        path = within(name, depth=self._depth)
         self._admit_folders(path)
         return path
 
@@ -96,10 +97,7 @@ class Tree:
     def _count(self, path: str) -> None:
         """Count a new path against the limits, and record whether it differs from another in case or accents only."""
         self._names_bytes += len(path)
-        if len(self._files) + len(self._folders) >= self._limits.members:
-            raise NotAdmitted(
-                f"it makes more than {self._limits.members} files and folders; send it in parts"
-            )
+        self._meter.member()
         if self._names_bytes > NAMES_MAX_BYTES:
             raise NotAdmitted("its names are too many and too long; send it in parts")
         other = self._folded.setdefault(folded(path), path)

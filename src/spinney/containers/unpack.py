@@ -55,6 +55,7 @@ def unpack(
     *,
     name: str,
     limits: Limits,
+    meter: Meter | None = None,
     between: Callable[[int], None] = lambda unpacked: None,
     near: Callable[[str, str], None] = lambda first, other: None,
 ) -> list[Member]:
@@ -63,8 +64,9 @@ def unpack(
 
     ``into`` must not exist, or be empty. ``name`` is the depositor's name of the container, whose ending must
     agree with its content. Files get the mode 0644 and today's date, whatever the container says (its own date is
-    ``Member.modified``); folders are made, also empty ones, and not returned; containers within are files. ``between``
-    is called after each chunk with its size (0 for an empty file), so that a long unpacking can show progress or be
+    ``Member.modified``); folders are made, also empty ones, and not returned; containers within are files. ``meter``
+    counts a container together with the one that it was in; without it, it has the limits for itself. ``between`` is
+    called after each chunk with its size (0 for an empty file), so that a long unpacking can show progress or be
     aborted. ``near`` is called in the end with the first pairs of paths that differ only in case or the encoding of
     accents.
 
@@ -76,8 +78,8 @@ def unpack(
     try:
         kind = formats.kind_of(container, name)
         with container.open("rb") as source, SafeFolder(into) as below:
-            meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
-            tree = Tree(limits)
+            meter = meter or Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
+            tree = Tree(meter, depth=limits.depth)
             with _entries(source, kind, limits, meter) as entries:
                 members = list(_members(entries, below, kind, tree, meter, between))
         for first, other in tree.near:

@@ -1,6 +1,10 @@
 """Wrong and hostile input: who may submit what, names, folders, files of one name at once, arguments of commands."""
 
+import errno
+import io
 import os
+import zipfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +20,10 @@ from spinney.apps.receivers.application import exports, imports, reruns, syncs, 
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
 from spinney.apps.receivers.detections import listed_files
+from spinney.containers import Limits
 from spinney.control import Control
 from spinney.errors import BadParameters, Forbidden
+from spinney.files import disk_space
 from spinney.jobs import Outcome
 from spinney.model.access import Rights, Role
 from spinney.store.sql import open_store
@@ -106,6 +112,101 @@ def test_a_list_in_the_folder_of_an_upload_leads_to_no_files_of_others(
     ):
         with pytest.raises(Fail, match="files that are not its own"):
             listed(path)
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    """A zip with these files."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return content.getvalue()
+
+
+def taken_apart(folder: Path, **limits: Any) -> tuple[dict[str, bytes], list[arrivals.BadFile]]:
+    """The files that are made of those in ``folder / "up"``, and those that are put aside."""
+    into = folder / "raw"
+    chosen = Limits(**{"total_bytes": 1 << 30, **limits})
+    bad = arrivals.take_apart(folder / "up", into, chosen, lambda size: None)
+    files = [path for path in into.rglob("*") if path.is_file()]
+    return {str(path.relative_to(into)): path.read_bytes() for path in files}, bad
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Path:
+    """The folder of what arrives."""
+    (tmp_path / "up").mkdir()
+    return tmp_path / "up"
+
+
+NESTED = zipped({f"{number}.zip": zipped({"a.txt": bytes(4000)}) for number in range(8)})
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "kept"),
+    [
+        ({"total_bytes": 18_000}, "more than 18000 bytes", 4),
+        ({"members": 12}, "more than 12 files and folders", 4),
+    ],
+)
+def test_archives_within_an_archive_share_its_limits(
+    limits: dict[str, int], reason: str, kept: int, up: Path
+) -> None:
+    assert len(zipped({"a.txt": bytes(4000)})) < 200
+    (up / "card.zip").write_bytes(NESTED)
+    (up / "other.zip").write_bytes(zipped({"b.txt": b"fine"}))
+
+    files, bad = taken_apart(up.parent, **limits)
+
+    assert files == {
+        **{f"card.zip.d/{number}.zip.d/a.txt": bytes(4000) for number in range(kept)},
+        "other.zip.d/b.txt": b"fine",
+    }
+    assert [each.path for each in bad] == [f"card.zip/{number}.zip" for number in range(kept, 8)]
+    assert all(reason in each.reason for each in bad)
+
+
+def test_a_bomb_within_archives_stops_at_the_ratio_of_the_outermost(up: Path) -> None:
+    inner = zipped({"a.txt": bytes(9_000_000)})
+    bomb = zipped({f"{number}.zip": inner for number in range(3)})
+    (up / "card.zip").write_bytes(zipped({f"{number}.zip": bomb for number in range(3)}))
+
+    files, bad = taken_apart(up.parent)
+
+    assert len(files) == 1
+    assert len(bad) == 8
+    assert all("like a bomb" in each.reason for each in bad)
+
+
+def test_a_full_disk_keeps_nothing_of_what_was_unpacked(up: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (up / "card.zip").write_bytes(NESTED)
+    free = iter([1 << 30] * 10)
+    monkeypatch.setattr(disk_space, "free_bytes", lambda path: next(free, 0))
+
+    with pytest.raises(OSError, match="no room") as error:
+        taken_apart(up.parent)
+
+    assert error.value.errno == errno.ENOSPC
+    assert not (up.parent / "raw").exists()
+
+
+def test_an_archive_beside_a_folder_with_the_name_of_its_own_loses_nothing(up: Path) -> None:
+    (up / "card.zip").write_bytes(zipped({"a.txt": b"of the archive"}))
+    (up / "card.zip.d").mkdir()
+    (up / "card.zip.d" / "a.txt").write_bytes(b"of the folder")
+    (up / "all.zip").write_bytes(
+        zipped({"card.zip": zipped({"a.txt": b"of the inner archive"}), "card.zip.d/a.txt": b"beside it"})
+    )
+
+    files, bad = taken_apart(up.parent)
+
+    assert bad == []
+    assert files == {
+        "card.zip.d/a.txt": b"of the folder",
+        "card.zip.d1/a.txt": b"of the archive",
+        "all.zip.d/card.zip.d/a.txt": b"beside it",
+        "all.zip.d/card.zip.d1/a.txt": b"of the inner archive",
+    }
 
 
 def test_different_files_of_one_name_that_come_at_once_are_each_kept(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Each step may be repeated after a kill: a folder is filled anew, a file that is 
 
 import fcntl
 import gzip
+import itertools
 import os
 import shutil
 import zlib
@@ -16,7 +17,7 @@ import orjson
 
 from spinney.apps.receivers.database.receiver_database import sha256_of
 from spinney.apps.receivers.detection.source_files import source_file
-from spinney.containers import Limits, unpack
+from spinney.containers import Limits, Meter, unpack
 from spinney.containers.formats import kind_of_name
 from spinney.files import copies
 from spinney.files.paths import NotAdmitted, shown
@@ -48,17 +49,21 @@ def take_apart(
     source: Path, into: Path, limits: Limits, between: Callable[[int], None], *, leave_out: Path | None = None
 ) -> list[BadFile]:
     """Fill a new folder with the files of a folder: copies, or what archives contain. Return the archives that are
-    refused or damaged; hidden files, and those below ``leave_out``, are not taken. ``between`` is called again and
-    again with a number of bytes.
+    refused or damaged; hidden files, and those below ``leave_out``, are not taken. An archive and those in it share the
+    limits. ``between`` is called again and again with a number of bytes.
 
-    Raises OSError, also where the disk is full."""
+    Raises OSError, also where the disk is full. After any error the new folder has been removed."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     bad: list[BadFile] = []
-    for path in _files(source):
-        if leave_out is not None and path.is_relative_to(leave_out):
-            continue
-        _place(path, into / path.relative_to(source), path.relative_to(source), limits, between, bad, depth=0)
+    try:
+        for path in _files(source):
+            if leave_out is not None and path.is_relative_to(leave_out):
+                continue
+            _place(path, into / path.relative_to(source), path.relative_to(source), limits, between, bad)
+    except BaseException:
+        shutil.rmtree(into, ignore_errors=True)
+        raise
     return bad
 
 
@@ -70,25 +75,40 @@ def _place(
     between: Callable[[int], None],
     bad: list[BadFile],
     *,
-    depth: int,
+    depth: int = 0,
+    meter: Meter | None = None,
 ) -> None:
-    """Copy a file, or unpack an archive in its place, and the archives in it."""
+    """Copy a file, or unpack an archive in its place, and the archives in it. ``meter``: what the archive around it has
+    used of the limits."""
     if kind_of_name(path.name) is None or depth >= DEPTH:
         target.parent.mkdir(parents=True, exist_ok=True)
         if depth == 0:
             _link_or_copy(path, target)
         between(path.stat().st_size)
         return
-    folder = target.with_name(f"{target.name}.d")
+    folder = _free(path, target)
+    meter = meter or Meter(limits, container_bytes=path.stat().st_size, into=folder)
     try:
-        unpack(path, folder, name=path.name, limits=limits, between=between)
+        unpack(path, folder, name=path.name, limits=limits, meter=meter, between=between)
     except NotAdmitted as error:
         bad.append(BadFile(shown(str(name)), str(error)))
         return
     for inner in list(_files(folder)):
         if kind_of_name(inner.name) is not None and depth + 1 < DEPTH:
-            _place(inner, inner, name / inner.relative_to(folder), limits, between, bad, depth=depth + 1)
+            inner_name = name / inner.relative_to(folder)
+            _place(inner, inner, inner_name, limits, between, bad, depth=depth + 1, meter=meter)
             inner.unlink()
+
+
+def _free(path: Path, target: Path) -> Path:
+    """Return the folder for what is in an archive. Nothing has its name yet, nor will get it from the folder that the
+    archive is in."""
+    names = (f"{target.name}.d{number or ''}" for number in itertools.count())
+    return next(
+        target.with_name(name)
+        for name in names
+        if not any(os.path.lexists(each.with_name(name)) for each in (path, target))
+    )
 
 
 def put_aside(folder: Path, aside: Path, listed: Path) -> None:

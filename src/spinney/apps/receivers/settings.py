@@ -2,7 +2,7 @@
 
     data = "receivers"                     # databases and raw files, by receiver
     tags = "tags.csv"                      # the table of tags
-    unpacked_bytes = 50_000_000_000        # the most that one archive may unpack to
+    unpacked_bytes = 50_000_000_000        # the most that one archive, with those in it, may unpack to
 
     [sync]
     receivers = "attached.csv"             # the attached receivers: a table with a column "receiver"
