@@ -157,7 +157,7 @@ def expected(files: dict[str, list[Path]], place: Path) -> dict[str, Content]:
     contents = {}
     for serial, paths in files.items():
         path = place / f"{serial}.sqlite"
-        ReceiverDatabase(path, TAGS).detect(paths, now_s=0.0)
+        ReceiverDatabase(path, TAGS).detect(paths, now_s=BEGUN + 86_400)
         with snapshot(path) as db:
             contents[serial] = [
                 db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")

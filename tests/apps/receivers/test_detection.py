@@ -16,6 +16,7 @@ from spinney.apps.receivers.detection.source_files import source_file
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.errors import UsageError
 
+NOW_S = BEGUN + 86_400.0
 SMALL = Scene(seconds=120, noise_per_s=2.0)
 LINES = SMALL.lines()
 
@@ -35,7 +36,7 @@ def detected(folder: Path, files: list[Path], *, calls: int = 1) -> list[list[tu
     path.unlink(missing_ok=True)
     size = -(-len(files) // calls)
     for begin in range(0, len(files), size):
-        ReceiverDatabase(path, TAGS).detect(files[begin : begin + size], now_s=0.0)
+        ReceiverDatabase(path, TAGS).detect(files[begin : begin + size], now_s=NOW_S)
     return content(path)
 
 
@@ -87,12 +88,12 @@ def test_pieces_and_order_do_not_matter(
 def test_files_that_come_again_change_nothing(tmp_path: Path) -> None:
     files = write_files(LINES, tmp_path, [len(LINES) // 2])
     database = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
-    first = database.detect(files, now_s=0.0)
+    first = database.detect(files, now_s=NOW_S)
     before = content(tmp_path / "r.sqlite")
     renamed = tmp_path / file_name(3, BEGUN + 999)
     renamed.write_bytes(files[0].read_bytes())
 
-    again = database.detect([*files, renamed], now_s=1.0)
+    again = database.detect([*files, renamed], now_s=NOW_S + 1)
 
     assert (first.files, first.repeated) == (2, 0)
     assert again == Detected(0, 3, 0, 0, 0, ())
@@ -114,7 +115,7 @@ def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path)
     twin = file.with_name(file.name.replace("-000003-", "-000004-"))
     twin.write_bytes(file.read_bytes())
     database = ReceiverDatabase(tmp_path / "x.sqlite", TAGS)
-    detected = database.detect([twin, file], now_s=0.0)
+    detected = database.detect([twin, file], now_s=NOW_S)
     assert (detected.files, detected.repeated) == (1, 1)
     with snapshot(tmp_path / "x.sqlite") as db:
         assert db.execute("select name, session from files").fetchall() == [(file.name, 3)]
@@ -123,10 +124,10 @@ def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path)
 def test_a_changed_table_of_tags_detects_the_session_afresh(tmp_path: Path) -> None:
     files = write_files(LINES, tmp_path, [len(LINES) // 2])
     path = tmp_path / "r.sqlite"
-    ReceiverDatabase(path, TAGS[:1]).detect(files[:1], now_s=0.0)
+    ReceiverDatabase(path, TAGS[:1]).detect(files[:1], now_s=NOW_S)
 
-    second = ReceiverDatabase(path, TAGS).detect(files[1:], now_s=1.0)
-    rerun = ReceiverDatabase(path, TAGS).rerun([3], now_s=2.0)
+    second = ReceiverDatabase(path, TAGS).detect(files[1:], now_s=NOW_S + 1)
+    rerun = ReceiverDatabase(path, TAGS).rerun([3], now_s=NOW_S + 2)
 
     assert second.afresh == (3,)
     assert (rerun.files, rerun.hits, rerun.afresh) == (0, 0, (3,))
@@ -136,17 +137,31 @@ def test_a_changed_table_of_tags_detects_the_session_afresh(tmp_path: Path) -> N
 def test_a_call_that_is_broken_off_leaves_nothing_half(tmp_path: Path) -> None:
     files = write_files(LINES, tmp_path, [len(LINES) // 2])
     path = tmp_path / "r.sqlite"
-    ReceiverDatabase(path, TAGS).detect(files[:1], now_s=0.0)
+    ReceiverDatabase(path, TAGS).detect(files[:1], now_s=NOW_S)
     before = content(path)
 
     def stop() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ReceiverDatabase(path, TAGS).detect(files, now_s=1.0, between=stop)
+        ReceiverDatabase(path, TAGS).detect(files, now_s=NOW_S + 1, between=stop)
     assert content(path) == before
     with sqlite3.connect(path) as db:
         assert db.execute("select count(*) from batches").fetchone() == (1,)
+
+
+def test_a_pulse_of_the_future_is_broken_and_those_after_it_count(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    cut = len(LINES) // 3
+    garbled = [f"p,{port},{NOW_S + 86_401:.3f},4.0,-60.0,-90.0" for port in (1, 2)]
+    (file,) = write_files([*LINES[:cut], *garbled, *LINES[cut:]], tmp_path, [])
+
+    detected = ReceiverDatabase(tmp_path / "r.sqlite", TAGS).detect([file], now_s=NOW_S)
+    rerun = ReceiverDatabase(tmp_path / "r.sqlite", TAGS).rerun([3], now_s=NOW_S)
+
+    assert (detected.broken, rerun.broken) == (2, 2)
+    assert content(tmp_path / "r.sqlite") == whole
 
 
 # --- raw files --------------------------------------------------------------------------------
@@ -161,7 +176,7 @@ def test_broken_lines_are_counted_and_the_others_read(tmp_path: Path) -> None:
         + b"\n\xff\x00\np,3,103,4,-60,-90"
     )
     counts = ReadCounts()
-    pulses = list(read_pulses(file, counts))
+    pulses = list(read_pulses(file, counts, now_s=NOW_S))
     assert [(port, time) for piece in pulses for port, time in zip(piece.port, piece.time, strict=True)] == [
         (1, 100.5),
         (2, 101.0),
@@ -179,7 +194,7 @@ def test_what_no_clock_and_no_port_can_be_is_broken(line: bytes, tmp_path: Path)
     file = tmp_path / "raw.txt"
     file.write_bytes(b"p,1,100.5,4.0,-60,-90\n" + line + b"\n")
     counts = ReadCounts()
-    assert [piece.time.tolist() for piece in read_pulses(file, counts)] == [[100.5]]
+    assert [piece.time.tolist() for piece in read_pulses(file, counts, now_s=NOW_S)] == [[100.5]]
     assert (counts.pulses, counts.broken, counts.first_broken) == (1, 1, 2)
 
 
@@ -188,14 +203,14 @@ def test_a_file_that_is_cut_off_counts_up_to_there(tmp_path: Path) -> None:
     file = tmp_path / "raw.txt.gz"
     file.write_bytes(gzip.compress(text)[:-20_000])
     counts = ReadCounts()
-    assert 0 < sum(len(piece.time) for piece in read_pulses(file, counts)) < 100_000
+    assert 0 < sum(len(piece.time) for piece in read_pulses(file, counts, now_s=NOW_S)) < 100_000
     assert counts.damage
 
 
 def test_a_piece_is_never_larger_than_its_bound(tmp_path: Path) -> None:
     file = tmp_path / "raw.txt"
     file.write_bytes(b"p,1,100.5,4.0,-60,-90\n" * 300_000)
-    sizes = [len(piece.time) for piece in read_pulses(file, ReadCounts())]
+    sizes = [len(piece.time) for piece in read_pulses(file, ReadCounts(), now_s=NOW_S)]
     assert sum(sizes) == 300_000
     assert max(sizes) < 60_000
     assert LINE_BYTES == 1000

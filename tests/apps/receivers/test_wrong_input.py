@@ -234,7 +234,7 @@ def detected(service: Service, tmp_path: Path) -> Path:
     """A raw file that was detected, without a node."""
     (file,) = raw_files(tmp_path / "raw", pieces=1, seconds=30)[SERIALS[0]]
     data = service.place / "receivers" / "databases" / f"SG-{SERIALS[0]}.sqlite"
-    ReceiverDatabase(data, TAGS).detect([file], now_s=0.0)
+    ReceiverDatabase(data, TAGS).detect([file], now_s=BEGUN + 86_400)
     return file
 
 

@@ -69,6 +69,7 @@ class ReceiverDatabase:
     ) -> Detected:
         """Detect in these raw files, which must stay where they are, and write what is new. ``between`` is called after
         each piece of a file, so that a caller may show progress or stop. ``job``: the number of the job that does it.
+        ``now_s``: the time now, in seconds since 1970; pulses that are later by more than a day are broken.
 
         Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
         """
@@ -157,7 +158,7 @@ class ReceiverDatabase:
         fresh = {each.sha256 for each in new}
         for each in every:
             counts = ReadCounts()
-            for piece in read_pulses(each.path, counts):
+            for piece in read_pulses(each.path, counts, now_s=by[1]):
                 _write_hits(db, session, runs.add(bursts.find(piece)))
                 _write_positions(db, session, counts.positions)
                 counts.positions.clear()

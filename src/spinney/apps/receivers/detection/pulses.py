@@ -4,7 +4,8 @@
     G,TIMESTAMP,LATITUDE,LONGITUDE,ALTITUDE a position
 
 ``p1,…`` in place of ``p,1,…`` is the same. Other lines are skipped; lines of these kinds that cannot be read, or whose
-time is before 1970 or after 2199, are counted."""
+time is before 1970, after 2199 or more than a day from now, are counted as broken: one time of the future, from a
+garbled digit, would make all later pulses look like repetitions."""
 
 import gzip
 import math
@@ -25,6 +26,8 @@ LINE_BYTES = 1000
 """A longer line is broken; the rest of it is skipped."""
 TIME_END_S = 7_258_118_400.0
 """2200-01-01; a clock that says more is broken, and no page or picture could show it."""
+AHEAD_S = 86_400.0
+"""By so much the clock of a receiver may be ahead of that of this host."""
 PORT_END = 10_000
 _FIELDS = 5
 _NUMBER = rb"-?[0-9]{1,20}(?:\.[0-9]{0,20})?"
@@ -70,9 +73,10 @@ class ReadCounts:
     """Why the file could not be read to its end; what came before counts."""
 
 
-def read_pulses(path: Path, counts: ReadCounts) -> Iterator[Pulses]:
+def read_pulses(path: Path, counts: ReadCounts, *, now_s: float) -> Iterator[Pulses]:
     """Yield the pulses of a file in pieces, and fill in ``counts``; the caller may take the positions out after each
-    piece. Raises OSError where the file cannot be opened."""
+    piece. ``now_s``: the time now, in seconds since 1970. Raises OSError where the file cannot be opened."""
+    end_s = min(TIME_END_S, now_s + AHEAD_S)
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -87,41 +91,41 @@ def read_pulses(path: Path, counts: ReadCounts) -> Iterator[Pulses]:
             if len(rest) > LINE_BYTES:
                 rest = rest[: LINE_BYTES + 1]  # it is counted as broken when its end has come
             if whole:
-                yield _parsed(whole, counts)
+                yield _parsed(whole, counts, end_s)
             if not data:
                 return
 
 
-def _parsed(text: bytes, counts: ReadCounts) -> Pulses:
-    """Return the pulses of some lines; the last one has no line feed."""
+def _parsed(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
+    """Return the pulses of some lines; the last one has no line feed. Times from ``end_s`` on are broken."""
     pulses, positions = _PULSE.findall(text), _POSITION.findall(text)
     if len(pulses) + len(positions) == len(_ANY.findall(text)):
         # Text to numbers in C, a tenth of the time of a loop over lines.
         rows = np.fromstring(b",".join(pulses), sep=",") if pulses else np.empty(0)
         places = np.fromstring(b",".join(positions), sep=",") if positions else np.empty(0)
         rows, places = rows.reshape(-1, _FIELDS), places.reshape(-1, len(Position._fields))
-        if _are_times(rows[:, 1]) and _are_times(places[:, 0]):
+        if _are_times(rows[:, 1], end_s) and _are_times(places[:, 0], end_s):
             counts.lines += text.count(b"\n") + 1
             counts.pulses += len(pulses)
             counts.positions += [Position(*place) for place in places.tolist()]
             return _columns(rows)
-    return _parsed_by_line(text, counts)
+    return _parsed_by_line(text, counts, end_s)
 
 
-def _parsed_by_line(text: bytes, counts: ReadCounts) -> Pulses:
+def _parsed_by_line(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
     """As ``_parsed``, for lines of which some cannot be read."""
     rows = []
     for line in text.split(b"\n"):
         counts.lines += 1
         if line[:1] == b"p":
-            row = _numbers(line[1:].removeprefix(b","), _FIELDS, time_at=1)
+            row = _numbers(line[1:].removeprefix(b","), _FIELDS, time_at=1, end_s=end_s)
             if row is not None and not 0 <= row[0] < PORT_END:
                 row = None
             if row is not None:
                 counts.pulses += 1
                 rows.append(row)
         elif line[:2] == b"G,":
-            row = _numbers(line[2:], len(Position._fields), time_at=0)
+            row = _numbers(line[2:], len(Position._fields), time_at=0, end_s=end_s)
             if row is not None:
                 counts.positions.append(Position(*row))
         else:
@@ -132,19 +136,19 @@ def _parsed_by_line(text: bytes, counts: ReadCounts) -> Pulses:
     return _columns(np.array(rows, dtype=np.float64).reshape(-1, _FIELDS))
 
 
-def _are_times(values: NDArray[np.float64]) -> bool:
-    return bool(((values >= 0) & (values < TIME_END_S)).all())
+def _are_times(values: NDArray[np.float64], end_s: float) -> bool:
+    return bool(((values >= 0) & (values < end_s)).all())
 
 
-def _numbers(text: bytes, number: int, *, time_at: int) -> list[float] | None:
-    """Return so many finite numbers, of which the one at ``time_at`` is a time; None where the text has others, or is
-    too long."""
+def _numbers(text: bytes, number: int, *, time_at: int, end_s: float) -> list[float] | None:
+    """Return so many finite numbers, of which the one at ``time_at`` is a time before ``end_s``; None where the text
+    has others, or is too long."""
     fields = text.strip().split(b",") if len(text) <= LINE_BYTES else []
     try:
         row = [float(field) for field in fields]
     except ValueError:
         return None
-    lawful = len(row) == number and all(map(math.isfinite, row)) and 0 <= row[time_at] < TIME_END_S
+    lawful = len(row) == number and all(map(math.isfinite, row)) and 0 <= row[time_at] < end_s
     return row if lawful else None
 
 
