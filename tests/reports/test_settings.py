@@ -63,6 +63,16 @@ def test_a_password_goes_in_clear_to_this_host_alone() -> None:
         MailSettings(host="mail.example.org", security=Security.NONE).credentials(secrets)
 
 
+@pytest.mark.parametrize("variable", ["SPINNEY_SMTP_USER", "SPINNEY_SMTP_PASSWORD"])
+def test_a_login_that_smtp_cannot_send_is_refused_without_its_value(variable: str) -> None:
+    secrets = {"SPINNEY_SMTP_USER": "u", "SPINNEY_SMTP_PASSWORD": "p"} | {variable: "pässword"}
+
+    with pytest.raises(UsageError, match=f"{variable} has characters") as refusal:
+        MailSettings(host="mail.example.org").credentials(secrets)
+
+    assert "pässword" not in str(refusal.value)
+
+
 def test_an_outbox_alone_loads_no_http_library() -> None:
     loaded = "import sys, spinney.reports; print('httpx' in sys.modules)"
 

@@ -97,7 +97,12 @@ def _mail_type(
     app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float], priority: int
 ) -> JobType:
     kind = app.pipeline(
-        "reports.mail", queue=QUEUE, priority=priority, submit=INTERNAL, description="Send a mail"
+        "reports.mail",
+        queue=QUEUE,
+        priority=priority,
+        submit=INTERNAL,
+        description="Send a mail",
+        postmortem=False,  # the mail library's variables hold the password
     )
 
     # Its retry period is kept by deferring. Attempts are used up only by timeouts (a server that drips) and crashes.

@@ -83,13 +83,20 @@ class MailSettings:
         return self.port or _PORTS[self.security]
 
     def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
-        """Return user and password; None when no login is configured. Raises UsageError when one is missing."""
+        """Return user and password; None when no login is configured. Raises UsageError when one is missing or
+        cannot be sent."""
         user, password = environment.get(self.user_variable), environment.get(self.password_variable)
         if not user and not password:
             return None
         if not user or not password:
             missing = self.password_variable if user else self.user_variable
             raise UsageError(f"the environment has no {missing}; set it and start the nodes again")
+        for variable, value in ((self.user_variable, user), (self.password_variable, password)):
+            if not value.isascii():
+                raise UsageError(
+                    f"{variable} has characters that are not ASCII, which a login by SMTP cannot have here; "
+                    f"choose another and start the nodes again"
+                )
         if self.security is Security.NONE and self.host not in ("localhost", "127.0.0.1", "::1"):
             raise UsageError(
                 f"a password would go to {self.host} in clear; set SPINNEY_SMTP_SECURITY to starttls or tls"
