@@ -83,6 +83,23 @@ def test_functions_pipelines_and_programs_may_have_a_circuit_breaker(app: Spinne
     }
 
 
+def test_a_stage_gets_only_what_it_declares_although_another_takes_anything(app: Spinney) -> None:
+    line = app.pipeline("line")
+
+    @line.stage
+    def first(x: int, **more: int) -> int:
+        return x + more["y"]
+
+    @line.stage
+    def second(x: int) -> int:
+        return x
+
+    text = line.parameters.text({"x": 1, "y": 2})
+
+    assert line.runner("first")(text, handle(text)) == 3
+    assert line.runner("second")(text, handle(text)) == 1
+
+
 def test_isolation_follows_the_function_unless_said(app: Spinney) -> None:
     @app.job
     def plain() -> None: ...

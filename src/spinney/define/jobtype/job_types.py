@@ -197,7 +197,7 @@ class JobType(SubmittableType):
         return Parameters(
             self.name,
             self._fields,
-            anything=any(s.signature.extra for s in stages) or not any(s.declared for s in stages),
+            anything=self._anything,
             program=any(s.spec.program for s in stages),
             lock_templates=[lock.template for s in stages for lock in s.spec.locks],
         )
@@ -214,7 +214,8 @@ class JobType(SubmittableType):
             )
             names = ", ".join(self._stages)
             raise UsageError(f"job type {self.name!r} has {subject} {stage!r}; its stages are: {names}")
-        read = reader(f"stage {stage!r} of {self.name!r}", defined.signature, self._fields)
+        where = f"stage {stage!r} of {self.name!r}"
+        read = reader(where, defined.signature, self._fields, anything=self._anything)
         return _runner(defined.function, read, defined.signature.job_name)
 
     def takes_handle(self, stage: str) -> bool:
@@ -225,6 +226,12 @@ class JobType(SubmittableType):
     def function(self, stage: str | None = None) -> Callable[..., Any] | None:
         """Return the plain function of a stage (by default the first); None for a program or an external stage."""
         return self._stages[stage or next(iter(self._stages))].function
+
+    @property
+    def _anything(self) -> bool:
+        """Whether jobs may have parameters that no stage declares."""
+        stages = self._stages.values()
+        return any(s.signature.extra for s in stages) or not any(s.declared for s in stages)
 
     @property
     def _fields(self) -> dict[str, signature.DeclaredParameter]:

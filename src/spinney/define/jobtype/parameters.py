@@ -160,15 +160,18 @@ class Parameters:
         return None
 
 
-def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter]) -> Reader:
-    """Return the function that turns a job's JSON text into the keyword arguments of one stage.
+def reader(
+    where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter], *, anything: bool = False
+) -> Reader:
+    """Return the function that turns a job's JSON text into the keyword arguments of one stage. ``anything``: the type
+    accepts parameters that no stage declares.
 
     It only parses where values are the same in Python and in JSON, and converts by the annotations elsewhere.
     """
     names = frozenset(signature.fields)
     if not all(is_plain(f.annotation) for f in signature.fields.values()):
         return _converting(where, signature)
-    if signature.extra or names == frozenset(type_fields):
+    if signature.extra or (names == frozenset(type_fields) and not anything):
         return orjson.loads
 
     def some(text: str) -> dict[str, Any]:
