@@ -262,6 +262,15 @@ def test_a_type_of_another_application_is_checked_by_its_schema() -> None:
         handle(Recorder({"type_schema": UnknownType("no such")})).spawn("nowhere")
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_no_parameter_of_another_application(value: float) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "number"}}}
+    port = Recorder({"type_schema": schema})
+
+    with pytest.raises(BadParameters, match="parameter 'x' must be a number"):
+        handle(port).spawn("elsewhere", x=value)
+
+
 def test_children_come_in_pages() -> None:
     pages = {
         0: [[1, "t", "completed", None, 0, None, 0, {}]],

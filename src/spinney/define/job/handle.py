@@ -350,8 +350,10 @@ class _ForeignKind:
         schema = self._port.ask("type_schema", type=self.name)
         texts = []
         for row in rows:
-            validate_against_schema(self.name, schema, row)
-            texts.append(to_text(row, f"a parameter of {self.name!r}"))
+            text = to_text(row, f"a parameter of {self.name!r}")
+            # What is stored, since JSON has no NaN and no infinity: they become null.
+            validate_against_schema(self.name, schema, orjson.loads(text))
+            texts.append(text)
         return texts
 
 
