@@ -14,12 +14,14 @@ def test_the_stack_of_a_running_job_and_what_is_kept_afterwards(
 
     text = working.ok("stack", job)
 
-    assert "thread MainThread:" in text
+    assert "thread MainThread:" in text.splitlines()
     assert "in until" in text
     flag.touch()
     working.ok("wait", job)
     assert "in until" in working.ok("stack", job)
-    assert "in until" in working.ok("stack", job, "--kept")
+    kept = working.ok("stack", job, "--kept")
+    assert "in until" in kept
+    assert "thread MainThread:" in kept.splitlines()
 
 
 def test_where_nothing_runs_and_nothing_is_kept_it_says_so(working: Shell) -> None:

@@ -8,7 +8,7 @@ import typer
 from spinney.model.errors import NoSuch, Refused
 from spinney.terminal.arguments import JobArgument, StoreOption
 from spinney.terminal.connection import open_commands
-from spinney.terminal.display import safe
+from spinney.terminal.display import safe, safe_lines
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -40,7 +40,7 @@ def stack(
         attempts = performer.do(ListAttempts(job=job)).items
         files = files_of(performer, job, store)
         if not kept and attempts and attempts[-1].outcome is None:
-            typer.echo(safe(_requested(performer, files, job)), nl=False)
+            typer.echo(safe_lines(_requested(performer, files, job)), nl=False)
             return
         documents = [
             (path, text) for attempt in attempts for path in _paths(attempt) if (text := _text(files, path))
@@ -51,7 +51,7 @@ def stack(
             f"timeout="
         )
     for path, text in documents:
-        typer.echo(safe(f"{path}: {text}"), nl=False)
+        typer.echo(f"{safe(path)}: {safe_lines(text)}", nl=False)
 
 
 def _requested(performer: "Performs", files: "Files", job: int) -> str:
