@@ -124,7 +124,7 @@ def dies(how: str = "") -> None:
         ctypes.string_at(0)
     if how == "exit":
         os._exit(5)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), 40 if how == "realtime" else signal.SIGKILL)
 
 
 @sample.stage
@@ -300,7 +300,7 @@ elif how == 'symlink':
 elif how == 'unreadable-link':
     os.symlink('/dev/zero', os.environ['SPINNEY_RESULT'])
 elif how == 'signal':
-    os.kill(os.getpid(), signal.SIGSEGV)
+    os.kill(os.getpid(), params.get('number', signal.SIGSEGV))
 elif how == 'write':
     print('to stdout'); print('to stderr', file=sys.stderr)
 elif how == 'group':

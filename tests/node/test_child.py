@@ -32,6 +32,7 @@ def files_of(pid):
     [
         ("kill", "SIGKILL", None, "its worker was killed by SIGKILL"),
         ("segfault", "SIGSEGV", None, "its worker was killed by SIGSEGV"),
+        ("realtime", "signal 40", None, "its worker was killed by signal 40"),
         ("exit", None, 5, "its worker exited with code 5"),
     ],
 )

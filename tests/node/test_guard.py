@@ -3,7 +3,7 @@
 import os
 import signal
 
-from node_fixtures import Cluster, cluster, lines, now_us, until
+from node_fixtures import DEADLINE_S, Cluster, cluster, lines, now_us, until
 
 from spinney.model.states import State
 from spinney.node.lifecycle.deadline import Deadline
@@ -37,6 +37,16 @@ def test_a_killed_supervisor_takes_everything_with_it(cluster: Cluster) -> None:
         f"Start it again: spinney node node_app:app --name oak --store {cluster.url} "
         in node.process.stderr.read()
     )
+
+
+def test_a_supervisor_killed_by_a_signal_without_a_name_is_reported_by_its_number(cluster: Cluster) -> None:
+    node = cluster.node()
+    os.kill(node.supervisor(), 40)
+    _, log = node.process.communicate(timeout=DEADLINE_S)
+    assert node.process.returncode == 1
+    assert "the supervisor died of signal 40; ending everything" in log
+    assert "Traceback" not in log
+    assert not cluster.living()
 
 
 def test_a_supervisor_that_stands_still_is_ended_within_its_lease(cluster: Cluster) -> None:

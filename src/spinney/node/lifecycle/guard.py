@@ -29,6 +29,7 @@ from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
 from spinney.node.settings import NodeSettings
 from spinney.node.workers import proctree
+from spinney.node.workers.termination import signal_name
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +160,7 @@ def _reap(supervisor: int) -> int | None:
 def _explained(code: int) -> int:
     if code >= 0:
         return code
-    log.error("the supervisor died of %s; ending everything", signal.Signals(-code).name)
+    log.error("the supervisor died of %s; ending everything", signal_name(-code))
     return EXIT_LOST
 
 

@@ -7,7 +7,6 @@ stage's result as JSON into the file that ``SPINNEY_RESULT`` names. Its exit cod
 
 import os
 import shutil
-import signal
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from spinney.model.types import StageSpec
 from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
 from spinney.node.worker.sync import OWN
+from spinney.node.workers.termination import signal_name
 from spinney.postmortem.programs import VARIABLE
 from spinney.tracing import current
 from spinney.tracing.traceparents import VARIABLE as TRACE_VARIABLE
@@ -107,9 +107,7 @@ class ProgramRunner:
     def _meaning(self, code: int, job: Handle, result: Path) -> Any:
         name = Path(self._spec.program[0]).name
         if code < 0:
-            raise ProgramFailed(
-                f"{name} was killed by {signal.Signals(-code).name}; see 'spinney logs {job.id}'"
-            )
+            raise ProgramFailed(f"{name} was killed by {signal_name(-code)}; see 'spinney logs {job.id}'")
         exit_message = f"{name} exited with code {code}"
         match self._spec.exit_codes.get(code) or _EXIT_CODES.get(code, Outcome.ERROR):
             case Outcome.OK:

@@ -9,7 +9,7 @@
 ``backlog``         what stands behind a running attempt, taken back without the worker's help
 ``boundaries``      marks in the output, where that of one attempt ends
 ``proctree``        trees of processes: found, and ended to the last
-``termination``     what TERM does in a worker
+``termination``     what TERM does in a worker, and the names of signals
 ``stack_dump``      the stacks of a worker's threads and tasks, written by itself
 ``stack_memory``    the memory into which it writes them
 ``stack_taker``     stacks on their way into the folders of jobs

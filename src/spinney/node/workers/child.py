@@ -35,6 +35,7 @@ from spinney.node.workers.shared_page import (
     SharedPage,
 )
 from spinney.node.workers.stack_memory import StackMemory
+from spinney.node.workers.termination import signal_name
 from spinney.node.workers.wire import WireError
 from spinney.node.workers.worker_reports import Exit, Hello
 from spinney.node.workers.worker_socket import WorkerSocket
@@ -386,7 +387,7 @@ class Child:
             await asyncio.sleep(_LOOK_S / 4)
         how = Exit(
             code=code if code >= 0 else None,
-            signal=signal.Signals(-code).name if code < 0 else None,
+            signal=signal_name(-code) if code < 0 else None,
             running=tuple(self.page.running()),
             unreported=max(0, self.page.done() - self._done_rows),
             forced=self._forced,

@@ -1,4 +1,4 @@
-"""Termination of a worker by a signal."""
+"""Termination of a process by a signal."""
 
 import os
 import signal
@@ -26,6 +26,15 @@ def on_term(action: Callable[[], None]) -> None:
 def raise_terminated() -> None:
     """Raise Terminated; for ``on_term`` in a worker whose main thread runs user code."""
     raise Terminated
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal. Python names only the first and the last real-time signal: others are ``signal 40``,
+    because whoever reports a death must not fail on its cause."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def die_of(number: int) -> NoReturn:

@@ -33,7 +33,7 @@ class Exit:
     code: int | None
     """Its exit code; None when a signal ended it."""
     signal: str | None
-    """The name of the signal that ended it (``SIGKILL``), if one did."""
+    """The signal that ended it (``SIGKILL``, or ``signal 40`` for one without a name), if one did."""
     running: tuple[Running, ...]
     """The attempts that had begun and not ended."""
     forced: bool
