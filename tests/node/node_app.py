@@ -264,6 +264,25 @@ def locked(place: str, note_in: str) -> None:
     note(note_in, "out")
 
 
+wide = app.pipeline("wide")
+
+
+@wide.stage
+def grows(job: Job) -> None:
+    for _ in range(7):
+        job.spawn_many(takes_text, [{"text": "x" * 1_000_000}] * 10)
+
+
+@wide.stage
+def looks_back(job: Job) -> int:
+    return len(list(job.children()))
+
+
+@app.job
+def takes_text(text: str) -> None:
+    pass
+
+
 stages = app.pipeline("stages", poison_after=1000)
 
 

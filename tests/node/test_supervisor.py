@@ -1,9 +1,10 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
-from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
+from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, until, working
 
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
@@ -201,6 +202,41 @@ def test_children_run_and_their_parent_waits_for_them(working: Cluster) -> None:
     (job,) = working.run("family", {"children": 30})
     assert job.state is State.COMPLETED
     assert {c.state for c in working.store.children(job.id)} == {State.COMPLETED}
+
+
+def test_an_answer_that_is_too_long_for_a_message_is_an_error_of_its_attempt_alone(working: Cluster) -> None:
+    # Given a job whose subjobs have more parameters than fit into one answer, when it asks for them
+    (job,) = working.run("wide")
+    # Then its attempt has the error, and says it
+    assert (job.state, job.stage) == (State.FAILED, "looks_back")
+    assert "exceeds the limit" in (working.attempts(job.id)[-1].message or "")
+    # And the node goes on
+    assert working.run("noop")[0].state is State.COMPLETED
+    assert working.nodes[-1].process.poll() is None
+
+
+_FAULT = """
+import sys
+if "spinney.node.supervisor_main" in sys.orig_argv:
+    from spinney.node.dispatch.assembly import DispatchAssembly
+    async def _mark_started(self, fences):
+        raise RuntimeError("a fault in a task beside")
+    DispatchAssembly._mark_started = _mark_started
+"""
+
+
+def test_a_fault_in_a_task_beside_the_work_ends_the_node_with_its_reason(cluster: Cluster) -> None:
+    # Given a node in which a task fails that shows long attempts as running
+    cluster.file("sitecustomize.py").write_text(_FAULT)
+    path = os.pathsep.join((str(cluster.place), os.environ.get("PYTHONPATH", "")))
+    node = cluster.node(env={"PYTHONPATH": path})
+    # When there is one
+    cluster.submit("wait_for", {"file": str(cluster.file("go")), "note_in": str(cluster.file("notes"))})
+    # Then the node ends its workers, says why, and ends itself, before the guard has to do it
+    _, log = node.process.communicate(timeout=DEADLINE_S)
+    assert node.process.returncode == 1
+    assert "fault in spinney (RuntimeError: a fault in a task beside)" in log
+    assert not cluster.living()
 
 
 def test_a_lock_lets_one_in_at_a_time(working: Cluster) -> None:

@@ -73,6 +73,46 @@ LOST_NAMED = 50
 """How many attempts that lose their leases are named in the log."""
 
 
+class _TasksBeside:
+    """Short tasks beside the node's work; the first that fails ends the node.
+
+    They are in no ``TaskGroup``: that takes no more tasks once one has failed, and the ends of the workers, which the
+    node then waits for, are noted by such tasks."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Start a task."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        # At once: the node's own last sentence comes after the end of its workers, for which it may wait too long.
+        log.error("a task has failed, which ends the node: %r", error)
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def failure(self) -> None:
+        """Wait for the first failure, and raise it."""
+        await self._failure
+
+    async def finished(self) -> None:
+        """Wait until no task is left."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def cancel(self) -> None:
+        """Cancel what is left when the node ends by a failure: it may wait for records that nobody writes any more."""
+        for task in self._tasks:
+            task.cancel()
+
+
 def wall_us() -> int:
     """Return the time in microseconds since 1970 UTC."""
     return time.time_ns() // 1000
@@ -152,15 +192,20 @@ class Supervisor:
                 spans=None if sender is None else AttemptSpans(sender, self._settings.name),
             )
             async with asyncio.TaskGroup() as group:
-                assembly = self._assembly(context, group.create_task)
+                beside = _TasksBeside()
+                assembly = self._assembly(context, beside.spawn)
                 stack.callback(assembly.pool.close)
+                stack.callback(beside.cancel)
+                failure = group.create_task(beside.failure())
                 work = group.create_task(self._work(context, assembly, root_fingerprint))
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
                     work.cancel()  # stopped before it had joined
                 await asyncio.gather(work, return_exceptions=True)
+                await beside.finished()
                 leave.cancel()
+                failure.cancel()
             if not work.cancelled() and (error := work.exception()) is not None:
                 raise error
         return 1 if self._hurry.is_set() else 0

@@ -317,7 +317,8 @@ class WorkerPool(Events):
         worker = self._workers[child]
         task = worker.held.get(fence)
         try:
-            value = await self._requests.serve(task.lease if task else None, fence, verb, args)
+            # Sent here, because an answer that is too long for a message is an error of its attempt, too.
+            child.answer(number, await self._requests.serve(task.lease if task else None, fence, verb, args))
         except SpinneyError as error:
             log.info("refused %s of attempt %d: %s", verb, fence, error)
             if isinstance(error, CommitUncertain):
@@ -330,8 +331,6 @@ class WorkerPool(Events):
             # A request of one stage must not end the node.
             log.exception("request %s of attempt %d failed", verb, fence)
             child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); see the node's log"))
-        else:
-            child.answer(number, value)
 
     def output(self, child: Child, fence: int, stream: str, text: str) -> None:
         self._pump.put(child.name, fence, stream, text)
