@@ -13,6 +13,7 @@ from executor_fixtures import DEADLINE_S, host, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.node.dispatch import output
 from spinney.node.dispatch.output import Pump
 from spinney.node.worker import capture
 from spinney.node.worker.capture import Capture, WorkerLog
@@ -80,6 +81,42 @@ async def test_what_loading_the_application_printed_is_in_the_workers_log(host):
     await host.run(worker, "say", '{"text": "mine"}')
     assert host.printed(1) == "mine\n"
     assert worker.log_file.read_text() == "loading prints, too\n"
+
+
+_CHATTY = """
+import threading, time
+from pathlib import Path
+from spinney import Spinney
+
+app = Spinney()
+sample = app.pipeline("sample")
+
+@sample.stage
+def say(text: str) -> None:
+    print(text)
+
+def chat():
+    while not Path({go!r}).exists():
+        time.sleep(0.005)
+    print("from the background", flush=True)
+
+threading.Thread(target=chat, daemon=True).start()
+"""
+
+
+async def test_what_the_application_prints_while_its_worker_is_idle_is_in_the_workers_log(host, tmp_path):
+    go = tmp_path / "go"
+    (tmp_path / "chatty.py").write_text(_CHATTY.format(go=str(go)))
+    worker = host.start(app="chatty:app", path=[tmp_path])
+    # Given a worker between two attempts, when a thread of its application prints
+    await host.run(worker, "say", '{"text": "first"}', fence=1)
+    go.touch()
+    # Then that is written without waiting for an attempt
+    await host.until(lambda: worker.log_file.exists() and worker.log_file.read_text())
+    assert worker.log_file.read_text() == "from the background\n"
+    # And it is not taken for what the next one prints
+    await host.run(worker, "say", '{"text": "second"}', fence=2)
+    assert (host.printed(1), host.printed(2)) == ("first\n", "second\n")
 
 
 async def test_output_of_an_unknown_attempt_goes_to_the_workers_log(host, worker):
@@ -185,19 +222,30 @@ def test_it_is_told_only_when_both_streams_are_written(acted):
     assert acted.marked == [9], "stdout's mark of 1 alone says nothing"
 
 
-def test_without_an_attempt_on_the_page_bytes_wait_for_their_mark(acted):
-    acted.write(b"late")
-    acted.write(b"news", stream=1)
-    acted.mark(9, (1,))
-    acted.mark(5)
+def test_bytes_wait_for_their_mark_when_an_attempt_has_passed_during_the_read(acted, monkeypatch):
+    """Given an idle worker before and after a read, when an attempt has begun and ended meanwhile, then what was
+    read is not taken for output outside attempts."""
+    real, passed = output._read, []
+
+    def read_while_an_attempt_passes(stream, *others):
+        if passed or stream.number:
+            return real(stream, *others)
+        acted.page.begin(5, 1)
+        acted.write(b"late")
+        passed.append(data := real(stream, *others))
+        acted.mark(5)
+        acted.page.finish()
+        return data
+
+    monkeypatch.setattr(output, "_read", read_while_an_attempt_passes)
+    acted.write(b"too ")
     acted.await_mark(5)
-    assert acted.read(5) == b"late"
-    assert acted.read(9, "stderr") == b"news"
+    assert (passed, acted.read(5)) == ([b"too late"], b"too late")
 
 
 def test_what_a_dead_worker_left_belongs_to_the_attempt_on_its_page(acted):
-    acted.write(b"one" + boundaries.boundary(TOKEN, 1) + b"last words")
     acted.page.begin(2, 1)
+    acted.write(b"one" + boundaries.boundary(TOKEN, 1) + b"last words")
     acted.remove()
     assert acted.read(1) == b"one"
     assert acted.read(2) == b"last words"
@@ -256,10 +304,12 @@ def test_what_a_dead_worker_wrote_and_was_lost_is_told_of_its_attempt(acted, tmp
 def test_a_place_that_cannot_be_told_is_survived(acted, tmp_path):
     """Given a file where the output folder should be, then that output is lost and the next is not."""
     (tmp_path / "out").write_text("in the way")
+    acted.page.begin(1, 1)
     acted.write(b"lost")
     acted.mark(1)
     acted.await_mark(1)
     (tmp_path / "out").unlink()
+    acted.page.begin(2, 1)
     acted.write(b"kept")
     acted.mark(2)
     acted.await_mark(2)
@@ -271,6 +321,7 @@ def test_a_link_in_the_outputs_place_is_not_followed(acted, tmp_path):
     precious.write_text("untouched")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "stage.1.stdout").symlink_to(precious)
+    acted.page.begin(1, 1)
     acted.write(b"overwrite")
     acted.mark(1)
     acted.await_mark(1)

@@ -8,7 +8,9 @@ arrives (``workers.boundaries``).
 *Whose are bytes without a mark behind them?* The worker sets an attempt's mark before it takes the
 attempt off its page, and puts the next one on the page after that. So when the page shows the same attempt before and
 after a read that emptied the pipe, every earlier mark was in the bytes that were read, and the bytes behind the last
-mark are that attempt's. Otherwise the pump waits for the mark, or for the next read.
+mark are that attempt's. When it shows none before and after, and the number of ended attempts has not changed either,
+none has passed in between: the bytes are what the application printed while the worker was idle, and go to the worker's
+log. Otherwise the pump waits for the mark, or for the next read.
 
 After the end of a worker and of all its descendants, the rest in its pipes belongs to the attempt that its page shows.
 """
@@ -221,14 +223,16 @@ class Pump:
     def _pull(self, stream: _Stream) -> bool:
         """Read once and assign the bytes; return whether there may be more."""
         page = stream.child.page
-        before = page.fence()
+        # In this order: the worker counts an attempt before it takes it off the page.
+        done, before = page.done(), page.fence()
         data = _read(stream, page, self._room)
         after = page.fence()
         if data:
             parts, stream.unmarked = boundaries.split(stream.unmarked + data, stream.child.start)
             for fence, text in parts:
                 self._marked(stream, fence, text)
-        certain = before == after != 0 and page.lines == 1 and len(data or b"") < _READ_BYTES
+        same = before == after and (after != 0 or page.done() == done)
+        certain = same and page.lines == 1 and len(data or b"") < _READ_BYTES
         if stream.unmarked and (certain or page.lines > 1):
             self._write(stream.child, after if certain else 0, STREAMS[stream.number], stream.unmarked)
             stream.unmarked = b""

@@ -125,9 +125,10 @@ class SharedPage:
         cells[at] = fence
 
     def finish(self, *, line: int = 0) -> None:
-        """Note that the attempt of this line has ended."""
-        self.cells[CELL_LINE + line * _LINE_CELLS] = 0
+        """Note that the attempt of this line has ended. It is counted first, so that it is never neither running nor
+        ended."""
         self.cells[CELL_DONE] += 1
+        self.cells[CELL_LINE + line * _LINE_CELLS] = 0
 
     # --- the supervisor's side ------------------------------------------------------------
 
