@@ -214,6 +214,31 @@ def test_the_mark_decides_not_the_page(acted):
     assert acted.read(1, "stderr") is None
 
 
+def test_what_is_printed_while_the_disk_is_slow_is_written_in_one_piece(acted, monkeypatch):
+    """Given a write that takes long, when an attempt of a ``--concurrent`` worker prints many lines meanwhile, then
+    they wait as bytes of one write, in their order, and the attempt's end comes behind them."""
+    real, begun, go, written = capture.append, threading.Event(), threading.Event(), []
+
+    def append(path, data):
+        begun.set()
+        assert go.wait(DEADLINE_S)
+        written.append((path.suffix, data))
+        return real(path, data)
+
+    monkeypatch.setattr(capture, "append", append)
+    acted.pump.put("acted", 1, "stdout", "first\n")
+    assert begun.wait(DEADLINE_S)
+    for n in range(100):
+        acted.pump.put("acted", 1, "stdout", f"{n}\n")
+        acted.pump.put("acted", 1, "stderr", f"{n}\n")
+    acted.pump.end("acted", 1)
+    go.set()
+    acted.await_mark(1)
+    lines = "".join(f"{n}\n" for n in range(100)).encode()
+    assert written == [(".stdout", b"first\n"), (".stdout", lines), (".stderr", lines)]
+    assert acted.read(1) == b"first\n" + lines
+
+
 def test_it_is_told_only_when_both_streams_are_written(acted):
     acted.write(b"out")
     acted.mark(1, (0,))

@@ -92,6 +92,9 @@ class Pump:
         self._doubtful: set[int] = set()
         """Descriptors of streams with bytes that could not be assigned yet."""
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._printed: dict[tuple[str, int, str], bytearray] = {}
+        """By child, fence and stream: what ``put`` was given and is not written yet. For each there is one order."""
+        self._lock = threading.Lock()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._bell, selectors.EVENT_READ)
@@ -147,14 +150,23 @@ class Pump:
         return done
 
     def put(self, child: str, fence: int, stream: str, text: str) -> None:
-        """Write what an attempt in a ``--concurrent`` worker has printed."""
-        data = text.encode("utf-8", "replace")
+        """Write what an attempt in a ``--concurrent`` worker has printed.
+
+        Texts that come faster than they are written wait together as the bytes of one write: an order for each would
+        take a hundred times as much memory as a short line."""
+        key = (child, fence, stream)
 
         def take() -> None:
+            with self._lock:
+                data = self._printed.pop(key)
             if (worker := self._children.get(child)) is not None:
-                self._write(worker, fence, stream, data)
+                self._write(worker, fence, stream, bytes(data))
 
-        self._order(take)
+        with self._lock:
+            if key not in self._printed:
+                self._printed[key] = bytearray()
+                self._order(take)
+            self._printed[key] += text.encode("utf-8", "replace")
 
     def end(self, child: str, fence: int) -> None:
         """Note that an attempt in a ``--concurrent`` worker has ended; ``on_output_written`` is called when all its
