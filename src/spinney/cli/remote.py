@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
+import httpx
 import typer
 
 from spinney.client import Client
 from spinney.client.calls import Call
-from spinney.client.errors import ServerUnavailable
+from spinney.client.errors import IncompleteResponse, ServerUnavailable
+from spinney.client.verbs import file_path
 from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
 from spinney.model.errors import StoreUnavailable, UsageError
@@ -94,9 +96,50 @@ class RetryingClient(Client):
             else:
                 return
 
+    def download_whole(self, job_id: int, file: str, start: int) -> Iterator[bytes]:
+        """Yield a file in a job's folder from byte ``start`` on, all of the same version. Raises IncompleteResponse
+        when it broke off and the rest cannot be had of that version."""
+        version = _Version(start)
+        return self.whole(
+            lambda at: self._content(
+                f"/jobs/{job_id}/files/{file_path(file)}",
+                headers=version.headers(at),
+                require=lambda answer: version.require(answer, at),
+            ),
+            start,
+        )
+
     def _tell(self, away: StoreUnavailable) -> None:
         if self._outage_limit_s:
             typer.echo(f"spinney: {display.safe(str(away))}; waiting for it", err=True)
+
+
+class _Version:
+    """Which version of a file a download began with: a job that runs again replaces its files, and the beginning of one
+    with the end of another would be neither."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._etag: str | None = None
+
+    def headers(self, at: int) -> dict[str, str]:
+        """Return the headers that request the content from byte ``at`` on. Raises IncompleteResponse for the rest of a
+        file whose version is unknown, as one on another host's is."""
+        if at == self._start:
+            return {"Range": f"bytes={at}-"} if at else {}
+        if self._etag is None:
+            raise IncompleteResponse
+        return {"Range": f"bytes={at}-", "If-Range": self._etag}
+
+    def require(self, answer: httpx.Response, at: int) -> None:
+        """Remember the version of an answer from the first byte on. Raises IncompleteResponse when a later one is not
+        the rest of that version, nor says that there is no rest."""
+        if at == self._start:
+            self._etag = answer.headers.get("ETag")
+            return
+        rest = answer.status_code == httpx.codes.PARTIAL_CONTENT and answer.headers.get("ETag") == self._etag
+        if not rest and answer.headers.get("Content-Range") != f"bytes */{at}":
+            raise IncompleteResponse("the file has changed meanwhile", "download it again")
 
 
 class RemoteFiles:
@@ -107,7 +150,7 @@ class RemoteFiles:
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
         """Yield a file from byte ``start`` on. A file that does not exist is refused, whatever ``must`` is."""
-        return self._client.whole(lambda at: self._client.download(self._job_id, path, start=at), start)
+        return self._client.download_whole(self._job_id, path, start)
 
     def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
         """Yield what an attempt wrote to ``stdout`` or ``stderr``, from byte ``start`` to what is there now. A broken

@@ -208,18 +208,22 @@ class Client(Verbs):
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
+        require: Callable[[httpx.Response], None] | None = None,
     ) -> Iterator[bytes]:
         """Yield the content of a file or output; nothing for a range behind its end. When the server breaks off, it is
-        asked once whether the rest was forbidden, so that the right error is raised."""
+        asked once whether the rest was forbidden, so that the right error is raised. ``require``: raises for an answer
+        whose content must not be taken, though it is no refusal."""
         try:
             with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
             ) as answer:
-                if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    return
-                if not answer.is_success:
+                behind_end = answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE
+                if not (answer.is_success or behind_end):
                     raise error_from_response(answer.status_code, answer.read())
-                yield from answer.iter_bytes()
+                if require is not None:
+                    require(answer)
+                if not behind_end:
+                    yield from answer.iter_bytes()
         except httpx.TransportError as error:
             if _is_incomplete(error):
                 with suppress(httpx.TransportError):  # a server that was killed breaks off as well

@@ -9,6 +9,7 @@ import orjson
 from spinney.model import errors
 from spinney.model.errors import Forbidden, Refused, SpinneyError, StoreUnavailable, UsageError
 
+_ASK_AGAIN = "ask again, or see what its log tells"
 _TYPE = "urn:spinney:problem:"
 _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
     {
@@ -41,10 +42,8 @@ class ServerUnavailable(StoreUnavailable):
 class IncompleteResponse(Refused):
     """The server broke its answer off, and what has come is not the whole; ask again, or see what its log tells."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the server broke its answer off, and what has come is not the whole; ask again, or see what its log tells"
-        )
+    def __init__(self, why: str = "the server broke its answer off", todo: str = _ASK_AGAIN) -> None:
+        super().__init__(f"{why}, and what has come is not the whole; {todo}")
 
 
 class UnexpectedResponse(SpinneyError):

@@ -1,0 +1,99 @@
+"""A download through a server that breaks off: it goes on within the same version of the file, or is refused."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from http_listener import Listening
+from server.conftest import SETTINGS, World, unserved
+from spinney.cli import remote
+from spinney.cli.remote import RetryingClient
+from spinney.client.errors import IncompleteResponse
+from spinney.features.files import content
+
+SIZE = 3 * 2**20
+BAD = 2**20
+"""From this byte on the file cannot be read when the server breaks off."""
+OLD = b"A" * SIZE
+
+
+@dataclass
+class Failing:
+    """A file of a job whose end cannot be read at first."""
+
+    world: World
+    file: Path
+    job: int
+    client: RetryingClient
+    failures: int = 1
+    """How many reads behind ``BAD`` fail."""
+    replacement: bytes | None = None
+    """What the file is replaced with when the first read fails."""
+    failed: list[int] = field(default_factory=list)
+    """Where each failed read began."""
+
+    def download(self) -> bytes:
+        return b"".join(self.client.job_files(self.job).content("result.bin"))
+
+    def fail(self, start: int) -> None:
+        if start < BAD or len(self.failed) >= self.failures:
+            return
+        self.failed.append(start)
+        if self.replacement is not None:
+            new = self.file.with_suffix(".new")
+            new.write_bytes(self.replacement)
+            new.replace(self.file)
+        raise OSError(5, "Input/output error")
+
+
+@pytest.fixture
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Failing]:
+    monkeypatch.setattr(remote, "AGAIN_S", 0.02)
+    with unserved(tmp_path) as world:
+        server = Listening(world.app, SETTINGS)
+        job = world.submit("one")
+        file = world.folder(job) / "result.bin"
+        file.write_bytes(OLD)
+        with RetryingClient(server.url, token=None, outage_limit_s=60) as client:
+            client._http.headers["X-Asker"] = "operator"
+            made = Failing(world, file, job, client)
+            read = content._LocalFile._read
+
+            def failing_read(self: content._LocalFile, start: int, length: int) -> bytes:
+                made.fail(start)
+                return read(self, start, length)
+
+            monkeypatch.setattr(content._LocalFile, "_read", failing_read)
+            yield made
+        server.end()
+
+
+def test_the_rest_of_the_same_version_is_taken(failing: Failing) -> None:
+    failing.failures = 3
+
+    assert failing.download() == OLD
+    assert len(failing.failed) == 3
+
+
+@pytest.mark.parametrize("size", [SIZE, 10, SIZE + 10])
+def test_a_file_that_was_replaced_meanwhile_is_not_continued(failing: Failing, size: int) -> None:
+    failing.replacement = b"B" * size
+
+    with pytest.raises(IncompleteResponse, match="changed"):
+        failing.download()
+
+
+def test_a_file_whose_version_nobody_tells_is_not_continued(
+    failing: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given: as of a file on another host
+    async def size_alone(_: content._LocalFile) -> tuple[int, None]:
+        return SIZE, None
+
+    monkeypatch.setattr(content._LocalFile, "size_and_tag", size_alone)
+
+    # when, then
+    with pytest.raises(IncompleteResponse, match="broke its answer off"):
+        failing.download()
