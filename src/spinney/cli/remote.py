@@ -81,17 +81,23 @@ class RetryingClient(Client):
 
     def whole(self, pieces: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
         """Yield a content from byte ``start`` to its end; after an interruption it continues where it broke off.
-        ``pieces`` requests the content from a byte on."""
+        ``pieces`` requests the content from a byte on. Raises what the last try raises when nothing more has come for
+        as long as a call is repeated: the server may answer, and yet fail at the same byte each time."""
+        give_up: float | None = None
         while True:
             before = start
             try:
                 for piece in pieces(start):
-                    self._answered = True
+                    self._answered, give_up = True, None
                     start += len(piece)
                     yield piece
             except ServerUnavailable:
-                if not self._answered or (start == before and not self._outage_limit_s):
+                now = time.monotonic()
+                if not self._answered or (start == before and now >= (give_up or now + self._outage_limit_s)):
                     raise
+                if start == before:
+                    give_up = give_up or now + self._outage_limit_s
+                    time.sleep(AGAIN_S)
                 self.me()  # answers when it is back, or says that it is not
             else:
                 return

@@ -10,7 +10,7 @@ from http_listener import Listening
 from server.conftest import SETTINGS, World, unserved
 from spinney.cli import remote
 from spinney.cli.remote import RetryingClient
-from spinney.client.errors import IncompleteResponse
+from spinney.client.errors import IncompleteResponse, ServerUnavailable
 from spinney.features.files import content
 
 SIZE = 3 * 2**20
@@ -97,3 +97,16 @@ def test_a_file_whose_version_nobody_tells_is_not_continued(
     # when, then
     with pytest.raises(IncompleteResponse, match="broke its answer off"):
         failing.download()
+
+
+def test_a_file_that_cannot_be_read_on_is_given_up_in_the_end(failing: Failing) -> None:
+    # given
+    failing.failures = 60  # with a pause after each, more than it has patience for
+    failing.client._outage_limit_s = 0.3
+
+    # when
+    with pytest.raises(ServerUnavailable, match="does not answer"):
+        failing.download()
+
+    # then
+    assert len(failing.failed) > 1
