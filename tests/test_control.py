@@ -15,6 +15,7 @@ from spinney import Spinney
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
+from spinney.features.submission.commands import SubmitJobs
 from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
@@ -119,6 +120,25 @@ def test_lines_with_types_and_options_of_their_own(control: Control, store: Stor
     ]
     assert jobs[2].waits_for == "needs"
     assert (jobs[3].share, jobs[3].state) == ("mine", State.SCHEDULED)
+
+
+def test_lines_with_a_key_may_be_read_once_and_are_the_same_from_a_file_and_a_list(
+    control: Control, store: Store, tmp_path: Path
+) -> None:
+    # given
+    lines = [b'{"picture": "a"}', b'{"picture": "b"}']
+    file = tmp_path / "lines.jsonl"
+    file.write_bytes(b"\r\n".join(lines) + b"\n")
+
+    # when
+    made = control.do(SubmitJobs(type="resize", lines=iter(lines), idempotency_key="k"))
+    with file.open("rb") as opened:
+        again = control.do(SubmitJobs(type="resize", lines=opened, idempotency_key="k"))
+    listed = control.do(SubmitJobs(type="resize", lines=lines, idempotency_key="k"))
+
+    # then
+    assert stored(store) == [{"picture": "a"}, {"picture": "b"}]
+    assert list(made.ids) == list(again.ids) == list(listed.ids) == [1, 2]
 
 
 @pytest.mark.parametrize(

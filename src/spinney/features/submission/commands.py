@@ -161,22 +161,22 @@ class SubmitJobs(
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
         """Submit the jobs of the lines, as ``Submitter.submit_lines`` does, and raise what that raises."""
+        lines, once = self.lines, None
+        if self.idempotency_key is not None:
+            lines = list(lines)  # the digest reads them, too, and an iterator can be read only once
+            once = _once(self, service.by, b"\n".join(line.rstrip(b"\r\n") for line in lines))
         return service.part(Submitter).submit_lines(
-            self.lines,
-            type_=self.type,
-            options=self.options(),
-            once=_once(self, service.by, self.lines) if self.idempotency_key else None,
-            internal=internal,
+            lines, type_=self.type, options=self.options(), once=once, internal=internal
         )
 
 
-def _once(command: SubmitJob | SubmitJobs, owner: str, body: bytes | Iterable[bytes]) -> SubmissionKey | None:
+def _once(command: SubmitJob | SubmitJobs, owner: str, body: bytes) -> SubmissionKey | None:
     if command.idempotency_key is None:
         return None
     digest = hashlib.sha256(
         command.model_dump_json(exclude={"lines", "idempotency_key"}, exclude_unset=True).encode()
     )
-    digest.update(b"\0" + (body if isinstance(body, bytes) else b"\n".join(body)))
+    digest.update(b"\0" + body)
     return SubmissionKey(owner=owner, key=command.idempotency_key, digest=digest.hexdigest())
 
 
