@@ -105,6 +105,23 @@ def test_a_page_within_limits_goes_on_where_the_one_before_ended(site: Site, mad
 
 
 @pytest.mark.parametrize("limits", LIMITS)
+def test_a_tree_within_limits_is_what_lies_within_and_has_so_many(site: Site, limits: str) -> None:
+    # given
+    site.knows(*USUAL)
+    within = LIMITS[limits]
+    top, (branch, _) = site.family(child="parent", n=2, collection="alpha")
+    lease = site.claim_by_job()[branch]
+    for collection, queue in (("beta", "urgent"), ("alpha", "narrow"), ("beta", "default"), (None, "narrow")):
+        site.spawn(lease, "one", n=2, collection=collection, queue=queue)
+    site.pass_(lease)
+    lawful = [job for job in site.store.tree(top) if within.holds(job.collection, job.queue)]
+
+    # when, then
+    for limit in (1, 2, 3, 1000):
+        assert site.store.tree(top, limit=limit, within=within) == lawful[:limit]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
 def test_figures_are_of_what_lies_within(site: Site, made: Everything, limits: str) -> None:
     within = LIMITS[limits]
     mine = [job for job in everything(site) if within.holds(job.collection, job.queue)]

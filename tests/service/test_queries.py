@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 from pydantic import SecretStr
@@ -123,7 +124,9 @@ def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> N
     look = of(site).queries
 
     assert [job.id for job in look.tree(top)] == [top, *mine]
-    assert [job.id for job in look.tree(top, limit=3)] == [top, *mine[:2]]
+    with mock.patch.object(site.store, "tree", wraps=site.store.tree) as read:
+        assert [job.id for job in look.tree(top, limit=3)] == [top, *mine[:2]]
+    assert read.call_count == 1, "what is out of sight is not read"
     assert [job.id for job in look.children(top)] == mine
     assert [job.id for job in look.children(top, limit=2)] == mine[:2]
     assert [job.id for job in look.children(top, after=mine[1])] == mine[2:]

@@ -235,6 +235,7 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
     store = house.store
     for look in (store.job, store.attempts, store.results, store.get_data, store.tree, store.children):
         look(3)
+    store.tree(3, within=AccessScope(collections=("c",), queues=("narrow",)))
     for which in (
         Filter(type="plain"),
         Filter(collection="c"),

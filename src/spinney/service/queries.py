@@ -73,13 +73,7 @@ class Queries(Service):
     def tree(self, job_id: int, *, limit: int = 1000) -> list[Job]:
         """Return the job and all visible jobs below it, in lineage order."""
         self._job(job_id)
-        batch = limit
-        while True:
-            jobs = self.store.tree(job_id, limit=batch)
-            shown = self._shown(jobs)
-            if len(shown) >= limit or len(jobs) < batch:
-                return shown[:limit]
-            batch *= 4
+        return self._shown(self.store.tree(job_id, limit=limit, within=self._within))
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
         """Return the job's direct children by id, without those that are deleted, superseded or not visible."""

@@ -355,8 +355,9 @@ class Kernel(Protocol):
         """Return up to ``limit`` matching jobs by id, from behind the id ``after``; with ``newest`` in descending
         order, from before it (0: from the last)."""
 
-    def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
-        """Return the job and all jobs below it, in lineage order, ``limit`` in all. Raises NoSuchJob."""
+    def tree(self, job_id: int, *, limit: int = 10_000, within: AccessScope | None = None) -> list[Job]:
+        """Return the job and all jobs below it, in lineage order, ``limit`` in all. ``within``: only jobs within these
+        limits. Raises NoSuchJob."""
 
     def attempts(self, job_id: int) -> list[Attempt]:
         """Return the job's attempts, oldest first; a running attempt is last. Raises NoSuchJob."""

@@ -415,9 +415,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         with self._read() as tx:
             return job_queries.jobs(tx, job_filter, after, limit, newest)
 
-    def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
+    def tree(self, job_id: int, *, limit: int = 10_000, within: AccessScope | None = None) -> list[Job]:
         with self.database.look() as tx:
-            return job_queries.tree(tx, job_id, limit)
+            return job_queries.tree(tx, job_id, limit, within)
 
     def attempts(self, job_id: int) -> list[Attempt]:
         with self.database.look() as tx:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.lineage import ancestors, subtree
@@ -91,16 +92,18 @@ def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> li
     return _jobs(tx, tx.all(sql, (orjson.dumps(ids).decode(),)))
 
 
-def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
-    """Return a job and those below it, depth first, ``limit`` in all. Raises NoSuchJob."""
+def tree(tx: Tx, job_id: int, limit: int, within: AccessScope | None) -> list[Job]:
+    """Return a job and those below it within these limits, depth first, ``limit`` in all. Raises NoSuchJob."""
     top = job(tx, job_id)
+    first = [top] if within is None or within.holds(top.collection, top.queue) else []
     start, until = subtree(top.lineage)
-    sql = (
-        f"{_SELECT} where jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? "
-        f"and {VISIBLE} order by jobs.lineage limit ?"
+    limits, args = filter_queries.conditions(Filter(within=within))
+    where = " and ".join(
+        ["jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ?", *limits]
     )
-    below = tx.all(sql, (top.root_id, start, until, limit - 1))
-    return [top, *_jobs(tx, below)]
+    sql = f"{_SELECT} where {where} and {VISIBLE} order by jobs.lineage limit ?"
+    below = tx.all(sql, (top.root_id, start, until, *args, limit - len(first)))
+    return [*first, *_jobs(tx, below)]
 
 
 def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
