@@ -1,14 +1,18 @@
 """Jobs submitted over the API: one, with files, many; and asked for again after a crash."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from spinney.features.files import folder_writes
 from spinney.features.files.uploads import REASON, Uploads
+from spinney.features.submission import api as submission_api
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter
+from spinney.web.api import json_routes
 from spinney.web.files import spool
 
 from ..conftest import World
@@ -117,6 +121,57 @@ def test_deep_json_in_a_line_is_refused(world: World) -> None:
     answer = world.client("submitter").post(BATCH, content=line, headers=LINES)
 
     assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"), [("/api/v1/jobs", "application/json"), (BATCH, LINES["Content-Type"])]
+)
+def test_who_may_not_submit_is_refused_before_the_body_is_looked_at(
+    world: World, address: str, kind: str
+) -> None:
+    nested = b'{"type": "one", "params": {"a": ' + b"[" * 300 + b"]" * 300 + b"}}"
+
+    answer = world.client("viewer").post(address, content=nested, headers={"Content-Type": kind})
+
+    assert answer.status_code == 403
+    assert "submit jobs" in answer.json()["detail"]
+    assert "may not submit jobs" in world.client("admin").get("/api/v1/audit/entries").text
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "body"),
+    [
+        ("/api/v1/jobs", "application/json", b'{"type": "one"}'),
+        (BATCH, LINES["Content-Type"], b'{"type": "one"}'),
+        ("/api/v1/jobs/1/cancel", "application/json", b'{"reason": "wrong"}'),
+    ],
+)
+def test_others_are_served_while_a_long_body_is_parsed(
+    world: World, monkeypatch: pytest.MonkeyPatch, address: str, kind: str, body: bytes
+) -> None:
+    # given: a body that is parsed until somebody else has been served
+    world.submit("one")
+    parsing, served = threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def parse(*_: object) -> None:
+        parsing.set()
+        in_time.append(served.wait(5))
+
+    monkeypatch.setattr(json_routes, "require_flat", parse)
+    monkeypatch.setattr(submission_api, "require_flat", parse)
+    client, other = world.client("operator"), world.client("viewer")
+
+    # when
+    with ThreadPoolExecutor(1) as pool:
+        posted = pool.submit(client.post, address, content=body, headers={"Content-Type": kind})
+        assert parsing.wait(20)
+        other.get("/health")
+        served.set()
+
+    # then
+    assert posted.result().is_success, posted.result().text
+    assert in_time == [True]
 
 
 def test_the_same_key_answers_with_the_same_jobs(world: World) -> None:

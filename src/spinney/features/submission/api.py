@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from spinney.features.files import job_uploads
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
+from spinney.model.access import Role
 from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.store.contract import SubmitResult
 from spinney.web.api.command_routes import request_model, set_fields
@@ -69,7 +70,8 @@ async def submit_job(request: Request, context: Authenticated, key: IdempotencyK
         raise HTTPException(
             415, f"the content type is {content_type!r:.100}; send {JSON}, or a form ({multipart.MULTIPART})"
         )
-    command = _command(await request.body(), key)
+    await _require_submitter(context)
+    command = await _command(await request.body(), key)
     result: SubmitResult = await context.run(command.submit)
     return _created(result.ids[0], held=result.held > 0, repeated=result.repeated)
 
@@ -83,7 +85,7 @@ async def _with_files(request: Request, context: RequestContext, key: str | None
     await job_uploads.require(context, root)
     with spool.upload(root) as upload:
         body = await multipart.read(request.headers["content-type"], request.stream(), upload)
-        command = _command(body, key)
+        command = await _command(body, key)
         digest = "" if key is None else await asyncio.to_thread(upload.digest)
         once = command.once(context.principal.name, files=digest)
         begun = await job_uploads.with_files(
@@ -129,17 +131,31 @@ async def submit_many(
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != NDJSON:
         raise HTTPException(415, f"the content type is {content_type!r:.100}; send JSON lines as {NDJSON}")
-    lines = (await request.body()).split(b"\n")
-    for line in lines:
-        require_flat(line)
+    await _require_submitter(context)
+    lines = await asyncio.to_thread(_lines, await request.body())
     command = SubmitJobs(lines=lines, idempotency_key=key, **set_fields(options))
     result: SubmitResult = await context.run(command.submit, long=command.is_long())
     return respond(CreatedJobs(ids=result.ids, held=result.held), 201, headers=replayed(result.repeated))
 
 
-def _command(body: bytes, key: str | None) -> SubmitJob:
+async def _require_submitter(context: RequestContext) -> None:
+    """Raise Forbidden for a caller who may not submit, before a body is read that may be long. Others need no store for
+    this."""
+    if not context.principal.rights.permits(Role.SUBMITTER):
+        await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
+
+
+def _lines(body: bytes) -> list[bytes]:
+    """Return the lines of a body. Raises HTTPException (nested too deeply)."""
+    lines = body.split(b"\n")
+    for line in filter(None, lines):
+        require_flat(line)
+    return lines
+
+
+async def _command(body: bytes, key: str | None) -> SubmitJob:
     try:
-        job = _Job.model_validate(read(body))
+        job = _Job.model_validate(await asyncio.to_thread(read, body))
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"the job is not JSON: {error}; correct it and send it again") from None
     except ValidationError as error:

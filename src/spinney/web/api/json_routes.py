@@ -5,6 +5,7 @@ pass. What is nested deeper than ``DEPTH_MAX`` is refused before anything walks 
 route knows is refused, too: a filter with a typing error must not list everything.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import is_dataclass
 from functools import wraps
@@ -146,10 +147,11 @@ def require_flat(text: bytes, value: Any = None) -> None:
 
 
 class _Request(Request):
-    """A request whose body is read by orjson, with a bound on its depth."""
+    """A request whose body is read by orjson, with a bound on its depth. This is done in a thread: a long body takes
+    seconds, in which the event loop would serve nobody else."""
 
     async def json(self) -> Any:
-        return read(await self.body())
+        return await asyncio.to_thread(read, await self.body())
 
 
 def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
