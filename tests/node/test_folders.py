@@ -1,11 +1,15 @@
 """Job folders are spread, made, removed, and repaired after a crash."""
 
+import logging
+import os
 import pathlib
 import subprocess
+import tempfile
 
 import pytest
 from executor_fixtures import open_fds
 
+from in_memory import in_memory
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 
@@ -103,6 +107,47 @@ def test_folders_without_permissions_go_too(root):
     (folder / "closed").chmod(0)
     folders.remove(root, 7)
     assert list((root / folders.TRASH).iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory of another user")
+@pytest.mark.parametrize("mode", [0o755, 0o744, 0o700])
+def test_files_of_another_user_stay_in_the_trash_are_told_once_and_keep_nothing_else(mode):
+    """Given a folder with a full directory of root, when a node of another user removes it, and takes the lead twice,
+    then nothing ends, all that may be deleted is, and the log names once what stays."""
+    nobody = 65534
+    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+        root = pathlib.Path(place)
+        theirs, closed = folders.make(root, 8) / "theirs", folders.make(root, 9) / "closed"
+        for directory in (theirs, closed):
+            directory.mkdir()
+            (directory / "file").write_text("x")
+        closed.chmod(0)
+        for own in (root, *root.rglob("*")):
+            if not own.is_relative_to(theirs):
+                os.chown(own, nobody, nobody)
+        theirs.chmod(mode)
+
+        read, write = os.pipe()
+        child = os.fork()  # root may delete anything
+        if child == 0:
+            try:
+                os.setuid(nobody)
+                folders.log.addHandler(logging.StreamHandler(os.fdopen(write, "w")))
+                for job_id in (8, 9):
+                    folders.remove(root, job_id)
+                left = [folders.empty_trash(root) for _ in range(2)]
+                os._exit(0 if left == [1, 1] else 1)
+            finally:
+                os._exit(1)
+        os.close(write)
+        with os.fdopen(read) as log:
+            lines = log.read().splitlines()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        (line,) = lines
+        (stays,) = (root / folders.TRASH).iterdir()
+        assert str(stays) in line
+        assert "by hand" in line
+        assert (stays / "theirs" / "file").read_text() == "x"
 
 
 def test_the_token_tells_the_right_root(root, tmp_path):

@@ -10,6 +10,7 @@ local, each node has a root on its own host: it writes the token itself, and a m
 """
 
 import contextlib
+import logging
 import os
 import shutil
 import stat
@@ -19,6 +20,8 @@ from pathlib import Path
 from spinney.files.disk_space import is_full
 from spinney.model.errors import DiskFull, StoreUnusable
 from spinney.model.values.paths import HOME_MARK, job_folder
+
+log = logging.getLogger(__name__)
 
 OWN = ".spinney"
 """Where the engine keeps its own files (output, parameters) inside a job's folder."""
@@ -32,6 +35,8 @@ LEAST_ROOM_BYTES = 1024**2
 """With less than this the disk counts as full: the engine's own files of a job (its output, the parameters of a
 program) need some room, and a job that finds none would fail for a cause that is not its own."""
 _DIRECTORY_MODE = 0o700
+_undeletable: set[Path] = set()
+"""What stays in the trash and has been logged."""
 
 
 LEVELS = 3
@@ -263,19 +268,31 @@ def _is_directory(place: Path) -> bool:
 
 
 def _delete(entry: Path) -> None:
-    """Delete a file or a tree; directories without write permission are made writable first."""
+    """Delete a file or a tree; directories without write permission are made writable first.
+
+    What cannot be deleted, as files in a directory of another user, stays and is logged once: it must neither end the
+    node nor keep what else is in the trash."""
     if not _is_directory(entry):
-        entry.unlink(missing_ok=True)
-        return
+        with contextlib.suppress(OSError):
+            entry.unlink(missing_ok=True)
     shutil.rmtree(entry, ignore_errors=True)
-    if not entry.exists():
+    if not os.path.lexists(entry):
         return
-    entry.chmod(_DIRECTORY_MODE)
+    _make_writable(entry)
     for directory, names, _ in os.walk(entry):
         for name in names:
-            if _is_directory(below := Path(directory, name)):
-                below.chmod(_DIRECTORY_MODE)
+            _make_writable(Path(directory, name))
     shutil.rmtree(entry, ignore_errors=True)
+    if os.path.lexists(entry) and entry not in _undeletable:
+        _undeletable.add(entry)
+        log.warning("%s cannot be deleted by this node and stays; remove it by hand", entry)
+
+
+def _make_writable(place: Path) -> None:
+    """Make a directory writable where the node may; a link stays as it is."""
+    with contextlib.suppress(OSError):
+        if _is_directory(place):
+            place.chmod(_DIRECTORY_MODE)
 
 
 def sync_directory(directory: Path) -> None:
