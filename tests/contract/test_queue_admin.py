@@ -10,6 +10,7 @@ from spinney.model.jobs import Lease
 from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.inboxes import Inbox
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
@@ -570,6 +571,11 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
     with pytest.raises(Refused, match="schedule 'often' submits jobs to queue 'new'"):
         delete(site)
     site.store.schedules.drop("often", ANN, now_us=site.now)
+    inbox = Inbox(name="uploads", folder="/srv/uploads", type="one", options={"queue": "new"}, paused=True)
+    site.store.inboxes.put(inbox, ANN, now_us=site.now)
+    with pytest.raises(Refused, match="inbox 'uploads' makes jobs in queue 'new'"):
+        delete(site)
+    site.store.inboxes.remove("uploads", ANN, now_us=site.now)
     delete(site)
 
     with pytest.raises(

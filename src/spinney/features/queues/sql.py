@@ -95,8 +95,8 @@ class SqlQueues:
         with the default settings as soon as it is used again; an application that declares it restores it when it
         starts.
 
-        Raises UsageError (a queue that nobody has named) and Refused (it has jobs, a schedule submits to it, or a job
-        type of a node that has not left names it).
+        Raises UsageError (a queue that nobody has named) and Refused (it has jobs, a schedule or an inbox submits to
+        it, or a job type of a node that has not left names it).
         """
         with self._session.write() as tx:
             registry = self._session.registry
@@ -138,6 +138,11 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
             raise Refused(
                 f"schedule {schedule!r} submits jobs to queue {name!r}; drop it, or give it another queue, first"
             )
+    for inbox, spec in tx.all("select name, spec from inboxes order by name"):
+        if _queue_of(spec) == name:
+            raise Refused(
+                f"inbox {inbox!r} makes jobs in queue {name!r}; remove it, or give it another queue, first"
+            )
     for node in nodes.all_nodes(tx):
         for type_ in node.types:
             if type_ in registry.types and _names(registry.types[type_], name):
@@ -154,10 +159,11 @@ def _names(spec: TypeSpec, queue: str) -> bool:
     return queue in (spec.queue, *(stage.queue for stage in spec.stages))
 
 
-def _queue_of(schedule: str) -> str | None:
-    """Return the queue that a schedule's row names for its jobs; None also for a row that cannot be read."""
+def _queue_of(spec: str) -> str | None:
+    """Return the queue that the row of a schedule or an inbox names for its jobs; None also for a row that cannot be
+    read."""
     try:
-        queue: str | None = orjson.loads(schedule)["options"].get("queue")
+        queue: str | None = orjson.loads(spec)["options"].get("queue")
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return queue
