@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from spinney.model.errors import BadName, Forbidden, NoSuch, Refused, UnknownType, UsageError
+from spinney.model.errors import BadName, BadParameters, Forbidden, NoSuch, Refused, UnknownType, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop, Duplicates, Inbox, Kind
 from spinney.model.states import State
 
-from .words import Site, kind
+from .words import Site, kind, locked, stage
 
 ANN = Actor(by="ann", call="c1")
 
@@ -194,6 +194,25 @@ def test_what_has_a_fault_is_rejected_and_blocks_no_later_bytes(site: Site) -> N
     assert (bad.outcome, bad.reason, bad.job_id) == (ArrivalOutcome.REJECTING, "it is a link", None)
     finish(site, bad)
     assert site.ids() == []
+
+
+def test_one_whose_name_names_no_lock_is_rejected_and_does_not_keep_the_others(site: Site) -> None:
+    schema = {"type": "object", "properties": {"file": {"type": "string"}}}
+    site.knows(kind("read", stage("work", locks=locked("file:{file}")), schema=schema))
+    put(site)
+    bad = arrive(site, drop("a(1).zip"))
+    assert (bad.outcome, bad.job_id) == (ArrivalOutcome.REJECTING, None)
+    assert "'file:a(1).zip' cannot name a lock" in (bad.reason or "")
+    assert arrive(site, drop("b.zip", sha256="bb")).outcome is ArrivalOutcome.TAKING
+
+
+def test_what_would_keep_every_drop_out_rejects_none(site: Site) -> None:
+    """Given a type whose lock is named by a parameter that the inbox does not give, then the drop is not at fault."""
+    put(site)
+    site.knows(kind("read", stage("work", locks=locked("receiver:{serno}"))))
+    with pytest.raises(BadParameters, match="'serno' is missing"):
+        arrive(site, drop())
+    assert not site.store.inboxes.arrivals("uploads")
 
 
 def test_a_drop_that_is_withdrawn_cancels_its_job_and_is_no_duplicate(site: Site) -> None:

@@ -24,7 +24,7 @@ from spinney.model.jobs import Job, NodeInfo, Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Inbox
 from spinney.model.states import State
-from spinney.model.types import StageSpec, TypeSpec
+from spinney.model.types import LockSpec, StageSpec, TypeSpec
 from spinney.node.services.intake import Intake, Taken
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
@@ -301,6 +301,18 @@ def test_the_same_bytes_are_refused_and_those_of_one_name_do_not_replace_each_ot
     house.inbox(duplicates="accept")
     (folder / "c").write_text("same")
     assert house.settle().jobs == 1
+
+
+def test_a_name_that_names_no_lock_is_rejected_and_the_others_are_taken(house: House) -> None:
+    stage = StageSpec(name="work", locks=(LockSpec(template="file:{file}"),))
+    schema = {"type": "object", "properties": {"file": {"type": "string"}}}
+    house.store.register([TypeSpec(name="read", stages=(stage,), schema=schema)], ())
+    folder = house.inbox()
+    for name in ("a(1).zip", "b.zip"):
+        (folder / name).write_text(name)
+    assert house.settle() == (1, None)
+    assert "cannot name a lock" in why(folder, "a(1).zip")
+    assert left(folder) == ["rejected"]
 
 
 def test_no_link_leads_out_of_what_was_dropped(house: House) -> None:

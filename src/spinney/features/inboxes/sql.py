@@ -24,7 +24,7 @@ from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
-from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError
+from spinney.model.errors import BadName, BadParameters, Forbidden, NoSuch, Refused, SpinneyError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
@@ -201,7 +201,7 @@ class SqlInboxes:
         While one of its name is open, return that.
 
         Raises Refused (the node does not look there any more), Forbidden (the inbox's maker may not make its jobs any
-        more), and what submitting raises: then the file stays where it is."""
+        more), and what submitting raises for every drop: then the file stays where it is."""
         with self._session.write() as tx:
             inbox, registry = _find(tx, name), self._session.registry
             if inbox is None or inbox.paused or inbox.node_id != node_id:
@@ -213,6 +213,8 @@ class SqlInboxes:
             if reason is None:
                 self._require_no_fault(tx, inbox, now_us)
                 submission = submission_of(inbox, drop, registry.type(inbox.type))
+                reason = self._misfit(inbox, submission)
+            if reason is None:
                 job_id = arrival_rows.held_job(tx, registry, inbox, submission, HELD_REASON, now_us)
                 if registry.homes.local:
                     # Its folder will be at the home of this node. Held, it is in no lane, which a home would change.
@@ -287,6 +289,17 @@ class SqlInboxes:
         """Release the job of an upload, whose file is in its folder."""
         with self._session.write() as tx:
             arrival_rows.release_job(tx, self._session.registry, arrival, UPLOAD_HELD_REASON, now_us)
+
+    def _misfit(self, inbox: Inbox, submission: Submission) -> str | None:
+        """Return why no job can be made of this drop, as when its name can name no lock; None: one can. Raises what
+        submitting raises where it would do so for any drop: then this one is not at fault."""
+        registry = self._session.registry
+        try:
+            new_jobs.plan(registry, submission)
+        except (BadName, BadParameters) as error:
+            new_jobs.plan(registry, submission_of(inbox, _EXAMPLE, registry.type(inbox.type)))
+            return str(error)
+        return None
 
     def _require_no_fault(self, tx: Tx, inbox: Inbox, now_us: int) -> None:
         fault = self._fault(tx, inbox, now_us)
