@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
 REJECTED = "rejected"
 READY = ".ready"
+_WHY = ".why.txt"
 _PASSED_OVER = (".part", ".tmp", READY)
 _CHUNK = 1 << 20
 _NAME_BYTES = 200
@@ -162,10 +164,15 @@ class DropFolder:
         """Move the drop of this arrival into the job's folder, durably, and remove its ``NAME.ready``; return whether
         it is there. False: it was removed or changed before, and stays where it is. Raises Stopped."""
         claimed, target = self._claimed(arrival), folder / arrival.name
-        if not (os.path.lexists(claimed) or os.path.lexists(target) or self._claim(arrival)):
+        was_there = os.path.lexists(target) or self._has_claim(arrival)
+        if not was_there and not self._claim(arrival):
             return False
         (self.path / (arrival.name + READY)).unlink(missing_ok=True)
         if not os.path.lexists(target) and not self._move(arrival, claimed, target):
+            return False
+        if was_there and not self._is_whole(arrival, target):
+            self._set_aside(arrival)
+            shutil.move(target, claimed)  # from where ``reject`` takes it
             return False
         if os.path.lexists(claimed):
             _remove(claimed)
@@ -181,18 +188,29 @@ class DropFolder:
                 return
             source = self.path / name
             (self.path / (name + READY)).unlink(missing_ok=True)
-        rejected = self.path / REJECTED
+        self._move_to_rejected(source, arrival)
+
+    def _move_to_rejected(self, source: Path, arrival: Arrival) -> None:
+        """Move it there under a name that replaces nothing, and say why it was rejected."""
+        rejected, draft = self.path / REJECTED, f".{arrival.id}.txt"
+        text = f"{arrival.name!r} of {arrival.owner} was rejected: {arrival.reason}\n".encode()
         with suppress(FileExistsError):
             rejected.mkdir()
-        if not stat.S_ISDIR(rejected.lstat().st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, f"{rejected} is no folder; remove it")
-        name = arrival.name.encode()[:_NAME_BYTES].decode(errors="ignore")
-        if os.path.lexists(rejected / name):
-            name = f"{arrival.id}-{name}"
-        draft = rejected / f".{arrival.id}.txt"
-        draft.write_text(f"{arrival.name!r} of {arrival.owner} was rejected: {arrival.reason}\n")
-        draft.rename(rejected / f"{name}.why.txt")
-        source.rename(rejected / name)
+        try:
+            directory = os.open(rejected, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except NotADirectoryError as error:
+            raise NotADirectoryError(errno.ENOTDIR, f"{rejected} is no folder; remove it") from error
+        try:
+            name = next(name for name in _names_in_rejected(arrival) if _is_free(name, text, directory))
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=directory)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(draft, flags, 0o666, dir_fd=directory), "wb") as file:
+                file.write(text)
+            os.rename(draft, name + _WHY, src_dir_fd=directory, dst_dir_fd=directory)
+            os.rename(source, name, dst_dir_fd=directory)
+        finally:
+            os.close(directory)
 
     def _claimed(self, arrival: Arrival) -> Path:
         return self.path / f".spinney-{arrival.id}"
@@ -200,17 +218,50 @@ class DropFolder:
     def _claim(self, arrival: Arrival) -> bool:
         """Rename what lies there to the name that only this arrival has; False: it is gone or was changed."""
         drop = self.look(arrival.name)
-        if drop is None or drop.identity != arrival.identity:
+        if drop is None or not _is_of(arrival, drop):
             return False
         claimed = self._claimed(arrival)
         try:
             (self.path / arrival.name).rename(claimed)
         except FileNotFoundError:
             return False
-        if self._look(arrival.name, claimed).identity != arrival.identity:
+        if not _is_of(arrival, self._look(arrival.name, claimed)):
             self._put_back(arrival)
             return False
         return True
+
+    def _has_claim(self, arrival: Arrival) -> bool:
+        """Return whether it was claimed before. Something else may have been planted under that name, which is set
+        aside."""
+        claimed = self._claimed(arrival)
+        if not os.path.lexists(claimed):
+            return False
+        if _is_of(arrival, self._look(arrival.name, claimed)):
+            return True
+        self._set_aside(arrival)
+        return False
+
+    def _set_aside(self, arrival: Arrival) -> None:
+        """Free the name of the claim: a link is removed, and what has bytes gets the name of the drop or, if that is
+        taken, is rejected."""
+        claimed = self._claimed(arrival)
+        if not os.path.lexists(claimed):
+            return
+        drop = self._look(arrival.name, claimed)
+        if drop.kind is Kind.OTHER:
+            claimed.unlink()
+        elif os.path.lexists(self.path / arrival.name):
+            reason = f"it had the name {claimed.name!r}, which only the node may use; give it another name"
+            self._move_to_rejected(claimed, replace(arrival, owner=drop.owner, reason=reason))
+        else:
+            self._put_back(arrival)
+
+    def _is_whole(self, arrival: Arrival, target: Path) -> bool:
+        """Return whether what is in the job's folder is what arrived, by its bytes."""
+        drop = self._look(arrival.name, target)
+        if drop.kind is not arrival.kind or drop.fault is not None:
+            return False
+        return self._digest(target, arrival.kind) == arrival.sha256
 
     def _put_back(self, arrival: Arrival) -> None:
         if not os.path.lexists(self.path / arrival.name):  # else it is rejected, and the new one counts
@@ -276,6 +327,41 @@ class DropFolder:
 def shown(name: str) -> str:
     """Return a name with characters that cannot be printed as escapes: a line end as ``\\n``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+def _is_of(arrival: Arrival, drop: Drop) -> bool:
+    """Return whether this is what arrived, as far as it can be told without reading it, and may be taken."""
+    return drop.fault is None and (drop.kind, drop.identity) == (arrival.kind, arrival.identity)
+
+
+def _names_in_rejected(arrival: Arrival) -> Iterator[str]:
+    """Yield the names that a drop may get in ``rejected``, the best first."""
+    name = arrival.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    yield name
+    yield f"{arrival.id}-{name}"
+    yield from (f"{arrival.id}-{number}-{name}" for number in count(2))
+
+
+def _is_free(name: str, why: bytes, directory: int) -> bool:
+    """Return whether neither a drop nor a reason has this name in ``rejected``. The same reason, without its drop, is
+    of a node that died before it moved the drop."""
+    if _lies_in(directory, name):
+        return False
+    if not _lies_in(directory, name + _WHY):
+        return True
+    try:
+        with _opened(name + _WHY, directory) as fd:
+            return os.read(fd, len(why) + 1) == why
+    except OSError:
+        return False
+
+
+def _lies_in(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class _Unfit(Exception):
