@@ -19,7 +19,7 @@ from spinney.client.errors import IncompleteResponse, ServerUnavailable
 from spinney.client.verbs import file_path
 from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
-from spinney.model.errors import StoreUnavailable, UsageError
+from spinney.model.errors import NoSuch, StoreUnavailable, UsageError
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
 from spinney.terminal import display
@@ -155,8 +155,12 @@ class RemoteFiles:
         self._client, self._job_id = client, job_id
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """Yield a file from byte ``start`` on. A file that does not exist is refused, whatever ``must`` is."""
-        return self._client.download_whole(self._job_id, path, start)
+        """Yield a file from byte ``start`` on; nothing for one that does not exist, unless it ``must``."""
+        try:
+            yield from self._client.download_whole(self._job_id, path, start)
+        except NoSuch:
+            if must:
+                raise
 
     def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
         """Yield what an attempt wrote to ``stdout`` or ``stderr``, from byte ``start`` to what is there now. A broken

@@ -21,7 +21,7 @@ from spinney.client.calls import NDJSON, Call, command_call, path
 from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.inbox_uploads import send_file
-from spinney.client.streaming import Event, EventParser
+from spinney.client.streaming import Event, EventParser, lines, lines_async
 from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
 from spinney.model.errors import UsageError
@@ -158,7 +158,7 @@ class Client(Verbs):
             with self._http.stream(**_as_lines(call)) as response:
                 if not response.is_success:
                     raise error_from_response(response.status_code, response.read())
-                for line in response.iter_lines():
+                for line in lines(response.iter_bytes()):
                     answer.take(line)
         except httpx.TransportError as error:
             raise self._place.away(error) from error
@@ -241,7 +241,7 @@ class Client(Verbs):
         not answer at first."""
         begun = False
         while True:
-            lines = EventParser()
+            events = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 with self._http.stream(
@@ -254,8 +254,8 @@ class Client(Verbs):
                     if not answer.is_success:
                         raise error_from_response(answer.status_code, answer.read())
                     begun = True
-                    for line in answer.iter_lines():
-                        for event in lines.feed(line):
+                    for line in lines(answer.iter_bytes()):
+                        for event in events.feed(line):
                             last = event.id
                             yield event
             except httpx.TransportError as error:
@@ -300,7 +300,7 @@ class AsyncClient(Verbs):
             async with self._http.stream(**_as_lines(call)) as response:
                 if not response.is_success:
                     raise error_from_response(response.status_code, await response.aread())
-                async for line in response.aiter_lines():
+                async for line in lines_async(response.aiter_bytes()):
                     answer.take(line)
         except httpx.TransportError as error:
             raise self._place.away(error) from error
@@ -378,7 +378,7 @@ class AsyncClient(Verbs):
         """As ``Client.watch``."""
         begun = False
         while True:
-            lines = EventParser()
+            events = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 async with self._http.stream(
@@ -391,8 +391,8 @@ class AsyncClient(Verbs):
                     if not answer.is_success:
                         raise error_from_response(answer.status_code, await answer.aread())
                     begun = True
-                    async for line in answer.aiter_lines():
-                        for event in lines.feed(line):
+                    async for line in lines_async(answer.aiter_bytes()):
+                        for event in events.feed(line):
                             last = event.id
                             yield event
             except httpx.TransportError as error:

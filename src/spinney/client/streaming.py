@@ -1,6 +1,6 @@
-"""Server-sent events, read line by line (WHATWG HTML, section 9.2.6)."""
+"""Lines of an answer, and the server-sent events of which they are (WHATWG HTML, section 9.2.6)."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,41 @@ class Event:
     """A JSON value."""
     id: str
     """The id to pass as ``last`` of ``watch``, to continue behind this event."""
+
+
+class _Splitter:
+    """Splits bytes into lines at line feeds alone: httpx also ends lines at other breaks of Unicode (U+2028, U+0085),
+    which a JSON text may have within a string."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+        """The beginning of the next line."""
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """Yield the lines that end in this chunk."""
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode()
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of an answer that arrives in these chunks."""
+    splitter = _Splitter()
+    for chunk in chunks:
+        yield from splitter.feed(chunk)
+    if splitter.rest:
+        yield from splitter.feed(b"\n")
+
+
+async def lines_async(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
+    """As ``lines``."""
+    splitter = _Splitter()
+    async for chunk in chunks:
+        for line in splitter.feed(chunk):
+            yield line
+    if splitter.rest:
+        for line in splitter.feed(b"\n"):
+            yield line
 
 
 class EventParser:
