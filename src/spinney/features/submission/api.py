@@ -16,7 +16,7 @@ from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.store.contract import SubmitResult
 from spinney.web.api.command_routes import request_model, set_fields
 from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
-from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, read, require_flat, respond, routes
+from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, read_long, require_flat, respond, routes
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.problems import documented
@@ -155,7 +155,7 @@ def _lines(body: bytes) -> list[bytes]:
 
 async def _command(body: bytes, key: str | None) -> SubmitJob:
     try:
-        job = _Job.model_validate(await asyncio.to_thread(read, body))
+        job = _Job.model_validate(await read_long(body))
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"the job is not JSON: {error}; correct it and send it again") from None
     except ValidationError as error:

@@ -30,6 +30,8 @@ T = TypeVar("T")
 PREFIX = "/api/v1"
 DEPTH_MAX = 64
 """The maximum depth of nested objects and arrays in a request."""
+_SHORT_BYTES = 64 << 10
+"""A body of this length is read in the event loop: it takes 0.1 to 0.6 ms, and 8 of many empty lists."""
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 LINE_SCHEMA = "x-itemSchema"
@@ -130,6 +132,12 @@ def read(text: bytes) -> Any:
     return value
 
 
+async def read_long(text: bytes) -> Any:
+    """As ``read``, for a body of any length. A long one is read in a thread: it takes seconds, in which the event loop
+    would serve nobody else."""
+    return read(text) if len(text) <= _SHORT_BYTES else await asyncio.to_thread(read, text)
+
+
 def require_flat(text: bytes, value: Any = None) -> None:
     """Raise HTTPException for JSON that is nested too deeply; text that is no JSON passes."""
     if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
@@ -147,11 +155,10 @@ def require_flat(text: bytes, value: Any = None) -> None:
 
 
 class _Request(Request):
-    """A request whose body is read by orjson, with a bound on its depth. This is done in a thread: a long body takes
-    seconds, in which the event loop would serve nobody else."""
+    """A request whose body is read by orjson, with a bound on its depth."""
 
     async def json(self) -> Any:
-        return await asyncio.to_thread(read, await self.body())
+        return await read_long(await self.body())
 
 
 def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
