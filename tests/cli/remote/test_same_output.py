@@ -96,6 +96,8 @@ WRONG = (
     "tree 999",
     "logs 999",
     "files 999",
+    "stack 2 --kept",
+    "postmortem 1",
     "wait 999",
     "list --queue defalt",
     "list --type dobule",
