@@ -92,11 +92,12 @@ class RetryingClient(Client):
                     start += len(piece)
                     yield piece
             except ServerUnavailable:
-                now = time.monotonic()
-                if not self._answered or (start == before and now >= (give_up or now + self._outage_limit_s)):
+                if not self._answered:
                     raise
                 if start == before:
-                    give_up = give_up or now + self._outage_limit_s
+                    give_up = give_up or time.monotonic() + self._outage_limit_s
+                    if time.monotonic() >= give_up:
+                        raise
                     time.sleep(AGAIN_S)
                 self.me()  # answers when it is back, or says that it is not
             else:

@@ -73,7 +73,7 @@ LOST_NAMED = 50
 """How many attempts that lose their leases are named in the log."""
 
 
-class _TasksBeside:
+class _BackgroundTasks:
     """Short tasks beside the node's work; the first that fails ends the node.
 
     They are in no ``TaskGroup``: that takes no more tasks once one has failed, and the ends of the workers, which the
@@ -192,18 +192,18 @@ class Supervisor:
                 spans=None if sender is None else AttemptSpans(sender, self._settings.name),
             )
             async with asyncio.TaskGroup() as group:
-                beside = _TasksBeside()
-                assembly = self._assembly(context, beside.spawn)
+                background = _BackgroundTasks()
+                assembly = self._assembly(context, background.spawn)
                 stack.callback(assembly.pool.close)
-                stack.callback(beside.cancel)
-                failure = group.create_task(beside.failure())
+                stack.callback(background.cancel)
+                failure = group.create_task(background.failure())
                 work = group.create_task(self._work(context, assembly, root_fingerprint))
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
                     work.cancel()  # stopped before it had joined
                 await asyncio.gather(work, return_exceptions=True)
-                await beside.finished()
+                await background.finished()
                 leave.cancel()
                 failure.cancel()
             if not work.cancelled() and (error := work.exception()) is not None:

@@ -4,7 +4,7 @@ import http.client
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from email.errors import (
     FirstHeaderLineIsContinuationDefect,
@@ -114,33 +114,35 @@ class HttpClient:
 
     @contextmanager
     def _answer(self, method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Iterator[Answer]:
-        """Send a request on an idle connection or a new one, and yield its answer; afterwards the connection is kept if
-        it can serve another request.
+        """Send a request and yield its answer; afterwards its connection is kept if it can serve another request."""
+        with ExitStack() as connections:
+            try:
+                yield self._exchange_on_any(connections, method, url, headers)
+            except http.client.HTTPException:
+                raise TryFailed(
+                    "the answer broke off, or is no HTTP; try again later", retryable=True
+                ) from None
+
+    def _exchange_on_any(
+        self, connections: ExitStack, method: str, url: "httpx.URL", headers: Mapping[str, str]
+    ) -> Answer:
+        """Send a request on an idle connection or a new one, which ``connections`` gives back in the end.
 
         A server may close an idle connection at the very moment at which a request is sent on it. The request is
         then sent again, once, on a new connection (RFC 9110 section 9.2.2), which is no further try.
         """
         server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
-        repeated = False
-        while True:
-            idle = None if repeated else self._idle_connection(server)
-            connection = idle or self._connector.connect(server)
+        idle = self._idle_connection(server)
+        if idle is not None:
+            connections.callback(self._give_back, idle)
             try:
-                try:
-                    answer = self._exchange(connection, method, url, headers)
-                except ConnectionBroke as error:
-                    if idle is None or error.answered:
-                        raise
-                    repeated = True
-                    continue
-                yield answer
-                return
-            except http.client.HTTPException:
-                raise TryFailed(
-                    "the answer broke off, or is no HTTP; try again later", retryable=True
-                ) from None
-            finally:
-                self._give_back(connection)
+                return self._exchange(idle, method, url, headers)
+            except ConnectionBroke as error:
+                if error.answered:
+                    raise
+        connection = self._connector.connect(server)
+        connections.callback(self._give_back, connection)
+        return self._exchange(connection, method, url, headers)
 
     def _idle_connection(self, server: Server) -> Connection | None:
         with self._taking:

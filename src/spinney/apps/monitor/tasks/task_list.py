@@ -25,7 +25,7 @@ KEPT_FILE = "tasks.json"
 RETIRED_S = 7 * 86_400.0
 """How long a task whose file is gone stays on the list."""
 RETRY_S = 60.0
-"""When a file is tried again that did not answer in time, or that the machine could not start."""
+"""After how long a file is tried again that did not answer in time, or that the machine could not start."""
 _LANGUAGES = {".sh": "Bash", ".tcl": "Tcl", ".py": "Python"}
 _WRAPPER = Path(__file__).with_name("tcl_task.tcl")
 
@@ -63,9 +63,9 @@ class Broken:
     """When it is tried again although it has not changed, in seconds since 1970, because the machine may have been at
     fault; None: never."""
 
-    def is_settled(self, stamp: str) -> bool:
-        """Return whether a file with this stamp need not be tried now."""
-        return self.stamp == stamp and (self.again_s is None or time.time() < self.again_s)
+    def is_due(self) -> bool:
+        """Return whether it is to be tried again although it has not changed."""
+        return self.again_s is not None and self.again_s <= time.time()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class TaskList:
 
     def is_due(self) -> bool:
         """Return whether a file is to be tried again."""
-        return any(broken.again_s is not None and broken.again_s <= time.time() for broken in self.broken)
+        return any(broken.is_due() for broken in self.broken)
 
 
 def read(settings: Settings) -> TaskList:
@@ -95,7 +95,7 @@ def read(settings: Settings) -> TaskList:
     for file in _files(settings.tasks):
         stamp = _stamp(file)
         task, problem = tasks_by_file.get(file.name), broken_by_file.get(file.name)
-        if problem is not None and problem.is_settled(stamp):
+        if problem is not None and problem.stamp == stamp and not problem.is_due():
             broken.append(problem)
             continue
         try:

@@ -420,7 +420,7 @@ def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step:
     return parts
 
 
-def _require_needs(tx: Tx, run: Run) -> None:
+def require_needs(tx: Tx, run: Run) -> None:
     """Raise NoSuchJob for a need that was deleted after the call was checked, in an earlier transaction: a deletion
     removes only those rows of ``needs`` that are there."""
     needs = [need for need in run.plan.submission.needs if need > 0]
@@ -433,9 +433,8 @@ def _require_needs(tx: Tx, run: Run) -> None:
 
 
 def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:
-    """Write all rows of a run except those in ``ready``. Raises NoSuchJob for a need that is deleted by now."""
+    """Write all rows of a run except those in ``ready``."""
     p, part = run.plan, slice(run.offset, run.offset + len(run.ids))
-    _require_needs(tx, run)
     keys = p.submission.keys[part] if p.submission.keys else None
     write_rows(tx, p, run.share, run.ids, p.submission.params[part], keys, now_us)
     if not p.plain or p.submission.data:

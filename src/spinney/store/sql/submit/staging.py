@@ -49,6 +49,7 @@ def write_steps(
             with (lightly or write)() as tx:
                 before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
                 _require(tx, first_id, beat_us, before if lightly else None)
+                new_jobs.require_needs(tx, run)
                 new_jobs.write_run(tx, run, now_us, first_id)
         return beat_us
     except BaseException:
