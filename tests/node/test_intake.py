@@ -18,7 +18,7 @@ import pytest
 from in_memory import in_memory
 from long_tests import LONG
 from new_store import new_store, new_store_on_server
-from spinney.folders import drop_folder, folders
+from spinney.folders import dropped_files, folders
 from spinney.folders.drop_folder import DropFolder, Stopped
 from spinney.model.jobs import Job, NodeInfo, Submission
 from spinney.model.rights.actor import Actor
@@ -144,7 +144,7 @@ def left(folder: Path) -> list[str]:
 def test_a_file_that_rests_is_moved_into_a_new_jobs_folder(house: House) -> None:
     folder = house.inbox()
     (folder / "a b.zip").write_bytes(b"bytes")
-    owner = drop_folder._owner(os.getuid())
+    owner = dropped_files.owner(os.getuid())
 
     assert house.step() == (0, None)
     assert house.arrivals() == []

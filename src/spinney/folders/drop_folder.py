@@ -14,45 +14,28 @@ through a dropped folder, and nothing but files and folders is opened.
 """
 
 import errno
-import fcntl
 import hashlib
 import os
-import pwd
 import shutil
-import signal
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
+from spinney.folders.dropped_files import look_at, opened, owner, raise_error, shown
 from spinney.folders.folders import sync_directory
+from spinney.folders.rejected_drops import REJECTED, move_to_rejected
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
-REJECTED = "rejected"
 READY = ".ready"
-_WHY = ".why.txt"
 _PASSED_OVER = (".part", ".tmp", READY)
 _CHUNK = 1 << 20
-_NAME_BYTES = 200
-"""How much of a name is kept in ``rejected``, which has to leave room for more."""
 _ELSEWHERE = (errno.EXDEV, errno.EACCES, errno.EPERM)
 """Why a rename may fail where a copy works: another file system, or a folder that belongs to somebody else."""
 
 
 class Stopped(Exception):
     """Raised by what takes long when the node ends."""
-
-
-class _File(NamedTuple):
-    """A file in a dropped folder."""
-
-    path: str
-    size: int
-    mtime_ns: int
 
 
 class DropFolder:
@@ -68,7 +51,7 @@ class DropFolder:
         """Return what keeps this process from taking drops out of the folder; None: nothing does."""
         if os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             return None
-        return f"{self.path} is not writable for {_owner(os.geteuid())}, who runs the node; change its permissions"
+        return f"{self.path} is not writable for {owner(os.geteuid())}, who runs the node; change its permissions"
 
     def names(self) -> list[str]:
         """Return the names of what was dropped, as the system has them."""
@@ -81,7 +64,7 @@ class DropFolder:
     def look(self, name: str) -> Drop | None:
         """Return what lies there, without reading it; None: it is gone, or changes at this moment."""
         try:
-            return self._look(name, self.path / name)
+            return look_at(self.path / name, name)
         except FileNotFoundError:
             return None
 
@@ -97,48 +80,15 @@ class DropFolder:
         again = self.look(name)
         return drop if again is not None and again.identity == drop.identity else None
 
-    def _look(self, name: str, path: Path) -> Drop:
-        status = path.lstat()
-        kind, fault = _kind(status.st_mode), _fault_of_name(name)
-        size, identity, changed_ns = (
-            status.st_size,
-            f"{status.st_size}:{status.st_mtime_ns}",
-            status.st_ctime_ns,
-        )
-        if kind is Kind.OTHER:
-            fault = (
-                fault or f"it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
-            )
-        elif kind is Kind.FOLDER:
-            digest, size = hashlib.sha256(), 0
-            try:
-                for file in _files(path):
-                    size += file.size
-                    digest.update(f"{file.size}:{file.mtime_ns}:{file.path}\0".encode())
-            except _Unfit as error:
-                fault = fault or str(error)
-            except PermissionError:
-                fault = fault or "it cannot be read: its permissions do not let the node read all of it"
-            identity = digest.hexdigest()
-        return Drop(
-            name=shown(name),
-            kind=kind,
-            size=size,
-            identity=identity,
-            owner=_owner(status.st_uid),
-            dropped_us=changed_ns // 1000,
-            fault=fault,
-        )
-
     def _digest(self, path: Path, kind: Kind) -> str:
         """Return the digest of a file or folder, and sync it. Raises BlockingIOError while somebody writes to it."""
         if kind is Kind.FILE:
-            with _opened(path) as fd:
+            with opened(path) as fd:
                 return self._digest_of_file(fd)
         lines = []
-        for top, _, names, directory in os.fwalk(path, onerror=_raise, follow_symlinks=False):
+        for top, _, names, directory in os.fwalk(path, onerror=raise_error, follow_symlinks=False):
             for name in names:
-                with _opened(name, directory) as fd:
+                with opened(name, directory) as fd:
                     lines.append((os.path.relpath(Path(top, name), path), self._digest_of_file(fd)))
             os.fsync(directory)
         digest = hashlib.sha256()
@@ -188,29 +138,7 @@ class DropFolder:
                 return
             source = self.path / name
             (self.path / (name + READY)).unlink(missing_ok=True)
-        self._move_to_rejected(source, arrival)
-
-    def _move_to_rejected(self, source: Path, arrival: Arrival) -> None:
-        """Move it there under a name that replaces nothing, and say why it was rejected."""
-        rejected, draft = self.path / REJECTED, f".{arrival.id}.txt"
-        text = f"{arrival.name!r} of {arrival.owner} was rejected: {arrival.reason}\n".encode()
-        with suppress(FileExistsError):
-            rejected.mkdir()
-        try:
-            directory = os.open(rejected, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except NotADirectoryError as error:
-            raise NotADirectoryError(errno.ENOTDIR, f"{rejected} is no folder; remove it") from error
-        try:
-            name = next(name for name in _names_in_rejected(arrival) if _is_free(name, text, directory))
-            with suppress(FileNotFoundError):
-                os.unlink(draft, dir_fd=directory)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(draft, flags, 0o666, dir_fd=directory), "wb") as file:
-                file.write(text)
-            os.rename(draft, name + _WHY, src_dir_fd=directory, dst_dir_fd=directory)
-            os.rename(source, name, dst_dir_fd=directory)
-        finally:
-            os.close(directory)
+        move_to_rejected(self.path, source, arrival)
 
     def _claimed(self, arrival: Arrival) -> Path:
         return self.path / f".spinney-{arrival.id}"
@@ -225,7 +153,7 @@ class DropFolder:
             (self.path / arrival.name).rename(claimed)
         except FileNotFoundError:
             return False
-        if not _is_of(arrival, self._look(arrival.name, claimed)):
+        if not _is_of(arrival, look_at(claimed, arrival.name)):
             self._put_back(arrival)
             return False
         return True
@@ -236,7 +164,7 @@ class DropFolder:
         claimed = self._claimed(arrival)
         if not os.path.lexists(claimed):
             return False
-        if _is_of(arrival, self._look(arrival.name, claimed)):
+        if _is_of(arrival, look_at(claimed, arrival.name)):
             return True
         self._set_aside(arrival)
         return False
@@ -247,18 +175,18 @@ class DropFolder:
         claimed = self._claimed(arrival)
         if not os.path.lexists(claimed):
             return
-        drop = self._look(arrival.name, claimed)
+        drop = look_at(claimed, arrival.name)
         if drop.kind is Kind.OTHER:
             claimed.unlink()
         elif os.path.lexists(self.path / arrival.name):
             reason = f"it had the name {claimed.name!r}, which only the node may use; give it another name"
-            self._move_to_rejected(claimed, replace(arrival, owner=drop.owner, reason=reason))
+            move_to_rejected(self.path, claimed, replace(arrival, owner=drop.owner, reason=reason))
         else:
             self._put_back(arrival)
 
     def _is_whole(self, arrival: Arrival, target: Path) -> bool:
         """Return whether what is in the job's folder is what arrived, by its bytes."""
-        drop = self._look(arrival.name, target)
+        drop = look_at(target, arrival.name)
         if drop.kind is not arrival.kind or drop.fault is not None:
             return False
         return self._digest(target, arrival.kind) == arrival.sha256
@@ -293,15 +221,15 @@ class DropFolder:
         if os.path.lexists(draft):
             _remove(draft)
         if arrival.kind is Kind.FILE:
-            with _opened(claimed) as fd:
+            with opened(claimed) as fd:
                 self._copy_file(fd, draft)
         else:
-            for top, names, files, directory in os.fwalk(claimed, onerror=_raise, follow_symlinks=False):
+            for top, names, files, directory in os.fwalk(claimed, onerror=raise_error, follow_symlinks=False):
                 below = draft / os.path.relpath(top, claimed)
                 below.mkdir(mode=0o700, exist_ok=True)
                 del names  # fwalk comes to them
                 for name in files:
-                    with _opened(name, directory) as fd:
+                    with opened(name, directory) as fd:
                         self._copy_file(fd, below / name)
         if self._digest(draft, arrival.kind) != arrival.sha256:
             _remove(draft)
@@ -324,135 +252,13 @@ class DropFolder:
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def shown(name: str) -> str:
-    """Return a name with characters that cannot be printed as escapes: a line end as ``\\n``."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-
-
 def _is_of(arrival: Arrival, drop: Drop) -> bool:
     """Return whether this is what arrived, as far as it can be told without reading it, and may be taken."""
     return drop.fault is None and (drop.kind, drop.identity) == (arrival.kind, arrival.identity)
 
 
-def _names_in_rejected(arrival: Arrival) -> Iterator[str]:
-    """Yield the names that a drop may get in ``rejected``, the best first."""
-    name = arrival.name.encode()[:_NAME_BYTES].decode(errors="ignore")
-    yield name
-    yield f"{arrival.id}-{name}"
-    yield from (f"{arrival.id}-{number}-{name}" for number in count(2))
-
-
-def _is_free(name: str, why: bytes, directory: int) -> bool:
-    """Return whether neither a drop nor a reason has this name in ``rejected``. The same reason, without its drop, is
-    of a node that died before it moved the drop."""
-    if _lies_in(directory, name):
-        return False
-    if not _lies_in(directory, name + _WHY):
-        return True
-    try:
-        with _opened(name + _WHY, directory) as fd:
-            return os.read(fd, len(why) + 1) == why
-    except OSError:
-        return False
-
-
-def _lies_in(directory: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-class _Unfit(Exception):
-    """A dropped folder has something in it that is not taken."""
-
-
-_OTHERS = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
-
-
 def _is_passed_over(name: str) -> bool:
     return name.startswith(".") or name.endswith(_PASSED_OVER) or name == REJECTED
-
-
-def _kind(mode: int) -> Kind:
-    return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
-
-
-def _fault_of_name(name: str) -> str | None:
-    if not name.isprintable():
-        return "its name has characters that cannot be printed; rename it"
-    if name.startswith("-"):
-        return "its name begins with '-', which programs take for an option; rename it"
-    return None
-
-
-def _files(folder: Path) -> Iterator[_File]:
-    """Yield the files of a dropped folder in an order that stays. Raises _Unfit, PermissionError, FileNotFoundError."""
-    for top, folders, names, directory in os.fwalk(folder, onerror=_raise, follow_symlinks=False):
-        folders.sort()
-        for name in sorted((*folders, *names)):
-            below = os.path.relpath(Path(top, name), folder)
-            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            kind = _kind(status.st_mode)
-            if not name.isprintable():
-                raise _Unfit(f"{shown(below)!r} in it has a name that cannot be printed; rename it")
-            if kind is Kind.OTHER:
-                raise _Unfit(
-                    f"{below!r} in it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
-                )
-            if kind is Kind.FILE:
-                yield _File(below, status.st_size, status.st_mtime_ns)
-
-
-@contextmanager
-def _opened(name: str | Path, directory: int | None = None) -> Iterator[int]:
-    """Open a plain file for reading. Raises FileNotFoundError for anything else, and BlockingIOError while a process of
-    this host has it open for writing, as far as the system tells."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(name, flags, dir_fd=directory)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise FileNotFoundError(errno.ENOENT, f"{name} is no file any more")
-        _require_no_writer(fd)
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _require_no_writer(fd: int) -> None:
-    """A lease for reading is refused while somebody has the file open for writing. Only the file's owner and root get
-    one, and not on every file system: for others the time that a file rests has to do."""
-    try:
-        # If somebody opens it for writing while the lease lasts, the signal is one that does nothing.
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-    except BlockingIOError:
-        raise
-    except OSError:
-        return
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-
-
-def _owner(uid: int) -> str:
-    """Return the name of a user, as the command line names who submits; of one without a name the number."""
-    try:
-        return _user(uid)
-    except KeyError:
-        return f"uid {uid}"
-
-
-@cache
-def _user(uid: int) -> str:
-    """Return the name of a user; cached, because reading the list of users takes longer than everything else that is
-    done for a drop."""
-    return pwd.getpwuid(uid).pw_name
 
 
 def _remove(path: Path) -> None:
@@ -460,7 +266,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _raise(error: OSError) -> None:
-    raise error
