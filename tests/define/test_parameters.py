@@ -139,6 +139,19 @@ def test_what_json_has_no_form_for_is_refused_by_name(value: Any) -> None:
     assert "parameter 'odd' " in refused_with_code(params, {"good": "x", "odd": value})
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("annotation", [dict, list, Any, dict[str, list[Any]]])
+def test_a_number_that_json_does_not_have_is_refused_at_any_depth(annotation: Any, number: float) -> None:
+    value = [1.0, number] if annotation is list else {"gains": [1.0, number]}
+    params = parameters(good=str, odd=annotation)
+    assert "parameter 'odd' must be" in refused_with_code(params, {"good": "null", "odd": value})
+
+
+def test_null_stays_lawful_at_any_depth() -> None:
+    params = parameters(odd=Any)
+    assert params.text({"odd": {"a": [None, 1.5]}}) == '{"odd":{"a":[null,1.5]}}'
+
+
 def test_a_bad_row_deep_in_a_long_list_is_named_by_its_number() -> None:
     rows = [{"n": n} for n in range(3000)] + [{"n": "x"}]
     with pytest.raises(BadParameters, match="job 3001 of the list: parameter 'n'"):

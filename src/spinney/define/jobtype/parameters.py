@@ -34,6 +34,7 @@ from spinney.define.params.validation_errors import (
     is_secret,
     validation_error,
 )
+from spinney.define.params.values import not_finite
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.values import lock_names
@@ -43,6 +44,7 @@ Reader = Callable[[str], dict[str, Any]]
 
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
 """The exceptions for a value that JSON cannot represent."""
+_NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
 _CHUNK = 1000
 """How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
 
@@ -118,18 +120,23 @@ class Parameters:
             # A ValidationError quotes the values.
             raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
-            if not self._plain:
-                valid = self._dumped(self._rows, valid)
+            plain = valid if self._plain else self._dumped(self._rows, valid)
             if self._by_environment:
-                for row in valid:
+                for row in plain:
                     check_variables(self._type_name, row)
             if self._locks:
-                for row in valid:
+                for row in plain:
                     check_locks(self._type_name, self._locks, row)
             dumps = orjson.dumps
-            return [dumps(row).decode() for row in valid]
+            texts = [dumps(row).decode() for row in plain]
         except _NO_JSON as error:
             raise self._no_json(rows, first) or error from (None if self._secret else error)
+        for i, text in enumerate(texts):
+            # Below the top level, where no annotation forbids them, NaN and infinity become null.
+            if "null" in text and (name := not_finite(self._row.dump_python(valid[i]))) is not None:
+                problem = Problem(ProblemKind.WRONG, name, rows[i][name], _NOT_FINITE)
+                raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
+        return texts
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
         if not self._secret:

@@ -1,6 +1,7 @@
 """Convert results and data of stages to JSON text. Pickle is never used."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -19,6 +20,23 @@ def to_text(value: Any, description: str) -> str:
         return orjson.dumps(value, default=_plain).decode()
     except TypeError:
         return _with_other_keys(value, description)
+
+
+def not_finite(params: Mapping[str, Any]) -> str | None:
+    """Return the first parameter that is, or holds at any depth, NaN or an infinity; None: there is none. JSON has
+    neither, and ``orjson`` writes null for them."""
+    for name, value in params.items():
+        below = [value]
+        while below:
+            part = below.pop()
+            if isinstance(part, float):
+                if not math.isfinite(part):
+                    return name
+            elif isinstance(part, Mapping):
+                below += part.values()
+            elif isinstance(part, list | tuple):
+                below += part
+    return None
 
 
 def _with_other_keys(value: Any, description: str) -> str:
