@@ -395,6 +395,22 @@ async def async_raises(kind: str = "") -> Any:
 
 
 @concurrent.stage(isolation="async")
+async def subtask_raises(kind: str = "") -> None:
+    """Raise in a task of its own, or stop the event loop that all tasks share."""
+
+    async def subtask() -> None:
+        await asyncio.sleep(0)
+        if kind == "stop":
+            asyncio.get_running_loop().stop()
+        else:
+            raises(kind)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(subtask())
+    await asyncio.sleep(0.001)
+
+
+@concurrent.stage(isolation="async")
 async def async_writes(job: Job) -> None:
     (job.folder / "file").write_text("kept")
 

@@ -56,6 +56,23 @@ async def test_what_a_stage_raises_is_its_outcome(host, worker, stage):
     assert worker.alive
 
 
+@pytest.mark.parametrize(("kind", "outcome"), [("exit", "error"), ("interrupt", "error"), ("stop", None)])
+async def test_a_subtask_that_would_end_the_event_loop_ends_no_more_than_its_attempt(
+    host, worker, kind, outcome
+):
+    # Given a task beside it
+    host.give(worker, "task_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    # When a subtask of another attempt calls exit, is interrupted or stops the loop
+    detail = await run(host, worker, "subtask_raises", json.dumps({"kind": kind}), fence=2)
+    # Then that attempt alone ends by it, and tasks run as before
+    assert (detail and detail["outcome"]) == outcome
+    assert await run(host, worker, "async_writes", fence=3) is None
+    worker.request_cancel(1)
+    await host.until(lambda: 1 in host.marked)
+    assert host.printed(1) == "begun\ncleaned up\n"
+
+
 async def test_a_thread_hears_of_its_cancel(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), (2, "{}"), type_="many")
     await host.until(lambda: host.printed(1) and host.printed(2))

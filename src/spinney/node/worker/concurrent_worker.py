@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -110,7 +111,7 @@ class ConcurrentWorker:
         self._state: ProcessState
         self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="async stages", daemon=True).start()
+        threading.Thread(target=self._run_loop, name="async stages", daemon=True).start()
 
     def send(self, message: Any) -> None:
         """Send a message to the supervisor, from any thread."""
@@ -228,6 +229,14 @@ class ConcurrentWorker:
             detail = self._caught(attempt, error)
         self._leave_fork()
         self._end_in_thread(attempt, detail)
+
+    def _run_loop(self) -> None:
+        """Run the event loop as long as the process lives. ``stop``, and SystemExit and KeyboardInterrupt in a task
+        that a stage started, would end it for all attempts; they are that attempt's alone, whose task holds the
+        exception."""
+        while not self._loop.is_closed():
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
 
     def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
         for attempt, runner in begun:
