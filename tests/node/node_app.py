@@ -60,6 +60,14 @@ def wait_for(file: str, note_in: str) -> str:
 
 
 @app.job
+def writes_data_when_told(job: Job, file: str) -> None:
+    """Wait until a file is there, then write an entry of its data."""
+    while not Path(file).exists():
+        time.sleep(0.005)
+    job.data["told"] = True
+
+
+@app.job
 def hears_nothing(file: str, note_in: str) -> None:
     """Like a long call of C code: no signal reaches it until a file is there."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

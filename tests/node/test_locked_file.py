@@ -24,18 +24,21 @@ __all__ = ["cluster"]
 
 
 def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_path: Path) -> None:
-    # Given two nodes of one file, each with a job at work
+    # Given two nodes of one file, with jobs at work
     logs = {name: tmp_path / f"{name}.log" for name in ("oak", "elm")}
     nodes = [
-        cluster.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()
+        cluster.start(name=name, slots=2, log=log, lease_period_s=4.0).joined() for name, log in logs.items()
     ]
-    go = cluster.file("go")
+    go, write = cluster.file("go"), cluster.file("write")
     jobs = cluster.submit("wait_for", *[{"file": str(go), "note_in": str(cluster.file("notes"))}] * 2)
-    until(lambda: all(cluster.store.job(job).state == State.RUNNING for job in jobs), "both run")
+    jobs += cluster.submit("writes_data_when_told", {"file": str(write)})
+    until(lambda: all(cluster.store.job(job).state == State.RUNNING for job in jobs), "all run")
 
-    # When somebody locks it for longer than a lease: each says four times in a lease that it cannot beat
+    # When somebody locks it for longer than a lease, in which a stage writes: each says four times in a lease that it
+    # cannot beat
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
+    write.touch()
     for log in logs.values():
         until(
             lambda log=log: sum("cannot beat, and it continues" in line for line in lines(log)) > 4,
@@ -46,8 +49,8 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_p
     foreign.close()
 
     # Then both are there, nothing was interrupted, and work goes on
-    assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED] * 2
-    assert [[attempt.outcome for attempt in cluster.attempts(job)] for job in jobs] == [["ok"]] * 2
+    assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED] * 3
+    assert [[attempt.outcome for attempt in cluster.attempts(job)] for job in jobs] == [["ok"]] * 3
     assert [node.process.poll() for node in nodes] == [None, None]
     assert cluster.run("noop")[0].state == State.COMPLETED
     for node in nodes:

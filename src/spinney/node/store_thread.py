@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnavailable, StoreUnusable
+from spinney.model.errors import CommitUncertain, SpinneyError, StoreLocked, StoreUnavailable, StoreUnusable
 from spinney.node.health import NodeHealth
 from spinney.node.retry_delays import RetryDelays
 from spinney.store.parts import Store
@@ -63,10 +63,13 @@ class StoreThread:
         self._health.worked(self._name)
         return value
 
-    async def insist(self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True) -> T:
+    async def insist(
+        self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True, outlast_lock: bool = False
+    ) -> T:
         """Retry ``call`` while the store is unavailable, for at most ``for_s`` seconds.
 
-        ``twice=False``: do not retry when the call may have been committed."""
+        ``twice=False``: do not retry when the call may have been committed. ``outlast_lock``: wait for as long as it
+        takes while another program has the database locked; the seconds count from the end of that."""
         give_up, delays = time.monotonic() + for_s, RetryDelays()
         while True:
             try:
@@ -75,7 +78,9 @@ class StoreThread:
                 if isinstance(error, CommitUncertain) and not twice:
                     raise
                 pause_s = delays.next_s()
-                if time.monotonic() + pause_s > give_up:
+                if outlast_lock and isinstance(error, StoreLocked):
+                    give_up = time.monotonic() + for_s
+                elif time.monotonic() + pause_s > give_up:
                     raise
                 await asyncio.sleep(pause_s)
 

@@ -34,7 +34,8 @@ class Requests:
         self._writer, self._reader, self._signals = context.writer, context.reader, context.signals
         self._now_us, self._monotonic = context.now_us, monotonic
         self._insist_s = context.settings.lease_period_s
-        """How long an attempt waits for an unavailable database before it fails."""
+        """How long an attempt waits for an unavailable database before it fails; for one that another program has
+        locked it waits as long as that takes."""
         self._progress_at: dict[int, float] = {}
         self.use_results: set[tuple[str, str]] = set()
         """The stages, as (type, stage), that have asked for the results of earlier ones."""
@@ -153,15 +154,17 @@ class Requests:
             )
 
     # --- an unavailable database ----------------------------------------------------------
+    # Where another program has the database locked, the node keeps what it runs for as long as that takes
+    # (``heartbeat``), and so must its attempts.
 
     async def _read(self, verb: Callable[[Store], T]) -> T:
-        return await self._reader.insist(verb, for_s=self._insist_s)
+        return await self._reader.insist(verb, for_s=self._insist_s, outlast_lock=True)
 
     async def _write(self, verb: Callable[[Store], T], *, twice: bool = True) -> T:
         """Run ``verb`` in the writer. ``twice=False``: a repeated call would write twice. Then the attempt gets the
         error when it is not known whether the call was committed, and counts as interrupted if it ends by that: the
         stage runs again."""
-        return await self._writer.insist(verb, for_s=self._insist_s, twice=twice)
+        return await self._writer.insist(verb, for_s=self._insist_s, twice=twice, outlast_lock=True)
 
 
 def _submissions(args: Mapping[str, Any]) -> list[Submission]:
