@@ -19,7 +19,7 @@ from spinney.host import filesystem
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.worker import result_rows
 from spinney.node.worker.failure_frames import FailureFrames
-from spinney.node.worker.ports import SerialPort
+from spinney.node.worker.ports import SerialChannel
 from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.worker.serial_worker import SerialWorker
 from spinney.node.worker.stage_runners import StageRunners
@@ -193,19 +193,46 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
     assert "cannot be recorded" in sent[1][3]["message"]
 
 
+@pytest.mark.parametrize("busy", [True, False])
+async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_next(host, tmp_path, busy):
+    # Given an attempt that has ended, whose handle a thread of the application still has
+    use, said, go = tmp_path / "use", tmp_path / "said", tmp_path / "go"
+    worker = host.start(app="late_app:app")
+    told = json.dumps({"file": str(use), "note_in": str(said)})
+    await host.run(worker, "hands_its_handle_on", told, fence=1, type_="hands_its_handle_on")
+    # And the next attempt, of which cancellation was requested, or none
+    if busy:
+        host.give(worker, "waits", (2, json.dumps({"file": str(go)})), type_="waits")
+        await host.until(lambda: host.printed(2))
+        worker.request_cancel(2)
+    # When the thread uses the handle
+    use.touch()
+    await host.until(said.exists)
+    # Then it is refused, and was not cancelled
+    assert said.read_text() == "False StaleFence StaleFence StaleFence"
+    assert host.asked == []
+    # And the worker goes on with its next attempt
+    go.touch()
+    if busy:
+        await host.until(lambda: 2 in host.rows)
+        assert host.detail(2)["result"] == "true"
+    assert (await host.run(worker, "waits", json.dumps({"file": str(go)}), fence=3, type_="waits"))[
+        "result"
+    ] == "false"
+
+
 def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     """Given a worker that dies of telling, then its page says that the attempt had begun."""
     page = SharedPage.create(tmp_path / "page")
 
-    class Port(SerialPort):
+    class Port(SerialChannel):
         def send(self, message):
             raise ConnectionError("dies")
 
     there, here = socket.socketpair()
     with there, here:
-        port = Port(Channel(here), page)
         serial = SerialWorker(
-            port,
+            Port(Channel(here), page),
             page,
             BoundaryWriter(page, b"t" * 16),
             StageRunners({}),
@@ -236,7 +263,7 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
         open_files.append(links())
         (job.folder / "file").write_text("kept")
 
-    class Port(SerialPort):
+    class Port(SerialChannel):
         def send(self, message):
             there.shutdown(socket.SHUT_RDWR)  # that is all
 
@@ -245,9 +272,8 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
     page = SharedPage.create(tmp_path / "page")
     there, here = socket.socketpair()
     with there, here:
-        port = Port(Channel(here), page)
         serial = SerialWorker(
-            port,
+            Port(Channel(here), page),
             page,
             BoundaryWriter(page, b"t" * 16),
             StageRunners(application.types),

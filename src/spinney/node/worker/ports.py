@@ -1,7 +1,10 @@
 """Requests of a running attempt to the supervisor: two implementations of the ``Port`` of ``spinney.define.job``.
 
 Answers to requests arrive on the same socket as new jobs. Where one attempt runs at a time, the requester reads the
-socket itself, and puts other messages aside; in a ``--concurrent`` worker one thread reads for all."""
+socket itself, and puts other messages aside; in a ``--concurrent`` worker one thread reads for all.
+
+Each attempt has a port of its own with its fence: a thread of the application may still have the handle of an attempt
+that has ended, and what it asks for must not be done in the name of the next one."""
 
 import os
 import threading
@@ -18,8 +21,8 @@ class SupervisorGone(errors.SpinneyError):
     """The supervisor has ended; this attempt has lost its lease, so stop."""
 
 
-class SerialPort:
-    """The port of the running attempt, through which the loop uses the socket, too."""
+class SerialChannel:
+    """The socket of a worker that runs one attempt at a time, which the loop uses, and the port of each attempt."""
 
     def __init__(self, channel: Channel, page: SharedPage) -> None:
         self._channel, self._cells = channel, page.cells
@@ -27,21 +30,25 @@ class SerialPort:
         self._number = 0
         self._pid = os.getpid()
         self.fence = 0
-        """The fence of the running attempt."""
+        """The fence of the running attempt; 0: none runs. Whoever asks looks at it under ``lock``, which the loop takes
+        once more after the last attempt of a list: so no requester reads the socket while the loop does."""
         self.lock = threading.Lock()
         """Held while sending or asking: an attempt may use its handle from several threads."""
 
-    def ask(self, verb: str, **args: Any) -> Any:
-        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+    def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
+        """Ask for an attempt, wait, and return the answer; raises what the supervisor refused with, and StaleFence when
+        the attempt has ended."""
         _require_worker(self._pid)
         with self.lock:
+            if fence != self.fence:
+                raise errors.StaleFence(0, fence)
             self._number += 1
-            self._channel.send({"ask": self._number, "fence": self.fence, "verb": verb, "args": args})
+            self._channel.send({"ask": self._number, "fence": fence, "verb": verb, "args": args})
             return self._answer()
 
-    def cancelled(self) -> bool:
-        """Return whether cancellation of this attempt was requested."""
-        return self._cells[CELL_CANCEL] == self.fence
+    def cancelled(self, fence: int) -> bool:
+        """Return whether cancellation of an attempt was requested."""
+        return self._cells[CELL_CANCEL] == fence
 
     def receive(self) -> Any | None:
         """Return the next message that is no answer; None when the supervisor is gone."""
@@ -63,6 +70,23 @@ class SerialPort:
             if "answer" not in message:
                 self._inbox.append(message)
         raise SupervisorGone("the supervisor has ended; this attempt has lost its lease, so stop")
+
+
+class SerialPort:
+    """The port of one attempt in a worker that runs one at a time."""
+
+    __slots__ = ("_channel", "_fence")
+
+    def __init__(self, channel: SerialChannel, fence: int) -> None:
+        self._channel, self._fence = channel, fence
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+        return self._channel.ask(self._fence, verb, args)
+
+    def cancelled(self) -> bool:
+        """Return whether cancellation of this attempt was requested."""
+        return self._channel.cancelled(self._fence)
 
 
 class RequestMultiplexer:

@@ -30,7 +30,7 @@ from spinney.define.job import Assignment, Job
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
 from spinney.node.worker.failure_frames import FailureFrames
-from spinney.node.worker.ports import SerialPort
+from spinney.node.worker.ports import SerialChannel, SerialPort
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import StageRunners
@@ -63,7 +63,7 @@ class SerialWorker:
 
     def __init__(
         self,
-        port: SerialPort,
+        channel: SerialChannel,
         page: SharedPage,
         marker: BoundaryWriter,
         stages: StageRunners,
@@ -72,7 +72,7 @@ class SerialWorker:
         *,
         folder_root: str,
     ) -> None:
-        self._port, self._page, self._marker, self._stages = port, page, marker, stages
+        self._channel, self._page, self._marker, self._stages = channel, page, marker, stages
         self._root, self._frames, self._stacks = folder_root, frames, stacks
         self._document: bytes | None = None
         """The frames of the attempt that has just failed, until its folder is synced."""
@@ -99,7 +99,7 @@ class SerialWorker:
         """Serve until the supervisor sends ``end`` or is gone, or until this process must not continue. ``state``: the
         process state, which is restored after each attempt."""
         self._state, self._threads = state, LeftoverThreads()
-        while not self._stop and (message := self._port.receive()) is not None:
+        while not self._stop and (message := self._channel.receive()) is not None:
             if "run" in message:
                 self._lists += 1
                 self._ordinal = self._lists
@@ -121,18 +121,18 @@ class SerialWorker:
         if self._page.cells[CELL_STACK] and not self._forked:
             self._page.cells[CELL_STACK] = 0
             self._stacks.write(thread_stacks(interrupted))
-        if self._forked or not self._port.lock.acquire(blocking=False):
+        if self._forked or not self._channel.lock.acquire(blocking=False):
             return
         try:
             self._send_done()
             if self._page.cells[CELL_RECALL] >= self._ordinal:
                 self._send_back()
         finally:
-            self._port.lock.release()
+            self._channel.lock.release()
 
     def last_words(self) -> None:
         """Send finished rows before this process ends, unless a signal has interrupted just that."""
-        if self._port.lock.acquire(blocking=False):
+        if self._channel.lock.acquire(blocking=False):
             self._send_done()
 
     # --- the loop -------------------------------------------------------------------------
@@ -153,14 +153,14 @@ class SerialWorker:
         if root is not None:
             with contextlib.suppress(OSError):  # closed by user code
                 os.close(root)
-        with self._port.lock:
+        with self._channel.lock:
             self._send_done()
             self._send_back()
         self._stop |= self._state.leaks_files()
 
     def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
         # Local names for what is looked up thousands of times a second.
-        cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
+        cells, channel, types, ordinal = self._page.cells, self._channel, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
         root, folders, bare = self._root, Path(self._root), self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
@@ -170,12 +170,12 @@ class SerialWorker:
             job_id, fence, attempt, params, parent_id, root_id, *extras = waiting.pop()
             started_us, since_ns = now_ns() // 1000, clock_ns()
             begin(fence, started_us)
-            port.fence = fence
+            channel.fence = fence
             job = unused or Job(
                 Assignment(
                     job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders, *extras
                 ),
-                port,
+                SerialPort(channel, fence),
                 types,
             )
             try:
@@ -206,6 +206,7 @@ class SerialWorker:
                 self._marker.set(fence)
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}
             ended_us = now_ns() // 1000
+            channel.fence = 0
             cells[CELL_DONE] += 1
             # Reported before it is removed from the page: if the worker dies while sending it, it must count as begun.
             self._report(
@@ -218,7 +219,7 @@ class SerialWorker:
         if self._stages.takes_handle(type_, stage):
             return None
         assignment = Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders)
-        return Job(assignment, self._port, self._stages.types)
+        return Job(assignment, SerialPort(self._channel, 0), self._stages.types)
 
     # --- after an attempt -----------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class SerialWorker:
             or len(done) >= _KEEP_ROWS
             or ended_us - self._kept_since_us > _KEEP_US
         ):
-            with self._port.lock:
+            with self._channel.lock:
                 self._send_done()
 
     def _send_done(self) -> None:
@@ -294,14 +295,14 @@ class SerialWorker:
         if not self._done:
             return
         sent, self._done = self._done, []
-        self._rows.send(self._port.send, sent)
+        self._rows.send(self._channel.send, sent)
 
     def _send_back(self) -> None:
         back = [row[1] for group in self._groups for row in group[2]]
         for group in self._groups:
             group[2].clear()
         if back:
-            self._port.send({"back": back})
+            self._channel.send({"back": back})
 
 
 def _line_by_line(fd: int) -> TextIO:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from spinney.model.errors import SpinneyError
 from spinney.node.worker.attempt_output import RoutedStream
-from spinney.node.worker.ports import SerialPort
+from spinney.node.worker.ports import SerialChannel
 from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.workers import proctree, worker_startup
 from spinney.node.workers.boundaries import BoundaryWriter
@@ -126,7 +126,7 @@ def _run_serial(
     page = SharedPage.attach(startup.page_fd)
     pass_fds = () if startup.lock_fd is None else (startup.lock_fd,)
     serial = SerialWorker(
-        SerialPort(channel, page),
+        SerialChannel(channel, page),
         page,
         _marker(startup, page),
         StageRunners(types, pass_fds),
