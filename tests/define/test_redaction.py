@@ -1,5 +1,6 @@
 """Secrets among parameters: kept as they are for the stage, and shown nowhere."""
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from spinney.define.params.redaction import (
     secrets_in,
 )
 from spinney.define.params.schema import checker
-from spinney.model.attempts.signals import Fail
+from spinney.model.attempts.signals import Fail, Warn
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
 from spinney.node.worker import result_rows
@@ -241,3 +242,25 @@ def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
         == told["message"]
         == f"no login with {REDACTED} and ['{REDACTED}']"
     )
+
+
+@pytest.mark.parametrize("spoken", [1, len(PASSWORD) - 1])
+def test_a_message_that_is_cut_within_a_secret_tells_no_part_of_it(spoken: int) -> None:
+    text = f"{'-' * (2000 - spoken)}{PASSWORD}{'.' * 20}"
+    for error in (ValueError(text), Fail(text), Warn(text)):
+        told = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
+
+        assert len(told["message"]) == 2000
+        assert PASSWORD[0] not in told["message"]
+
+
+def test_a_traceback_that_is_cut_within_secrets_tells_no_part_of_them() -> None:
+    try:
+        raise ValueError(" ".join([PASSWORD] * 10_000))
+    except ValueError as error:
+        told = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
+
+    trace = orjson.loads(told["error"])["traceback"]
+    words = re.sub(r"\.\.\. \d+ characters cut \.\.\.", "", trace.partition("ValueError: ")[2])
+    assert "cut" in trace
+    assert set(words) <= {*REDACTED, " ", "\n"}

@@ -167,6 +167,19 @@ def test_secrets_are_hidden_by_what_is_known_of_them() -> None:
     assert redacted["parts"][0][1]["text"] == "'it is *'"
 
 
+@pytest.mark.parametrize("many", [1, 3000])
+def test_what_is_cut_within_a_secret_shows_no_part_of_it(many: int) -> None:
+    secret = "x1y2z3" * 5
+
+    def redact(text: str) -> str:
+        return text.replace(secret, "*")
+
+    for length in (190, 249, 990, 5090):
+        text = "-" * length + secret * many
+        for value in (text, text.encode(), [text], {text: 1}):
+            assert b"x1" not in orjson.dumps(describe(value, redact=redact))
+
+
 def test_arrays_and_tables_are_described_by_shape_and_head() -> None:
     array = describe(numpy.arange(6_000_000).reshape(2, -1))
     frame = describe(pandas.DataFrame({"id": range(100), "token": "x1y2z3"}))

@@ -196,3 +196,14 @@ def test_expressions_are_completed_step_by_step() -> None:
     assert [*value_paths.completions(ORDER, "or")] == ["order"]
     assert [*value_paths.completions(ORDER, "order.r")] == ["order.rows"]
     assert [*value_paths.completions(ORDER, "order.rows[0]['i")] == ["order.rows[0]['id']"]
+
+
+@pytest.mark.parametrize("spoken", [1, 39])
+def test_a_message_that_is_cut_within_a_secret_shows_no_part_of_it(spoken: int) -> None:
+    secret = "x1y2z3" * 7
+    error = ValueError(f"{secret * 30}{'-' * (740 - spoken)}{secret}")
+
+    document = capture(error, bounds=ROOMY, redact=lambda text: text.replace(secret, "*"))
+
+    assert document is not None
+    assert b"x1" not in document

@@ -130,8 +130,14 @@ class Describer:
 
     def text(self, text: str) -> str:
         """Return the beginning of a text without its secrets. ``text`` must be a plain str."""
-        shown = text[: self._window].encode("utf-8", "replace").decode()
-        return self.redact(_USER_OF_URL.sub("…", shown))[: self.bounds.text_chars]
+        window = text[: self._window].encode("utf-8", "replace").decode()
+        return self._shown(self.redact(_USER_OF_URL.sub("…", window)), whole=len(text) <= self._window)
+
+    def _shown(self, redacted: str, *, whole: bool) -> str:
+        """Return what is shown of a redacted window. Unless that had the whole text, its last characters may be the
+        beginning of a secret, and are not shown, however much shorter redaction has made the others."""
+        most = self.bounds.text_chars
+        return redacted[: most if whole else max(0, min(most, len(redacted) - _WINDOW_CHARS))]
 
     def _named(self, name: str, value: object, depth: int, above: tuple[int, ...]) -> Description:
         if name and value is not None and self._is_secret(name):
@@ -172,12 +178,12 @@ class Describer:
             description["text"] = repr(value) if not issubclass(kind, PurePath) else str(value)
         elif issubclass(kind, str):
             description["len"] = str.__len__(value)
-            shown = str.__getitem__(value, slice(0, self._window))
-            description["text"] = repr(self.redact(shown)[: self.bounds.text_chars])
+            redacted = self.redact(str.__getitem__(value, slice(0, self._window)))
+            description["text"] = repr(self._shown(redacted, whole=description["len"] <= self._window))
         elif issubclass(kind, bytes | bytearray):
             base = bytes if issubclass(kind, bytes) else bytearray
             description["len"] = base.__len__(value)
-            description["text"] = repr(bytes(base.__getitem__(value, slice(0, self.bounds.text_chars // 4))))
+            description["text"] = repr(bytes(base.__getitem__(value, slice(0, self._window))))
         elif issubclass(kind, int):
             bits = int.bit_length(value)
             description["text"] = (
@@ -211,7 +217,7 @@ class Describer:
         if issubclass(kind, dict):
             size = description["len"] = dict.__len__(value)
             steps = (
-                (f"[{_key_text(key)}]", key if type(key) is str else "", part)
+                (f"[{_key_text(key, self._window)}]", key if type(key) is str else "", part)
                 for key, part in dict.items(value)
             )
         elif issubclass(kind, list | tuple | deque | set | frozenset):
@@ -252,7 +258,11 @@ class Describer:
             return self._add_parts(description, steps, value.shape[0], depth, above)
         columns = list(value.columns[: self.bounds.parts])
         steps = (
-            (f"[{_key_text(name)}]", name if type(name) is str else "", value.iloc[:5, n].tolist())
+            (
+                f"[{_key_text(name, self._window)}]",
+                name if type(name) is str else "",
+                value.iloc[:5, n].tolist(),
+            )
             for n, name in enumerate(columns)
         )
         return self._add_parts(description, steps, value.shape[1], depth, above)
@@ -295,9 +305,9 @@ def _is_of(kind: type, package: str, name: str) -> bool:
     return isinstance(base, type) and issubclass(kind, base)
 
 
-def _key_text(key: object) -> str:
+def _key_text(key: object, window: int) -> str:
     if type(key) is str:
-        return repr(key[:200])
+        return repr(key[: window + 1])  # so that it can be seen whether it is cut
     if type(key) is int and key.bit_length() <= _INTEGER_BITS:
         return repr(key)
     return repr(key) if type(key) in _REPRESENTED else f"<{type_name(type(key))}>"

@@ -16,7 +16,6 @@ EXCEPTIONS = 20
 _BEFORE, _AFTER = 5, 3
 """Lines of the source around the one that ran."""
 _LINE_CHARS = 300
-_MESSAGE_CHARS = 2000
 _ENGINE = ("spinney.node.worker", "spinney.define.jobtype", "spinney.define.params", "asyncio.")
 """Modules whose frames at the beginning of a traceback are of no use to a user."""
 _NOT_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
@@ -130,7 +129,7 @@ def _place(frame: Frame, describer: Describer) -> dict[str, Any]:
         "line": line,
         "function": code.co_qualname,
         "source": [
-            [number, describer.text(text.rstrip("\n")[:_LINE_CHARS])]
+            [number, describer.text(text.rstrip("\n"))[:_LINE_CHARS]]
             for number, text in enumerate(lines[first - 1 : line + _AFTER], first)
         ],
     }
@@ -164,4 +163,4 @@ def _message(error: BaseException, describer: Describer) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
         return "its message cannot be shown"
-    return describer.text(text[:_MESSAGE_CHARS])
+    return describer.text(text)

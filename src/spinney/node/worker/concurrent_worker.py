@@ -255,7 +255,9 @@ class ConcurrentWorker:
                 detail = result_rows.refusal_detail(Outcome.CANCELLED, "cancelled while it was running")
             else:
                 detail = result_rows.error_detail(
-                    error, message="the stage cancelled its own task; return or raise Fail instead"
+                    error,
+                    message="the stage cancelled its own task; return or raise Fail instead",
+                    redact=self._stages.redactor(assignment.type, assignment.params).text,
                 )
         except BaseException as error:  # noqa: BLE001 - as above
             detail = self._caught(attempt, error)

@@ -33,6 +33,7 @@ _ENGINE = ("spinney.node.workers.", "spinney.define.jobtype", "spinney.define.pa
 """Modules whose frames at the beginning of a traceback are of no use to a user."""
 
 Detail = dict[str, Any]
+Redact = Callable[[str], str]
 
 
 class BadResult(SpinneyError):
@@ -90,7 +91,10 @@ def exception_detail(
     try:
         if isinstance(unreadable := json_object(params, "the parameters of this job"), Unreadable):
             return error_detail(error, retryable=False, message=str(unreadable))
-        detail = _of_signal(stage, error) if isinstance(error, Signal) else error_detail(error)
+        if isinstance(error, Signal):
+            detail = _of_signal(stage, error, redactor.text)
+        else:
+            detail = error_detail(error, redact=redactor.text)
         return _packable(detail if redactor is REDACT_NOTHING else _redacted(detail, redactor))
     except (BadResult, TypeError, ValueError) as problem:
         return _of_wrong(stage, problem)
@@ -108,15 +112,18 @@ def _redacted(detail: Detail, redactor: Redactor) -> Detail:
     }
 
 
-def error_detail(error: BaseException, *, retryable: bool = True, message: str | None = None) -> Detail:
-    """Return the detail of an error, with type, message and traceback."""
-    text = message if message is not None else _message(error)
+def error_detail(
+    error: BaseException, *, retryable: bool = True, message: str | None = None, redact: Redact = str
+) -> Detail:
+    """Return the detail of an error, with type, message and traceback. ``redact`` hides secrets in texts before they
+    are cut, because a part of a secret is not recognized any more."""
+    text = message if message is not None else _message(error, redact)
     name = type(error).__qualname__
     module = type(error).__module__
     described = {
         "type": name if module == "builtins" else f"{module}.{name}",
         "message": text,
-        "traceback": _trace(error),
+        "traceback": _trace(error, redact),
     }
     return {
         "outcome": Outcome.ERROR,
@@ -162,13 +169,12 @@ def _sendable(row: list[Any]) -> list[Any]:
     return row
 
 
-def _of_signal(stage: str, signal: Signal) -> Detail:
-    message = _clean(str(signal.message))[:_MESSAGE_CHARS] or None
+def _of_signal(stage: str, signal: Signal, redact: Redact) -> Detail:
+    message = redact(_clean(str(signal.message)))[:_MESSAGE_CHARS] or None
     match signal:
         case Fail():
-            detail = error_detail(
-                signal, retryable=signal.retryable, message=message or "failed by its own stage"
-            )
+            text = message or "failed by its own stage"
+            detail = error_detail(signal, retryable=signal.retryable, message=text, redact=redact)
             return detail | {"code": _code(signal.code)}
         case Defer():
             wait = {"delay_s": _delay_s(signal.seconds), "lane": bool(signal.lane)}
@@ -196,7 +202,7 @@ def _delay_s(seconds: Any) -> float:
     raise BadResult(f"Defer says to wait {delay_s} s; raise it with at most {DEFER_MOST_S:.0f} s")
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, redact: Redact) -> str:
     if isinstance(error, SystemExit):
         return f"the stage called exit ({error.code!r}); return instead, or raise Fail"
     if isinstance(error, KeyboardInterrupt):
@@ -205,14 +211,15 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
         text = "its message cannot be shown"
-    return _clean(text)[:_MESSAGE_CHARS] or type(error).__name__
+    return redact(_clean(text))[:_MESSAGE_CHARS] or type(error).__name__
 
 
-def _trace(error: BaseException) -> str:
+def _trace(error: BaseException, redact: Redact) -> str:
     tb = error.__traceback__
     while tb is not None and tb.tb_frame.f_globals.get("__name__", "").startswith(_ENGINE):
         tb = tb.tb_next
-    text = _clean("".join(traceback.format_exception(type(error), error, tb or error.__traceback__)))
+    text = "".join(traceback.format_exception(type(error), error, tb or error.__traceback__))
+    text = redact(_clean(text))
     if len(text) <= _TRACE_HEAD_CHARS + _TRACE_TAIL_CHARS:
         return text
     cut = len(text) - _TRACE_HEAD_CHARS - _TRACE_TAIL_CHARS
