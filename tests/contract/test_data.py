@@ -31,6 +31,13 @@ def test_what_is_put_is_read_by_everybody_at_once(site: Site, open_another: Call
     assert other.get_data(lease.job_id) == {"note": {"a": [1, None, "ü"]}}
 
 
+def test_an_entry_is_read_alone_by_its_name(site: Site) -> None:
+    job_id = site.submit_one(data={"n": "1", "m": "2"})
+
+    assert site.store.get_data(job_id, name="n") == {"n": 1}
+    assert site.store.get_data(job_id, name="none") == {}
+
+
 def test_a_later_value_replaces_the_earlier(site: Site) -> None:
     lease = site.run(site.submit_one(data={"n": "1"}))
 

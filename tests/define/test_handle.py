@@ -107,7 +107,7 @@ def test_no_two_jobs_share_a_folder_and_none_lies_in_another(one: int, other: in
 
 
 def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
-    port = Recorder({"get_data": {"a": [1]}, "put_data": None, "append_data": 2})
+    port = Recorder({"get_data": {"a": [1]}, "data_names": ["a"], "put_data": None, "append_data": 2})
     data = handle(port).data
 
     assert data["a"] == [1]
@@ -120,15 +120,33 @@ def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
         data["none"]
     with pytest.raises(KeyError):
         del data["none"]
-    writes = [asked for asked in port.asked if asked[0] != "get_data"]
+    writes = [asked for asked in port.asked if asked[0] not in ("get_data", "data_names")]
     before = len(port.asked)
     assert data.snapshot() == {"a": [1]}
-    assert port.asked[before:] == [("get_data", {"target": 9})]
+    assert port.asked[before:] == [("get_data", {"target": 9, "name": None})]
     assert writes == [
         ("put_data", {"target": 9, "name": "b", "value": '{"path":"x"}'}),
         ("append_data", {"target": 9, "name": "a", "value": "2"}),
         ("put_data", {"target": 9, "name": "a", "value": None}),
     ]
+
+
+def test_an_entry_of_data_is_read_alone_since_all_may_be_too_long_for_a_message() -> None:
+    port = Recorder({"get_data": {"a": [1]}, "data_names": ["a"]})
+    data = handle(port).data
+
+    assert (data["a"], len(data), dict(data.items()), "a" in data) == ([1], 1, {"a": [1]}, True)
+    assert {(verb, args.get("name")) for verb, args in port.asked} == {
+        ("get_data", "a"),
+        ("data_names", None),
+    }
+
+
+def test_what_cannot_name_an_entry_of_data_is_not_asked_for() -> None:
+    port = Recorder()
+
+    assert [name in handle(port).data for name in ("", "a\0b", "\ud800", "x" * 201, 5)] == [False] * 5
+    assert port.asked == []
 
 
 def test_data_of_parent_and_root_are_asked_with_their_ids() -> None:
@@ -201,6 +219,16 @@ def test_a_long_list_goes_in_several_messages_with_its_keys() -> None:
     assert ids == list(range(100, 2600))
     assert [len(p["params"]) for p in parts] == [1000, 1000, 500]
     assert [p["keys"][0] for p in parts] == ["k0", "k1000", "k2000"]
+
+
+def test_a_list_of_large_parameters_goes_in_several_messages_with_its_keys() -> None:
+    port = Recorder()
+    rows = [{"picture": "x" * 900_000}] * 9 + [{"picture": "x"}] * 3
+    ids = handle(port).spawn_many(resize, rows, keys=[f"k{n}" for n in range(12)])
+    parts = [args["submissions"][0] for _, args in port.asked]
+    assert ids == list(range(100, 112))
+    assert [len(p["params"]) for p in parts] == [5, 7]
+    assert [p["keys"][0] for p in parts] == ["k0", "k5"]
 
 
 def test_a_wrong_subjob_in_a_long_list_is_refused_before_any_is_sent() -> None:

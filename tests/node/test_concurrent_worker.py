@@ -148,7 +148,7 @@ async def test_a_task_that_cancels_itself_has_failed(host, worker):
 
 
 async def test_the_handle_works_in_an_event_loop(host, worker):
-    host.answers = {"get_data": {"a": 1}}
+    host.answers = {"get_data": {"a": 1}, "data_names": ["a"]}
     assert (await run(host, worker, "asks"))["result"] == '{"a":1}'
 
 

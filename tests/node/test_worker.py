@@ -319,7 +319,7 @@ async def test_a_hello_that_cannot_be_read_is_told_in_a_sentence(host, tmp_path)
 
 
 async def test_the_handle_asks_the_supervisor(host, worker):
-    host.answers = {"get_data": {"a": 1}}
+    host.answers = {"get_data": {"a": 1}, "data_names": ["a"]}
     detail = await host.run(worker, "handle", '{"p": [1]}', fence=9)
     assert json.loads(detail["result"]) == {
         "ids": [9, 9],

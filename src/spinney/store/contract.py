@@ -234,8 +234,9 @@ class Kernel(Protocol):
 
     # --- requests of running attempts ---------------------------------------------------
 
-    def get_data(self, job_id: int) -> Mapping[str, Any]:
-        """Return all data of a job as they are now, decoded, by name. One that cannot be read is ``Unreadable``."""
+    def get_data(self, job_id: int, *, name: str | None = None) -> Mapping[str, Any]:
+        """Return all data of a job as they are now, decoded, by name; with ``name`` that entry alone, if there is one.
+        One that cannot be read is ``Unreadable``."""
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
         """Set (None: remove) one entry, JSON text up to 64 kB. ``target`` is the job itself, its

@@ -31,22 +31,22 @@ class Data(MutableMapping[str, Any]):
         self._port, self._target, self._generated = port, target, generated
 
     def __getitem__(self, name: str) -> Any:
-        return self._all()[name]
+        return self._entry(name)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         text = to_text(value, f"data[{name!r}]")
         self._port.ask("put_data", target=self._target, name=self._checked(name), value=text)
 
     def __delitem__(self, name: str) -> None:
-        if name not in self._all():
+        if name not in self._entry(name):
             raise KeyError(name)
         self._port.ask("put_data", target=self._target, name=name, value=None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._names())
 
     def snapshot(self) -> dict[str, Any]:
         """Return all current values by one request; ``dict(data)`` makes one for each."""
@@ -69,8 +69,20 @@ class Data(MutableMapping[str, Any]):
         return data_name(name)
 
     def _all(self) -> dict[str, Any]:
-        values: dict[str, Any] = self._port.ask("get_data", target=self._target)
+        values: dict[str, Any] = self._port.ask("get_data", target=self._target, name=None)
         return values
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        """Return the entry of that name, if there is one, by name. All entries together may be too long for one
+        message."""
+        if not _is_name(name):
+            return {}
+        values: dict[str, Any] = self._port.ask("get_data", target=self._target, name=name)
+        return values
+
+    def _names(self) -> list[str]:
+        names: list[str] = self._port.ask("data_names", target=self._target)
+        return names
 
     def __repr__(self) -> str:
         return f"Data({self._all()!r})"
@@ -108,6 +120,10 @@ class Relative:
 
 def data_name(name: str) -> str:
     """Return ``name`` when it is a valid name of an entry; else raise BadParameters."""
-    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+    if not _is_name(name):
         raise BadParameters(f"{name!r} cannot name an entry of job.data: use 1 to 200 printable characters")
     return name
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()

@@ -4,8 +4,8 @@ Its requests to the engine are described in ``spinney.define.job.port``.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final
@@ -33,6 +33,8 @@ __all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Subm
 _CHUNK = 1000
 """How many jobs one request has: their rows are hidden until the stage passes, so that a long list may be sent in
 several requests."""
+_CHUNK_CHARS = 4 * 2**20
+"""How many characters of parameters one request has, about: a character takes up to four bytes of a message."""
 _CHILDREN_PAGE = 1000
 
 
@@ -358,7 +360,17 @@ class _ForeignKind:
 
 
 def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    texts, keys = iter(row["params"]), iter(row.get("keys", ()))
-    while part := list(islice(texts, _CHUNK)):
-        some_keys = list(islice(keys, _CHUNK))
-        yield {**row, "params": part} | ({"keys": some_keys} if some_keys else {})
+    texts, keys = row["params"], row.get("keys", ())
+    start = 0
+    while start < len(texts):
+        end = _end_of_chunk(texts, start)
+        some_keys = list(keys[start:end])
+        yield {**row, "params": list(texts[start:end])} | ({"keys": some_keys} if some_keys else {})
+        start = end
+
+
+def _end_of_chunk(texts: Sequence[str], start: int) -> int:
+    """Return behind which of the texts, of which there is one at ``start``, a chunk from there ends."""
+    last = min(start + _CHUNK, len(texts))
+    sums = accumulate(len(text) for text in islice(texts, start, last))
+    return next((end for end, chars in enumerate(sums, start + 1) if chars >= _CHUNK_CHARS), last)

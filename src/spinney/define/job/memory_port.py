@@ -63,8 +63,11 @@ class MemoryPort:
             raise UsageError(f"{self._place} cannot answer {verb!r}; try this stage on a node")
         return answer(**args)
 
-    def _answer_get_data(self, target: int) -> dict[str, Any]:
-        return dict(self._data[target])
+    def _answer_get_data(self, target: int, name: str | None) -> dict[str, Any]:
+        return {key: value for key, value in self._data[target].items() if name is None or key == name}
+
+    def _answer_data_names(self, target: int) -> list[str]:
+        return list(self._data[target])
 
     def _answer_put_data(self, target: int, name: str, value: str | None) -> None:
         if value is None:

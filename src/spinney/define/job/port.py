@@ -8,7 +8,9 @@ answering side is raised here.
 The verbs, with their arguments by name and their answers, all of them JSON values (``…: text`` is
 JSON as text, as the store keeps it):
 
-    get_data(target: int)                           -> {name: value}, read fresh
+    get_data(target: int, name: str|None)           -> {name: value}, read fresh; with a name, of that
+                                                       entry alone, empty where there is none
+    data_names(target: int)                         -> [name, …] of all entries
     put_data(target: int, name, value: text|None)   -> None; a value of None removes the entry
     append_data(target: int, name, value: text)     -> the length of the list now
     results()                                       -> {stage: value} of the stages that passed
@@ -24,7 +26,9 @@ JSON as text, as the store keeps it):
     progress(fraction: float, message: str|None)    -> None
     children(after: int, limit: int)                -> [[id, type, state, stage, code, message,
                                                          warnings, params], …] by id, from behind
-                                                       ``after``; params as a JSON value
+                                                       ``after``; params as a JSON value. It is empty
+                                                       only when there are no more, and shorter than
+                                                       ``limit`` when those are large
 
 ``target`` is the id of the job itself, of its parent or of its root.
 """

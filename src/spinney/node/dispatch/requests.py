@@ -8,6 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+import orjson
+
 from spinney.define.job import options
 from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
@@ -25,6 +27,10 @@ _PROGRESS_MAX = 1000
 """How many attempts are remembered for that."""
 _SPAWN_MAX = 10_000
 """The most jobs of one request, so that transactions stay short."""
+_CHILDREN_BYTES = 4 * 2**20
+"""A page of children ends behind the one with which it becomes that long."""
+_CHILDREN_STEP = 100
+"""How many children are read at once."""
 
 
 class Requests:
@@ -41,6 +47,7 @@ class Requests:
         """The stages, as (type, stage), that have asked for the results of earlier ones."""
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
             "get_data": self._get_data,
+            "data_names": self._data_names,
             "put_data": self._put_data,
             "append_data": self._append_data,
             "results": self._results,
@@ -71,8 +78,12 @@ class Requests:
     # --- reads ----------------------------------------------------------------------------
 
     async def _get_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        target, name = _relative(lease, args["target"]), args["name"]
+        return _readable(await self._read(lambda store: store.get_data(target, name=name)))
+
+    async def _data_names(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         target = _relative(lease, args["target"])
-        return _readable(await self._read(lambda store: store.get_data(target)))
+        return list(await self._read(lambda store: store.get_data(target)))
 
     async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         self.use_results.add((lease.type, lease.stage))
@@ -87,8 +98,7 @@ class Requests:
 
     async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         after, limit = int(args["after"]), int(args["limit"])
-        jobs = await self._read(lambda store: store.children(lease.job_id, after=after, limit=limit))
-        return [_row(job) for job in jobs]
+        return await self._read(lambda store: _children_page(store, lease.job_id, after, limit))
 
     # --- writes ---------------------------------------------------------------------------
 
@@ -181,6 +191,25 @@ def _relative(lease: Lease, target: int) -> int:
             f"job {lease.job_id} may use data of itself, its parent and its root, not of job {target}"
         )
     return target
+
+
+def _children_page(store: Store, job_id: int, after: int, limit: int) -> list[list[Any]]:
+    """Return up to ``limit`` children as rows, fewer when they are large, and none only when there are no more. They
+    are read in steps, because each may have parameters of a megabyte."""
+    page: list[list[Any]] = []
+    page_bytes = 0
+    while len(page) < limit and page_bytes < _CHILDREN_BYTES:
+        step = min(_CHILDREN_STEP, limit - len(page))
+        jobs = store.children(job_id, after=page[-1][0] if page else after, limit=step)
+        for job in jobs:
+            row = _row(job)
+            page.append(row)
+            page_bytes += len(orjson.dumps(row))
+            if page_bytes >= _CHILDREN_BYTES:
+                break
+        if len(jobs) < step:
+            break
+    return page
 
 
 def _row(job: Job) -> list[Any]:

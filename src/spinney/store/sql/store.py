@@ -225,9 +225,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
 
     # --- requests of running attempts ---------------------------------------------------
 
-    def get_data(self, job_id: int) -> Mapping[str, Any]:
+    def get_data(self, job_id: int, *, name: str | None = None) -> Mapping[str, Any]:
         with self.database.look() as tx:
-            return job_queries.data(tx, job_id)
+            return job_queries.data(tx, job_id, name)
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
         from spinney.store.sql.transitions import attempts

@@ -149,9 +149,12 @@ def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
     }
 
 
-def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
-    """Return the entries of a job's data, by name."""
-    rows = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
+def data(tx: Tx, job_id: int, name: str | None = None) -> Mapping[str, Any]:
+    """Return the entries of a job's data, by name; with ``name`` that entry alone, if there is one."""
+    if name is None:
+        rows = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
+    else:
+        rows = tx.all("select name, value from data where job_id = ? and name = ?", (job_id, name))
     return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in rows}
 
 

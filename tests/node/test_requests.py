@@ -1,0 +1,63 @@
+"""What the supervisor answers to the requests of running attempts."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import orjson
+import pytest
+
+from spinney.model.jobs import Lease
+from spinney.node.context import NodeContext
+from spinney.node.dispatch.requests import Requests
+from spinney.node.workers.wire import pack
+
+LEASE = cast(Lease, SimpleNamespace(job_id=1, fence=5, parent_id=None, root_id=1))
+
+
+class _Child(NamedTuple):
+    id: int
+    params: dict[str, str]
+    type: str = "t"
+    state: str = "completed"
+    stage: str | None = None
+    code: int | None = None
+    message: str | None = None
+    warnings: int = 0
+
+
+class _Store:
+    """A store of one job's children, that notes how many it was asked for at once."""
+
+    def __init__(self, children: list[_Child]) -> None:
+        self._children, self.limits = children, [0]
+
+    def children(self, job_id: int, *, after: int, limit: int) -> list[_Child]:
+        self.limits.append(limit)
+        return [child for child in self._children if child.id > after][:limit]
+
+
+def _requests(store: Any) -> Requests:
+    async def insist(verb: Callable[[Any], Any], **how: Any) -> Any:
+        return verb(store)
+
+    thread = SimpleNamespace(insist=insist, call=insist)
+    settings = SimpleNamespace(lease_period_s=30.0)
+    context = SimpleNamespace(writer=thread, reader=thread, signals=None, now_us=lambda: 1, settings=settings)
+    return Requests(cast(NodeContext, context))
+
+
+@pytest.mark.parametrize("chars", [1, 40_000, 1_000_000])
+async def test_children_come_in_pages_that_fit_into_a_message_however_large_they_are(chars: int) -> None:
+    text = "x" * chars
+    store = _Store([_Child(id_, {"text": text}) for id_ in range(2, 252)])
+    requests, ids = _requests(store), [1]
+
+    while page := await requests.serve(LEASE, 5, "children", {"after": ids[-1], "limit": 240}):
+        ids += [row[0] for row in page]
+        assert len(page) <= 240
+        assert len(pack(page)) < 8 * 2**20
+        assert len(page) == 1 or len(orjson.dumps(page[:-1])) < 4 * 2**20 + len(page)
+
+    assert ids == list(range(1, 252))
+    assert max(store.limits) <= 100
