@@ -380,6 +380,12 @@ async def asks(job: Job) -> dict[str, Any]:
 
 
 @concurrent.stage(isolation="thread")
+def leaves_a_thread() -> None:
+    print("left", flush=True)
+    threading.Thread(target=time.sleep, args=(3600,)).start()
+
+
+@concurrent.stage(isolation="thread")
 def thread_leaves(file: str = "") -> None:
     Path(file).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
 

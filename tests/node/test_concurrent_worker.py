@@ -175,6 +175,14 @@ async def test_end_finishes_what_was_begun_and_hands_back_at_once_what_comes_lat
     assert host.detail(1)["result"] == '"heard"'
 
 
+async def test_a_thread_that_an_attempt_left_keeps_no_worker_from_its_end(host, worker):
+    detail = await run(host, worker, "leaves_a_thread")
+    worker.end()
+    how = await host.ended(worker)
+    assert (how.code, how.signal) == (0, None)
+    assert (detail["outcome"], host.printed(1)) == ("ok", "left\n")
+
+
 async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     host.give(worker, "task_waits", (2, "{}"), type_="many")

@@ -1,8 +1,9 @@
-"""Threads that an attempt has left running in a worker that runs one attempt at a time.
+"""Threads that an attempt has left running in a worker.
 
-A thread cannot be ended from outside, and its output would be assigned to the next attempt. So the worker is replaced,
-unless the threads end within a moment. Threads that the application started when it was loaded stay, and so do idle
-threads of a ``ThreadPoolExecutor``, which run no code."""
+A thread cannot be ended from outside, and its output would be assigned to the next attempt. So a worker that runs one
+attempt at a time is replaced, unless the threads end within a moment; and no worker waits for them when it ends.
+Threads that the application started when it was loaded stay, and so do idle threads of a ``ThreadPoolExecutor``, which
+run no code."""
 
 import _thread
 import sys

@@ -3,6 +3,7 @@
 Only the supervisor starts it (``child``). It loads the user's application, sends ``hello``, and serves until the
 supervisor ends it or is gone, or a signal ends it."""
 
+import contextlib
 import ctypes
 import faulthandler
 import os
@@ -153,6 +154,7 @@ def _run_concurrent(
 ) -> int:
     from spinney.node.worker.concurrent_worker import ConcurrentWorker
     from spinney.node.worker.stage_runners import StageRunners
+    from spinney.node.worker.threads import LeftoverThreads
 
     page = SharedPage.attach(startup.page_fd)
     concurrent = ConcurrentWorker(
@@ -174,9 +176,16 @@ def _run_concurrent(
 
     signal.signal(FLUSH_SIGNAL, lambda _, frame: concurrent.on_flush_signal(frame))
     on_term(terminate)
+    threads = LeftoverThreads()
     concurrent.run(ProcessState(calls, signals=False))
     if terminated.is_set():
         die_of(signal.SIGTERM)
+    if not threads.have_ended():
+        with contextlib.suppress(OSError, ValueError):  # closed by user code
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # As above. All rows have been sent.
+        os._exit(0)
     return 0
 
 
