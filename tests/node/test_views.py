@@ -9,7 +9,7 @@ from node_fixtures import Cluster, cluster, now_us, until
 
 from spinney.features.doctor.view_check import RULE, ViewCheck
 from spinney.folders.views import ViewTree
-from spinney.model.jobs import Filter
+from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
@@ -125,6 +125,18 @@ def test_the_doctor_repairs_what_is_missing_or_wrong_and_leaves_the_rest(
     assert (views / "note.txt").read_text() == "of a person"
     assert (views / "queue" / "mine").is_symlink()
     assert len(sentences) == 4
+
+
+def test_a_number_that_no_job_has_names_no_link_of_a_view(cluster: Cluster, views: Path) -> None:
+    names = ["20261126153000123456789", str(JOB_ID_MAX + 1), "9" * 255]
+    for name in names:
+        (views / name).symlink_to("/nowhere")
+        (cluster.folders / name).mkdir()
+
+    assert list(ViewTree(cluster.folders).links()) == []
+    assert list(ViewTree(cluster.folders).job_ids()) == []
+    assert repaired(cluster) == []
+    assert all((views / name).is_symlink() for name in names)
 
 
 def test_without_the_directory_there_are_no_views(cluster: Cluster, views: Path) -> None:

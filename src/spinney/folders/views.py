@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spinney.folders import folders
-from spinney.model.jobs import Job
+from spinney.model.jobs import JOB_ID_MAX, Job
 from spinney.model.states import State
 
 VIEWS = "views"
@@ -147,4 +147,5 @@ class ViewTree:
 
 
 def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdecimal()
+    """Return whether it may be the id of a job; others, such as a person's time stamp, are not ours."""
+    return name.isascii() and name.isdecimal() and int(name) <= JOB_ID_MAX
