@@ -31,10 +31,14 @@ class _Store:
 
     def __init__(self, children: list[_Child]) -> None:
         self._children, self.limits = children, [0]
+        self.messages: list[str | None] = []
 
     def children(self, job_id: int, *, after: int, limit: int) -> list[_Child]:
         self.limits.append(limit)
         return [child for child in self._children if child.id > after][:limit]
+
+    def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+        self.messages.append(message)
 
 
 def _requests(store: Any) -> Requests:
@@ -45,6 +49,15 @@ def _requests(store: Any) -> Requests:
     settings = SimpleNamespace(lease_period_s=30.0)
     context = SimpleNamespace(writer=thread, reader=thread, signals=None, now_us=lambda: 1, settings=settings)
     return Requests(cast(NodeContext, context))
+
+
+async def test_a_nul_in_a_progress_message_is_replaced_as_in_those_of_external_workers() -> None:
+    store = _Store([])
+
+    await _requests(store).serve(LEASE, 5, "progress", {"fraction": 1.0, "message": "a\0b"})
+    await _requests(store).serve(LEASE, 5, "progress", {"fraction": 1.0, "message": None})
+
+    assert store.messages == ["a\ufffdb", None]
 
 
 @pytest.mark.parametrize("chars", [1, 40_000, 1_000_000])

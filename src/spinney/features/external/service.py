@@ -17,7 +17,7 @@ from spinney.define.job.data import data_name
 from spinney.define.job.options import Options
 from spinney.define.params.values import to_text
 from spinney.features.external import claim_rights
-from spinney.features.external.settlements import result_text, without_nul, without_secrets
+from spinney.features.external.settlements import result_text, without_secrets
 from spinney.model.access import Role
 from spinney.model.errors import NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
@@ -39,6 +39,7 @@ from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
 from spinney.service.redaction import Redactors
 from spinney.service.service import Service

@@ -33,8 +33,3 @@ def without_secrets(settlement: Settlement, redactor: Redactor) -> Settlement:
         if settlement.error is None
         else {part: redactor.text(text) for part, text in settlement.error.items()},
     )
-
-
-def without_nul(message: str | None) -> str | None:
-    """Return the message with a replacement character for each NUL, which PostgreSQL does not store in a text."""
-    return None if message is None else message.replace("\0", "\ufffd")

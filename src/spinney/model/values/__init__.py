@@ -10,6 +10,7 @@
 ``paths``         where job folders, store files and run-time directories are
 ``networks``      which addresses outgoing connections may reach, and which addresses count as one client
 ``products``      results for people, as entries in the data of a tree's root
+``texts``         texts as both databases store them
 ``lists``         one page of a list, or a whole one
 ``unreadable``    what stands for JSON of the database that cannot be read
 ``named_tuples``  many named tuples at a fraction of the usual cost

@@ -13,6 +13,7 @@ import orjson
 from spinney.define.job import options
 from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
+from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
 from spinney.store.contract import SpawnResult
@@ -151,7 +152,7 @@ class Requests:
         await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
 
     async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        fraction, message, now = float(args["fraction"]), args["message"], self._monotonic()
+        fraction, message, now = float(args["fraction"]), without_nul(args["message"]), self._monotonic()
         if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
             return
         if len(self._progress_at) > _PROGRESS_MAX:
