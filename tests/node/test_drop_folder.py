@@ -60,6 +60,24 @@ def below(folder: Path) -> list[str]:
 # --- rejected ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["-" + "b" * 254, "-" + "\n" * 254], ids=["plain", "escaped"])
+def test_a_drop_with_the_longest_name_is_rejected(drops: DropFolder, name: str) -> None:
+    (drops.path / name).write_text("x")
+
+    drops.reject(arrived(drops, name, reason="no"))
+
+    assert below(drops.path) == ["rejected"]
+    assert len(below(drops.path / "rejected")) == 2
+
+
+def test_a_drop_with_the_longest_name_is_taken(drops: DropFolder, job: Path) -> None:
+    (drops.path / ("b" * 255)).write_text("x")
+
+    assert drops.place(arrived(drops, "b" * 255), job)
+
+    assert (below(drops.path), below(job)) == ([], ["b" * 255])
+
+
 def test_a_planted_link_leads_no_reason_out_of_rejected(drops: DropFolder, precious: Path) -> None:
     rejected = drops.path / "rejected"
     rejected.mkdir()

@@ -117,7 +117,7 @@ class DropFolder:
         was_there = os.path.lexists(target) or self._has_claim(arrival)
         if not was_there and not self._claim(arrival):
             return False
-        (self.path / (arrival.name + READY)).unlink(missing_ok=True)
+        self._remove_ready(arrival.name)
         if not os.path.lexists(target) and not self._move(arrival, claimed, target):
             return False
         if was_there and not self._is_whole(arrival, target):
@@ -137,8 +137,12 @@ class DropFolder:
             if name is None:
                 return
             source = self.path / name
-            (self.path / (name + READY)).unlink(missing_ok=True)
+            self._remove_ready(name)
         move_to_rejected(self.path, source, arrival)
+
+    def _remove_ready(self, name: str) -> None:
+        if self.is_ready(name):  # beside a long name there can be none: the system refuses to look for it
+            (self.path / (name + READY)).unlink(missing_ok=True)
 
     def _claimed(self, arrival: Arrival) -> Path:
         return self.path / f".spinney-{arrival.id}"
@@ -198,7 +202,8 @@ class DropFolder:
     def _name_of(self, arrival: Arrival) -> str | None:
         """Return the name, as the system has it, of the drop of an arrival; None: it is gone or has changed."""
         for name in (arrival.name, *self.names()):
-            if shown(name) == arrival.name:
+            # Where it had to be escaped, its own name is another, and may be too long for the system.
+            if shown(name) == arrival.name and os.path.lexists(self.path / name):
                 drop = self.look(name)
                 if drop is not None and drop.identity == arrival.identity:
                     return name
