@@ -80,7 +80,7 @@ def plain(printed: str, folder: Path) -> str:
     """Without what differs from run to run, and from machine to machine."""
     text = printed.replace(str(folder), HOME)
     text = re.sub(
-        r'^  File "(?!.*/jobs\.py").*\n(?:    .*\n)*', "", text, flags=re.M
+        r'^  File "(?!.*/(?:jobs\.py|spinney/.*)").*\n(?:    .*\n)*', "", text, flags=re.M
     )  # frames of Python's own
     text = re.sub(r"^ +[~^]+\n", "", text, flags=re.M)
     text = re.sub(r"^(\d+) of (?!\1)\d+ settled.*\n", "", text, flags=re.M)  # what --wait tells on its way

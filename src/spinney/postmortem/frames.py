@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from spinney.model.attempts.user_frames import user_frames
 from spinney.postmortem.descriptions import Bounds, Describer, type_name
 
 FORMAT = 1
@@ -16,8 +17,6 @@ EXCEPTIONS = 20
 _BEFORE, _AFTER = 5, 3
 """Lines of the source around the one that ran."""
 _LINE_CHARS = 300
-_ENGINE = ("spinney.node.worker", "spinney.define.jobtype", "spinney.define.params", "asyncio.")
-"""Modules whose frames at the beginning of a traceback are of no use to a user."""
 _NOT_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 """Types of what every module has in its variables."""
 
@@ -100,23 +99,14 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, in
 def _frames(error: BaseException, most: int) -> tuple[list[Frame], int]:
     """Return the frames of an exception, the outermost first, and how many of the middle are left out."""
     frames: list[Frame] = []
-    tb = error.__traceback__
-    while tb is not None:
-        if frames or not _is_engine(tb.tb_frame):
-            frames.append((tb.tb_frame, tb.tb_lineno))
-        tb = tb.tb_next
-    if not frames and error.__traceback__ is not None:
-        tb = error.__traceback__
-        frames = [(tb.tb_frame, tb.tb_lineno)]
+    entry = user_frames(error)
+    while entry is not None:
+        frames.append((entry.tb_frame, entry.tb_lineno))
+        entry = entry.tb_next
     if len(frames) <= most:
         return frames, 0
     first = most // 3
     return [*frames[:first], *frames[first - most :]], len(frames) - most
-
-
-def _is_engine(frame: types.FrameType) -> bool:
-    name = frame.f_globals.get("__name__")
-    return isinstance(name, str) and name.startswith(_ENGINE)
 
 
 def _place(frame: Frame, describer: Describer) -> dict[str, Any]:

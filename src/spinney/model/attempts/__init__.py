@@ -6,6 +6,7 @@
 ``plain_messages``  a failure's message without its numbers and paths, which the fingerprint is made of
 ``failure_groups``  failures counted by fingerprint, as operators read them
 ``remarks``         what follows an attempt's message when some of its output is not in its files
+``user_frames``     the part of a traceback that belongs to the application
 
 A worker raises and catches ``signals``, in the process of the stage; the others are used by the store, inside the
 transaction that records an attempt. Any node that takes a job up after a crash must come to the same next stage and the

@@ -13,6 +13,7 @@ import orjson
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import to_text
 from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn
+from spinney.model.attempts.user_frames import user_frames
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.values.unreadable import Unreadable, json_object
@@ -29,8 +30,6 @@ _MESSAGE_CHARS = 2000
 _TRACE_HEAD_CHARS = 16_000
 _TRACE_TAIL_CHARS = 48_000
 _CODES = range(1, 2**31)
-_ENGINE = ("spinney.node.workers.", "spinney.define.jobtype", "spinney.define.params", "asyncio.")
-"""Modules whose frames at the beginning of a traceback are of no use to a user."""
 
 Detail = dict[str, Any]
 Redact = Callable[[str], str]
@@ -208,17 +207,15 @@ def _message(error: BaseException, redact: Redact) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "the stage was interrupted (SIGINT)"
     try:
-        text = str(error)
+        # The text of a KeyError is the bare key, which says nothing by itself.
+        text = f"KeyError: {error}" if type(error) is KeyError else str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
         text = "its message cannot be shown"
     return redact(_clean(text))[:_MESSAGE_CHARS] or type(error).__name__
 
 
 def _trace(error: BaseException, redact: Redact) -> str:
-    tb = error.__traceback__
-    while tb is not None and tb.tb_frame.f_globals.get("__name__", "").startswith(_ENGINE):
-        tb = tb.tb_next
-    text = "".join(traceback.format_exception(type(error), error, tb or error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, user_frames(error)))
     text = redact(_clean(text))
     if len(text) <= _TRACE_HEAD_CHARS + _TRACE_TAIL_CHARS:
         return text
