@@ -275,6 +275,46 @@ def test_it_is_recorded_as_it_was_stored_whatever_the_profile_says_by_then(servi
     assert (found.owner, found.versions[0].storage) == ("maps", "main")
 
 
+def test_an_object_stays_in_its_storage_when_a_profile_with_another_one_updates_it(service: Service) -> None:
+    first = service.of_files({"a": b"1"}, about=about(local_ids=("m",))).deposit()
+    with_another_storage(service)
+
+    for number, name in ((2, "b"), (3, "c")):
+        update = service.of_files({name: b"2"}, number, update=True, about=about(local_ids=("m",)))
+        update.deposit()
+
+    assert sorted(service.stored(first["ark"])) == ["a", "b", "c"]
+    with service.inventory as inventory:
+        versions = [(v.version, v.storage) for v in _versions(inventory, first["ark"])]
+    assert versions == [(1, "main"), (2, "main"), (3, "main")]
+
+
+def test_a_new_object_is_in_the_storage_of_its_profile(service: Service) -> None:
+    service.of_file(b"1").deposit()
+    with_another_storage(service)
+    done = service.of_file(b"2", 2).deposit()
+    with service.inventory as inventory:
+        assert [(v.version, v.storage) for v in _versions(inventory, done["ark"])] == [(1, "other")]
+
+
+def test_an_object_waits_where_the_settings_have_its_storage_no_longer(service: Service) -> None:
+    service.of_file(b"1", about=about(local_ids=("m",))).deposit()
+    service.write(storage={"other": {"url": "other"}})
+    service.prepare()
+    again = service.of_file(b"2", 2, about=about(local_ids=("m",))).to("processing")
+    assert again.outcome == "defer"
+    assert again.message == (
+        "the settings have no storage 'main', where objects are kept; add it to the settings again"
+    )
+
+
+def with_another_storage(service: Service) -> None:
+    """Add a storage, and name it in the profile."""
+    service.write(storage={"main": {"url": "archive"}, "other": {"url": "other", "algorithm": "sha256"}})
+    service.prepare()
+    service.profile(storage="other")
+
+
 # --- descriptions -----------------------------------------------------------------------------
 
 ERC = b"erc:\nwho: Ann\nwhat: Old maps\nwhen: 1850\nwhere: shelf 7\n"

@@ -11,6 +11,7 @@ from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.ezid import EzidMinter
 from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
+from spinney.apps.ingest.inventory import Match
 from spinney.apps.ingest.storage import NoSuchObject, Storage
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted, shown
@@ -38,11 +39,12 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     return given_ark or next(iter(bound_arks), None)
 
 
-def require_same_owner(inventory: "Inventory", storage: Storage, profile: Profile, ark: str) -> None:
+def require_same_owner(recorded: Match | None, storage: Storage, profile: Profile, ark: str) -> None:
     """Raise NotAdmitted when an object belongs to another owner: otherwise anyone who knows its ARK could add to it and
-    read it. An object that is not in the inventory may be stored, by a job that was cancelled before it recorded it.
+    read it. An object that is not in the inventory (``recorded`` None) may be stored, by a job that was cancelled
+    before it recorded it.
     """
-    owner = next(iter(inventory.find(ark=ark, limit=1)), None) or _stored_by(storage, ark)
+    owner = recorded or _stored_by(storage, ark)
     if owner is not None and (owner.collection, owner.owner) != (profile.collection, profile.owned_by):
         raise NotAdmitted(
             f"{ark} is of collection '{shown(owner.collection)}' and owner '{shown(owner.owner)}', not of this "

@@ -28,7 +28,7 @@ from spinney.apps.ingest.objects.work import (
     read_list,
     write_list,
 )
-from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, StoredFile
+from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, Storage, StoredFile
 from spinney.files.paths import PRODUCER, SYSTEM
 
 if TYPE_CHECKING:
@@ -56,11 +56,14 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # Waiting for the lock repeats nothing above: the ARK is kept, the content is whole. The lock is kept until the
         # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
-        if not (is_minted and _is_new(work, inventory, ark)):
-            storage = open_resources.storage(work.settings, work.profile.storage)
-            identities.require_same_owner(inventory, storage, work.profile, ark)
+        recorded = next(iter(inventory.find(ark=ark, limit=1)), None)
+        # An object stays where it is, since its next version is stored as a change of the last one.
+        storage_name = work.profile.storage if recorded is None else recorded.head.storage
+        storage = open_resources.storage(work.settings, storage_name)
+        if not (is_minted and _is_new(work, inventory, storage, ark)):
+            identities.require_same_owner(recorded, storage, work.profile, ark)
         _bind(work, inventory, about, ark)
-        value = _store(work, content, replace(about, ark=ark), ark)
+        value = _store(work, content, replace(about, ark=ark), ark, storage_name)
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
     return value
@@ -127,13 +130,13 @@ def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bo
     return ark, data.get(MINTED) == ark
 
 
-def _is_new(work: Work, inventory: "Inventory", ark: str) -> bool:
+def _is_new(work: Work, inventory: "Inventory", storage: Storage, ark: str) -> bool:
     """Whether there is no object yet under an ARK that was minted for this object.
 
     There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
     object, and Defer is raised to mint another: this object would be stored as the next version of that one.
     """
-    jids = _deposited_by(work, inventory, ark)
+    jids = _deposited_by(inventory, storage, ark)
     if jids is None:
         return True
     if work.order.jid in jids or "processing" in work.job.results:
@@ -147,13 +150,13 @@ def _is_new(work: Work, inventory: "Inventory", ark: str) -> bool:
     )
 
 
-def _deposited_by(work: Work, inventory: "Inventory", ark: str) -> list[str] | None:
+def _deposited_by(inventory: "Inventory", storage: Storage, ark: str) -> list[str] | None:
     """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
     inventory; None: there is no such object."""
     try:
-        versions = open_resources.storage(work.settings, work.profile.storage).versions(ark)
+        versions = storage.versions(ark)
     except NoSuchObject:
-        recorded = inventory.object(ark)  # in another storage, or lost from this one
+        recorded = inventory.object(ark)  # lost from the storage
         return None if recorded is None else [version.job_id for version in recorded.versions]
     return [(version.key or "").partition(".")[0] for version in versions]
 
@@ -167,14 +170,14 @@ def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
         raise Defer(TAKEN_S, str(error)) from error
 
 
-def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
+def _store(work: Work, content: list[Incoming], about: About, ark: str, storage_name: str) -> dict[str, Any]:
     """Store the version, list its files for `recording`, and return the stage's value. Idempotent by ``_key``.
 
     The value has what the inventory records: of the version that is stored, which may be that of an earlier job
     (``own`` False) where this one had nothing new.
     """
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
-    storage = open_resources.storage(work.settings, work.profile.storage)
+    storage = open_resources.storage(work.settings, storage_name)
     provenance = Provenance(
         bid=work.order.bid,
         jid=work.order.jid,
@@ -205,7 +208,7 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[
         "created": version.created.isoformat(),
         "own": (version.key or "").startswith(f"{work.order.jid}."),
         "by": asdict(Provenance.of(version.message) or provenance),
-        "storage": work.profile.storage,
+        "storage": storage_name,
         "collection": work.profile.collection,
         "owner": work.profile.owned_by,
         "who": about.who,
