@@ -134,6 +134,47 @@ def test_a_file_whose_end_was_not_announced_is_whole_when_there_is_no_rest(web: 
     assert web.ranges("/a") == [None, "bytes=10240-"]
 
 
+def in_parts(x: Exchange, whole: str = str(len(BODY))) -> None:
+    """Send a range of 3000 bytes at most, with this size of the whole."""
+    start = x.start()
+    assert start is not None
+    piece = BODY[start : start + 3000]
+    content_range = f"bytes {start}-{start + len(piece) - 1}/{whole}"
+    x.head(206, {"Content-Range": content_range, "Content-Length": len(piece), "ETag": '"/a"'})
+    x.raw(piece)
+
+
+def in_parts_of_unknown(x: Exchange) -> None:
+    in_parts(x, whole="*")
+
+
+WITHOUT_LENGTH = b'HTTP/1.1 200 OK\r\nETag: "/a"\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n' + BODY[:3000]
+
+
+def test_a_file_without_a_length_whose_rest_comes_in_parts_is_asked_for_until_it_is_whole(
+    web: Web, fetch: Fetch
+) -> None:
+    url = web.put("/a", BODY, raw(WITHOUT_LENGTH), in_parts, in_parts, in_parts)
+
+    assert fetch(url) == BODY
+    assert web.ranges("/a") == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
+
+
+def test_a_file_whose_size_no_answer_gives_begins_anew(web: Web, fetch: Fetch) -> None:
+    url = web.put("/a", BODY, raw(WITHOUT_LENGTH), in_parts_of_unknown)
+
+    assert fetch(url) == BODY
+    assert web.ranges("/a") == [None, "bytes=3000-", None]
+
+
+def test_a_rest_of_unknown_size_is_taken_where_the_file_has_a_digest(web: Web, fetch: Fetch) -> None:
+    rest = headed({"Content-Range": "bytes 3000-10239/*", "ETag": '"/a"'}, BODY[3000:], 206)
+    url = web.put("/a", BODY, raw(WITHOUT_LENGTH), rest)
+
+    assert fetch(url, wanted={"digest": SUM}) == BODY
+    assert web.ranges("/a") == [None, "bytes=3000-"]
+
+
 def test_a_part_of_a_file_that_nobody_asked_for_is_refused(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", BODY, always=headed({"Content-Range": "bytes 0-1/10240"}, b"12", 206))
 

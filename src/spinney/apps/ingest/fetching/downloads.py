@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def download(
     try:
         with client.request("GET", url, _range_headers(part)) as answer:
             if part is not None and answer.status in (206, 416):
-                _require_continuation(part, answer, place)
+                _require_continuation(part, answer, place, measure)
             else:
                 part = _begin(part, answer, place, source, measure)
             if answer.status != 416:
@@ -53,8 +54,9 @@ def _range_headers(part: Part | None) -> dict[str, str]:
     return {"Range": f"bytes={part.size_bytes}-", "If-Range": part.head.condition}
 
 
-def _require_continuation(part: Part, answer: Answer, place: Place) -> None:
-    """Raise TryFailed, and remove the part, unless the answer begins where the part ends."""
+def _require_continuation(part: Part, answer: Answer, place: Place, measure: Measure) -> None:
+    """Raise TryFailed, and remove the part, unless the answer begins where the part ends. The size of the whole file is
+    kept, for the answer may end before it: where the file can be compared with nothing, the size must be known."""
     span = response_headers.span_of(answer.headers)
     condition = response_headers.condition_of(answer.headers)
     fits = (
@@ -67,8 +69,11 @@ def _require_continuation(part: Part, answer: Answer, place: Place) -> None:
     begins = span is not None and part.size_bytes == (
         span.whole_bytes if answer.status == 416 else span.first
     )
-    if fits and begins:
-        return
+    if fits and begins and span is not None:
+        if part.head.size_bytes is None:
+            part.head = replace(part.head, size_bytes=span.whole_bytes)
+        if part.head.size_bytes is not None or measure.compares:
+            return
     partial_files.remove_part(place)
     raise TryFailed("the server does not go on where it broke off; try again later", retryable=True)
 

@@ -17,6 +17,11 @@ class Measure:
     too_large_advice: str
     """The advice in the error for a larger file."""
 
+    @property
+    def compares(self) -> bool:
+        """Return whether a size or a digest was given, by which an incomplete file is noticed."""
+        return self.size_bytes is not None or self.digest is not None
+
     def check_announced(self, announced_bytes: int | None) -> None:
         """Check the size that a server announces. Raises TryFailed."""
         if announced_bytes is None:
