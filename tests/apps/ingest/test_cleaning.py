@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from contract.words import RealClock, Site
 from spinney.apps.ingest.access import packages, request
+from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.apps.ingest.upkeep import cleanup
 from spinney.control import Control
-from spinney.features.jobs.commands import CancelJob
+from spinney.features.jobs.commands import CancelJob, HoldJob
 from spinney.model.outcomes import Outcome
+from spinney.model.states import State
 from spinney.model.values.paths import job_folder
 from spinney.testing import StageHarness
 
@@ -136,6 +139,42 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
         at[cancelled],
         empty,
     }
+
+
+# --- held batches ---------------------------------------------------------------------------------
+
+
+def test_a_batch_that_its_stage_held_for_a_file_that_is_gone_is_released(
+    archive: Service, control: Control
+) -> None:
+    site = Site(control.store, RealClock())
+    held, forgotten, by_hand = (orders.new_bid() for _ in range(3))
+    jobs = {bid: batch(control, bid) for bid in (held, forgotten, by_hand)}
+    for lease in site.claim(slots=3, lanes={("ingest.batch", "processing")}):
+        site.start(lease)
+        site.record(lease, Outcome.HOLD, message="a look first")
+    control.do(HoldJob(job=jobs[by_hand], reason="counting"))
+    later = batch(control, orders.new_bid())
+    control.do(HoldJob(job=later, reason="counting"))
+    held_batches.hold(archive.settings, held, "a look first")
+
+    assert cleanup.release_forgotten(archive.settings, control.store, NOW) == 1
+
+    states = [control.store.job(job).state for job in (*jobs.values(), later)]
+    assert states == [State.HELD, State.PENDING, State.HELD, State.HELD]
+
+
+def test_no_batch_is_released_while_the_folder_of_hold_files_is_away(
+    archive: Service, control: Control
+) -> None:
+    site = Site(control.store, RealClock())
+    job = batch(control, orders.new_bid())
+    site.record(site.run(job), Outcome.HOLD, message="a look first")
+    assert not archive.settings.held.exists()
+
+    assert cleanup.release_forgotten(archive.settings, control.store, NOW) == 0
+
+    assert control.store.job(job).state is State.HELD
 
 
 # --- removing -------------------------------------------------------------------------------------

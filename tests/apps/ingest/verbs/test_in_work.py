@@ -9,6 +9,7 @@ from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.verbs import holds
 from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.batches import Batches
 from spinney.apps.ingest.verbs.deletions import Delete
@@ -115,6 +116,55 @@ def test_a_batch_of_which_one_object_is_held_goes_on_with_the_others_first(servi
     assert (works.batch.state, works.batch.objects) == (BatchState.PROCESSING, {"held": 1, "pending": 1})
     works.site.fail(works.run())
     assert (works.batch.state, works.batch.objects) == (BatchState.HELD, {"held": 1, "failed": 1})
+
+
+def submitted(service: Service, site: Site) -> tuple[str, Lease]:
+    """Submit a batch that its profile holds, and begin the first attempt of its job."""
+    path = service.settings.home / "map.tif"
+    path.write_bytes(b"map")
+    given = Submit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
+    with path.open("rb") as source:
+        bid = submit(service, source, given).bid
+    lease = site.claim_one(lanes={("ingest.batch", "processing")})
+    site.start(lease)
+    return bid, lease
+
+
+def test_a_batch_that_is_released_while_its_stage_is_about_to_hold_it_is_not_held(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(service.store, RealClock())
+    bid, lease = submitted(service, site)
+    looks = []
+
+    def meanwhile(seconds: float) -> None:
+        looks.append(seconds)
+        site.record(lease, Outcome.HOLD, message="a look first")
+
+    monkeypatch.setattr(holds, "sleep", meanwhile)
+
+    Release(batch=bid).run(service)
+
+    assert service.store.job(lease.job_id).state is State.PENDING
+    assert len(looks) == 1
+
+
+def test_a_release_does_not_wait_for_the_end_of_a_stage_that_has_begun_with_the_batch(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(service.store, RealClock())
+    bid, lease = submitted(service, site)
+
+    def meanwhile(_: float) -> None:
+        service.store.put_data(
+            lease.job_id, lease.fence, "begun", '"2026-01-02T03:04:05+00:00"', lease.job_id
+        )
+
+    monkeypatch.setattr(holds, "sleep", meanwhile)
+
+    Release(batch=bid).run(service)
+
+    assert service.store.job(lease.job_id).state is State.RUNNING
 
 
 def test_a_list_of_batches_counts_objects_and_warnings_in_one_look(

@@ -65,7 +65,7 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
         if (reason := held_batches.reason(config, order.bid)) is not None:
             raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it continue")
         profile = profiles.load(config, order.profile)
-    job.data.setdefault("begun", datetime.now(UTC).isoformat())
+    job.data.setdefault(held_batches.BEGUN, datetime.now(UTC).isoformat())
     try:
         payload = _take_payload(config, job, order)
         warnings = manifests.Warnings()
@@ -277,7 +277,7 @@ def _report(
         submitter=order.submitter,
         collections=profile.collections,
         payload=order.name,
-        accepted=order.accepted or datetime.fromisoformat(job.data["begun"]),
+        accepted=order.accepted or datetime.fromisoformat(job.data[held_batches.BEGUN]),
         reported=datetime.fromisoformat(reported),
         number=number,
         fault=fault,

@@ -1,4 +1,4 @@
-"""Cleanup: an hourly job that removes files which are no longer needed.
+"""Cleanup: an hourly job that removes files which are no longer needed, and releases batches that nothing holds.
 
     home/access/TOKEN      packages that have expired, and the files of requests that ended without one
     home/incoming/BID      payloads that their batches have taken, or whose batches never existed, after ``LEFTOVER``
@@ -12,12 +12,15 @@ another store than the environment names is refused, for in that store every job
 A folder is first renamed to ``.gone-NAME``, atomically, then removed: after an interruption the next run removes the
 rest, and no folder is ever incomplete under its name. Folders whose names this service does not use are left alone, and
 links are never followed.
+
+A batch is released when its first stage has held it and its hold file is gone, as when a release was killed between
+these two steps (``held_batches``).
 """
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,12 +30,13 @@ from pydantic import TypeAdapter, ValidationError
 from spinney import Hold, Job
 from spinney.apps.ingest.access import packages, tickets
 from spinney.apps.ingest.application import app
-from spinney.apps.ingest.batches import outgoing_mails
+from spinney.apps.ingest.batches import held_batches, outgoing_mails
 from spinney.apps.ingest.batches.stages import PAYLOAD
 from spinney.apps.ingest.config import settings
+from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import BatchOrder, Bid, Jid
 from spinney.apps.ingest.objects.work import OWNER
-from spinney.errors import SpinneyError
+from spinney.errors import NoSuchJob, Refused, SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
 from spinney.jobs import Job as StoredJob
 
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
 _PAGE = 1000
+_FIRST_STAGE = "processing"
+"""The stage of a batch that holds it."""
 _FINISHED = (State.COMPLETED, State.DELETED)
 _BID: TypeAdapter[str] = TypeAdapter(Bid)
 _JID: TypeAdapter[str] = TypeAdapter(Jid)
@@ -56,7 +62,8 @@ cleanings = app.pipeline(
 
 @cleanings.stage(max_attempts=3)
 def cleaning(job: Job) -> dict[str, int]:
-    """Remove the folders that are no longer needed, and return how many of each kind."""
+    """Remove the folders that are no longer needed, and return how many of each kind, and how many batches were
+    ``released``."""
     config = settings.load()
     now = datetime.now(UTC)
     with own_store(job) as store:
@@ -71,6 +78,7 @@ def cleaning(job: Job) -> dict[str, int]:
                 _remove_all(job, area, finished_work_folders(area, store, now))
                 for area in config.areas.values()
             ),
+            "released": release_forgotten(config, store, now),
         }
 
 
@@ -145,6 +153,31 @@ def _owner(path: Path) -> int | None:
     except (FileNotFoundError, UnicodeDecodeError):
         return None
     return int(text) if text.isdecimal() else None
+
+
+# --- batches that nothing holds any more ---------------------------------------------------------
+
+
+def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
+    """Release the batches that their first stage has held and whose hold file is gone, and return their number. One
+    that a hold of the engine covers is left to who ends that."""
+    if not config.held.is_dir():  # the disk of the home may not be mounted
+        return 0
+    filter_ = Filter(type="ingest.batch", states=(State.HELD,))
+    after = count = 0
+    while page := store.jobs(filter_, after=after, limit=_PAGE):
+        for job in page:
+            bid = BatchOrder.model_validate(job.params["order"]).bid
+            if (
+                job.stage == _FIRST_STAGE
+                and held_batches.reason(config, bid) is None
+                and not store.holds.covering(job.id)
+            ):
+                with suppress(Refused, NoSuchJob):  # somebody was quicker
+                    store.release(job.id, by=cleanings.name, now_us=int(now.timestamp() * 1e6))
+                    count += 1
+        after = page[-1].id
+    return count
 
 
 # --- the store and the folders ------------------------------------------------------------------

@@ -5,6 +5,7 @@ hold on each queue and type that has none yet, so that it can be interrupted any
 """
 
 from collections.abc import Mapping, Sequence
+from time import sleep
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from spinney.apps.ingest.verbs.profile_list import collections
 from spinney.apps.ingest.verbs.service import OBJECT, Service, introduce
 from spinney.command_line import completion
 from spinney.errors import Refused, UsageError, did_you_mean, listed
-from spinney.jobs import State
+from spinney.jobs import LEASED, Job, State
 from spinney.operations import Hold as EngineHold
 from spinney.operations import (
     LayHold,
@@ -42,7 +43,8 @@ PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
     }
 )
 """The parts of the service that can be paused, and the holds that pause them."""
-
+_LOOKS, _LOOK_S = 300, 0.1
+"""How often a release looks whether an attempt has begun with the batch or holds it, and how many seconds apart."""
 
 Reason = Annotated[Text, Field(description="The reason, shown with every held batch and object.")]
 AuditReason = Annotated[
@@ -152,7 +154,7 @@ def _release_batch(service: Service, batch: Batch) -> Sequence[EngineHold]:
     if held_batches.reason(service.settings, batch.bid) is not None:
         service.control.require(Role.OPERATOR, "release a batch that its profile holds")
     was_held = held_batches.unhold(service.settings, batch.bid)
-    job = service.store.job(batch.job.id)
+    job = _decided(service, batch.job.id)
     by_a_hold = job.waits_for == "hold"
     if job.state is State.HELD and not (by_a_hold and was_held):
         service.control.do(ReleaseJob(job=job.id))
@@ -164,6 +166,21 @@ def _release_batch(service: Service, batch: Batch) -> Sequence[EngineHold]:
             )
         raise Refused(f"{batch.bid} is not held; 'spinney ingest status {batch.bid}' shows its state")
     return service.look.holds_on(job.id)
+
+
+def _decided(service: Service, job_id: int) -> Job:
+    """Return the job of a batch once no attempt of it may still hold it for a file that is gone now: it may have read
+    the file before. An attempt that does not hold the batch notes first that it has ``begun``.
+
+    After ``_LOOKS`` the job is returned as it is. The cleanup releases it if it is held after all.
+    """
+    job = service.store.job(job_id)
+    for _ in range(_LOOKS):
+        if job.state not in LEASED or held_batches.BEGUN in service.store.get_data(job_id):
+            break
+        sleep(_LOOK_S)
+        job = service.store.job(job_id)
+    return job
 
 
 def _parts(what: str) -> Sequence[tuple[Scope, str]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
 from spinney.apps.ingest.deposits.states import shown as state_shown
@@ -131,7 +132,12 @@ def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool)
         job=job,
         order=BatchOrder.model_validate(job.params["order"]),
         state=state_shown(
-            job.state, job.stage, begun="begun" in data, reports=reports, failed=failed, stopped=stopped
+            job.state,
+            job.stage,
+            begun=held_batches.BEGUN in data,
+            reports=reports,
+            failed=failed,
+            stopped=stopped,
         ),
         reports=reports,
         failed=failed,
