@@ -1,6 +1,7 @@
 """Entering versions of objects."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -43,6 +44,19 @@ def test_the_same_entry_twice_is_there_once(inventory: Inventory) -> None:
 
     assert [count(inventory, table) for table in ("inv_objects", "inv_versions", "inv_files")] == [1, 1, 1]
     assert inventory.object(ARK).versions[0].created == NOON
+
+
+@pytest.mark.parametrize("other", [{"mime_type": "image/tiff"}, {"modified": "2026-02-02"}])
+def test_a_repetition_with_another_type_or_date_of_a_file_keeps_the_first(
+    inventory: Inventory, other: dict[str, str]
+) -> None:
+    first = file("map.tif", "map", mime_type="text/plain", modified="2026-01-01")
+    inventory.record(entry(files=[first]))
+
+    inventory.record(entry(files=[replace(first, **other)]))
+
+    (kept,) = inventory.files(ARK, 1)
+    assert (kept.mime_type, kept.modified) == ("text/plain", "2026-01-01")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,12 @@ def content(file: File, digests: Mapping[str, str]) -> Content:
     return (file.path, file.size_bytes, file.mime_type, file.modified, *values)
 
 
+def stored_part(content: Content) -> Content:
+    """Return the part of a content that the storage has: path, size and digests. Type and date are only described."""
+    path, size_bytes, _, _, *digests = content
+    return (path, size_bytes, *digests)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A file and the range of versions that have it. ``id``: that of its row."""

@@ -9,7 +9,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import Bindings
 from spinney.apps.ingest.inventory.entry_rules import Admitted, admitted, local_ids_admitted
-from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes
+from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes, stored_part
 from spinney.apps.ingest.inventory.model import Entry, Version
 from spinney.apps.ingest.inventory.schema import files, objects, versions
 from spinney.files.paths import NotAdmitted, shown
@@ -21,8 +21,9 @@ class Versions(Bindings):
     def record(self, entry: Entry) -> None:
         """Record a version; durable on return. A repetition changes nothing; versions may be recorded in any order.
 
-        ``created`` and ``verified`` are not compared, and their first values are kept: a stage that runs again may read
-        the clock once more, or find a file that was fetched already.
+        ``created``, ``verified``, and the types and dates of files are not compared, and their first values are kept: a
+        stage that runs again may read the clock once more, find a file that was fetched already, or read a manifest
+        that was made anew.
 
         Raises NotAdmitted for a version that is recorded with other content, for an object of another collection or
         owner, and for invalid entries; LocalIdTaken.
@@ -123,8 +124,9 @@ def _other_fact(recorded: Version, entry: Entry) -> str | None:
 
 def _other_file(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> str | None:
     """Return the first file in which a recorded version differs from an entry."""
-    recorded = {span.content for span in _spans_over(connection, object_id, entry.version)}
-    differing = sorted(str(content[0]) for content in recorded.symmetric_difference(checked.contents))
+    recorded = {stored_part(span.content) for span in _spans_over(connection, object_id, entry.version)}
+    stored = {stored_part(content) for content in checked.contents}
+    differing = sorted(str(part[0]) for part in recorded ^ stored)
     return f"another '{shown(differing[0])}'" if differing else None
 
 
