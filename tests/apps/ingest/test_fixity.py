@@ -8,6 +8,8 @@ import pytest
 
 from spinney.apps.ingest.application import app
 from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.inventory import Entry, File
+from spinney.apps.ingest.storage import open_storage
 from spinney.apps.ingest.upkeep import fixity
 from spinney.define.job import Child
 from spinney.model.outcomes import Outcome
@@ -59,6 +61,50 @@ def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:
     chosen = [child.params["ark"].removeprefix("ark:/99999/") for child in ran.spawned]
     assert chosen == ["5", "2", "3", "4"]  # damaged, then never read
     assert ran.value == {"objects": 4}
+
+
+@on_disk
+def test_objects_of_a_storage_that_is_away_keep_no_others_from_being_chosen(archive: Service) -> None:
+    # Given four objects in a storage that is away, one of them damaged, and one in a storage that the settings lack;
+    for n in range(4):
+        archive.holds({"a": b"1"}, ark=f"ark:/99999/{n}")
+    with archive.inventory() as inventory:
+        inventory.audited("ark:/99999/0", NOW - timedelta(days=1), 1, 1, ["torn"])
+    (archive.folder / "archive").rename(archive.folder / "unmounted")
+    recorded_in(archive, "unknown", "ark:/99999/4")
+    # when a run chooses, which may take four
+    with (archive.folder / "ingest.toml").open("a") as out:
+        out.write('[storage.second]\nurl = "second"\n')
+    open_storage(archive.folder / "second")
+    recorded_in(archive, "second", OTHER)
+    ran = StageHarness().run(fixity.audits, "choosing")
+
+    # then it chooses that of the storage that is there, and names the others.
+    assert [child.params for child in ran.spawned] == [{"ark": OTHER, "storage": "second"}]
+    assert ran.outcome is Outcome.WARNING
+    assert ran.value == {"objects": 1}
+    assert ran.message.startswith("objects of storages that cannot be opened are not read: 'main' (")
+    assert "mount the disk of storage 'main'" in ran.message
+    assert "no storage 'unknown'" in ran.message
+
+
+def recorded_in(archive: Service, storage: str, ark: str) -> None:
+    """Record a version of an object as one that is in this storage."""
+    with archive.inventory() as inventory:
+        inventory.record(
+            Entry(
+                ark=ark,
+                collection="maps",
+                owner="library",
+                submitter="ann",
+                batch_id="bid-1",
+                job_id="jid-1",
+                version=1,
+                created=NOW,
+                storage=storage,
+                files=[File(path="a", size_bytes=1)],
+            )
+        )
 
 
 @everywhere

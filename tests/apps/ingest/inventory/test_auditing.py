@@ -29,6 +29,9 @@ def test_those_never_audited_come_first_then_the_least_recent(inventory: Invento
     ]
     assert len(inventory.due_for_fixity(NOON + 9 * DAY, limit=2)) == 2
     assert len(inventory.due_for_fixity(NOON + 9 * DAY)) == 4
+    assert [d.ark for d in inventory.due_for_fixity(NOON + 9 * DAY, outside=["main", "third"])] == [
+        "ark:/9/0"
+    ]
 
 
 def test_damage_is_told_from_its_beginning_until_an_audit_finds_none(inventory: Inventory) -> None:

@@ -27,6 +27,16 @@ def storage(settings: Settings, name: str) -> Storage:
     A folder that is no storage root is refused, and not made one: where a disk is not mounted, every object would seem
     to be lost, and a second archive would begin in its place. Only ``ingest init`` makes one.
     """
+    return _storage(_target(settings, name), os.getpid())
+
+
+def check_storage(settings: Settings, name: str) -> None:
+    """Open a storage anew: one that the process keeps open may not answer any more. Raises what ``storage`` raises."""
+    _storage.__wrapped__(_target(settings, name), os.getpid())
+
+
+def _target(settings: Settings, name: str) -> Target:
+    """Return the place of a storage. Raises UsageError, NotThere."""
     target = settings.storage.get(name)
     if target is None:
         raise UsageError(
@@ -37,7 +47,7 @@ def storage(settings: Settings, name: str) -> Storage:
         raise NotThere(
             f"{folder} is no storage root now; mount the disk of storage {name!r}, or correct its url"
         )
-    return _storage(target, os.getpid())
+    return target
 
 
 # Cached by process, since a connection must not be used across a fork.

@@ -5,7 +5,7 @@ audit alone, so that a result that is entered late changes only the history.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -31,17 +31,22 @@ class FixityChecks(OpenTables):
     """The objects that are due for an audit, and the results of audits."""
 
     def due_for_fixity(
-        self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None
+        self,
+        before: datetime,
+        limit: int = 100,
+        *,
+        within: Sequence[str] | None = None,
+        outside: Collection[str] = (),
     ) -> list[Due]:
         """Return objects not audited since ``before``: those never audited first, then the least recently audited.
-        ``within``: only objects of these collections."""
+        ``within``: only objects of these collections. ``outside``: none whose newest version is in these storages."""
         query = (
             select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
             .join(
                 versions,
                 (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
             )
-            .where(objects.c.audited_us < before, *_within(within))
+            .where(objects.c.audited_us < before, *_within(within), *_outside(outside))
             .order_by(objects.c.audited_us, objects.c.id)
             .limit(limit)
         )
@@ -118,6 +123,10 @@ class FixityChecks(OpenTables):
 
 def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
     return () if collections is None else (objects.c.collection.in_(collections),)
+
+
+def _outside(storages: Collection[str]) -> Sequence[ColumnElement[bool]]:
+    return (versions.c.storage.not_in(sorted(storages)),) if storages else ()
 
 
 def _bounded(faults: Iterable[str]) -> Sequence[str]:

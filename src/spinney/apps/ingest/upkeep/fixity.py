@@ -67,13 +67,19 @@ readings = app.pipeline(
 
 @audits.stage(max_attempts=3)
 def choosing(job: Job) -> dict[str, Any]:
-    """Choose the objects that are due: those that are damaged, those never read, then those read longest ago. The
-    value: how many ``objects`` they are."""
+    """Choose the objects that are due: those that are damaged, those never read, then those read longest ago; none of a
+    storage that is away, since they would be chosen again by every run, before all others. The value: how many
+    ``objects`` they are."""
     with admission():
         config = settings.load()
-        due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC)))
+        storages = _Storages(config)
+        due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC), storages))
     job.spawn_many(readings, ({"ark": ark, "storage": storage} for ark, storage in due.items()))
-    return {"objects": len(due)}
+    value = {"objects": len(due)}
+    if storages.away:
+        reasons = "; ".join(f"'{name}' ({reason})" for name, reason in storages.away.items())
+        raise Warn(f"objects of storages that cannot be opened are not read: {reasons}", value=value)
+    return value
 
 
 @audits.stage(max_attempts=5, again=True)
@@ -141,16 +147,43 @@ def report_new_damage(job: Job, config: Settings, damaged: list[Damaged]) -> int
 # --- due objects --------------------------------------------------------------------------------
 
 
-def _due(inventory: "Inventory", config: Settings, now: datetime) -> Iterator[tuple[str, str]]:
+class _Storages:
+    """Which storages can be opened now; each is opened once, when it is first needed."""
+
+    def __init__(self, config: Settings) -> None:
+        self._config = config
+        self._there: set[str] = set()
+        self.away: dict[str, str] = {}
+        """The storages that cannot be opened, and why."""
+
+    def is_there(self, name: str) -> bool:
+        if name not in self._there and name not in self.away:
+            try:
+                open_resources.check_storage(self._config, name)
+                self._there.add(name)
+            except (UsageError, NotAdmitted, OSError) as error:
+                self.away[name] = str(error)
+        return name in self._there
+
+
+def _due(
+    inventory: "Inventory", config: Settings, now: datetime, storages: _Storages
+) -> Iterator[tuple[str, str]]:
     """Yield ARK and storage of the due objects, up to the limit of a run."""
     most = config.fixity.objects
     for damaged in inventory.damaged(most // 2):  # however much is damaged, the others are read, too
         object_ = inventory.object(damaged.ark)
         if object_ is not None and damaged.audit.when < now - DAMAGED_AGAIN:
-            yield damaged.ark, object_.versions[-1].storage
-            most -= 1
+            storage = object_.versions[-1].storage
+            if storages.is_there(storage):
+                yield damaged.ark, storage
+                most -= 1
+    before = now - timedelta(days=config.fixity.every_days)
     if most:
-        for item in inventory.due_for_fixity(now - timedelta(days=config.fixity.every_days), most):
+        due = inventory.due_for_fixity(before, most)
+        while not all(storages.is_there(name) for name in {item.storage for item in due}):
+            due = inventory.due_for_fixity(before, most, outside=storages.away)
+        for item in due:
             yield item.ark, item.storage
 
 
