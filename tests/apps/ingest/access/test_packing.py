@@ -168,6 +168,8 @@ def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(a
         ("Sat, 3 Feb 2001 04:05:06 GMT", 981173106),
         ("2001-02-03", 981158400),
         ("03/02/2001", None),
+        ("0001-01-01T00:00:00+01:00", None),
+        ("9999-12-31T23:59:59-08:00", None),
         ("yesterday", None),
         ("", None),
         (None, None),
@@ -177,6 +179,18 @@ def test_dates_in_usual_forms_are_read(text: str | None, seconds: int | None) ->
     found = parsed_date(text)
 
     assert (found and found.timestamp()) == seconds
+
+
+@pytest.mark.parametrize("format_", list(Format))
+@pytest.mark.parametrize(
+    "modified", ["0001-01-01T00:00:00+01:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-08:00"]
+)
+def test_a_date_at_the_edge_of_the_calendar_spoils_no_package(
+    archive: Service, format_: Format, modified: str
+) -> None:
+    archive.holds({"producer/a": b"1"}, modified={"producer/a": modified})
+
+    assert members(package_of(archive, pack(archive, format=format_)))
 
 
 def flipped(raw: bytes) -> bytes:

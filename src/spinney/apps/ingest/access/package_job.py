@@ -102,16 +102,17 @@ def _record_damage(config: Settings, order: AccessOrder, fault: str) -> None:
 
 
 def parsed_date(text: str | None) -> datetime | None:
-    """Parse a date in the format of ISO 8601 or of mail (RFC 5322), by default in UTC. Return None for other formats,
-    also for ambiguous ones such as 05/04/2026."""
+    """Parse a date in the format of ISO 8601 or of mail (RFC 5322), by default in UTC, and return it in UTC.
+
+    Return None for other formats, also for ambiguous ones such as 05/04/2026, and for a date whose year in UTC is not
+    between 1 and 9999.
+    """
     if not text:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             date = read(text)
-            date = date.replace(tzinfo=date.tzinfo or UTC)
-            date.timestamp()
+            return date.replace(tzinfo=date.tzinfo or UTC).astimezone(UTC)
         except (ValueError, OverflowError, TypeError, IndexError):
             continue
-        return date
     return None
