@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,22 @@ def test_a_payload_goes_late_and_only_when_no_batch_may_take_it(archive: Service
 
     assert going(NOW) == set()
     assert going(LATER) == {came[taken], came[nobodys]}
+
+
+def test_a_payload_that_its_batch_takes_while_they_are_looked_through_is_passed_over(
+    archive: Service, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = incoming(archive, orders.new_bid())
+    is_valid = cleanup._is_valid
+
+    def taken_meanwhile(kind: Any, name: str) -> bool:
+        shutil.rmtree(folder)
+        return is_valid(kind, name)
+
+    monkeypatch.setattr(cleanup, "_is_valid", taken_meanwhile)
+
+    folders = archive.folder / "spinney.folders"
+    assert list(cleanup.abandoned_payloads(folder.parent, control.store, folders, LATER)) == []
 
 
 # --- what goes out --------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import io
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from apps.ingest.objects.test_full_disk import small
 from spinney.apps.ingest.config.settings import Mail
+from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.verbs.arrivals import expect, submit
 from spinney.apps.ingest.verbs.deletions import Sweep
@@ -150,3 +153,23 @@ def test_names_that_are_odd_but_lawful_are_kept_as_they_are(service: Service, tm
 
         assert [found.name for found in (service.settings.incoming / accepted.bid).iterdir()] == [name]
         assert find_batch(service, accepted.bid).order.name == name
+
+
+def test_a_payload_that_its_batch_takes_while_they_are_swept_is_passed_over(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = service.settings.incoming / orders.new_bid()
+    folder.mkdir()
+    (folder / "map.tif").write_bytes(b"map")
+    iterdir = Path.iterdir
+
+    def taken_meanwhile(path: Path) -> Iterator[Path]:
+        entries = list(iterdir(path))
+        if path == folder:
+            shutil.rmtree(folder)
+        return iter(entries)
+
+    monkeypatch.setattr(Path, "iterdir", taken_meanwhile)
+
+    assert Sweep(days=90).run(service) == {"batches": [], "leftovers": []}
+    assert not folder.exists()

@@ -221,8 +221,12 @@ def _is_valid(kind: TypeAdapter[str], name: str) -> bool:
 
 
 def _age(path: Path, now: datetime) -> timedelta:
-    """Return how long ago a file or folder was last changed."""
-    return timedelta(seconds=now.timestamp() - path.lstat().st_mtime)
+    """Return how long ago a file or folder was last changed; for one that is gone meanwhile no time at all, so that
+    nothing is to be removed."""
+    try:
+        return timedelta(seconds=now.timestamp() - path.lstat().st_mtime)
+    except FileNotFoundError:
+        return timedelta()
 
 
 def _settled_long_ago(job: StoredJob, now: datetime) -> bool:

@@ -123,13 +123,13 @@ def _leftovers(service: Service) -> Iterator[Path]:
     """Yield payloads and hold files of batches that do not exist, and old marks of hosts that did not answer."""
     for folder in (service.settings.incoming, service.settings.held):
         for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not BID.fullmatch(place.name) or time.time() - _changed_s(place) < LEFTOVER_S:
+            if not BID.fullmatch(place.name) or not _is_old(place):
                 continue
             job = by_bid(service, place.name)
             if job is None or job.state is State.DELETED:
                 yield place
     for place in sorted(service.settings.unresponsive_hosts.glob("*.json")):
-        if time.time() - _changed_s(place) >= LEFTOVER_S:  # no job has tried that host since
+        if _is_old(place):  # no job has tried that host since
             yield place
 
 
@@ -140,7 +140,12 @@ def _remove(place: Path) -> None:
         place.unlink(missing_ok=True)
 
 
-def _changed_s(place: Path) -> float:
-    """Return when it, or a file in it, was last written: a copy that takes long is no leftover."""
-    inside = place.iterdir() if place.is_dir() else ()
-    return max(float(path.lstat().st_mtime) for path in (place, *inside))
+def _is_old(place: Path) -> bool:
+    """Whether neither it nor a file in it was written lately: a copy that takes long is no leftover. Nor is what is
+    gone meanwhile, as when its batch has taken it."""
+    try:
+        inside = place.iterdir() if place.is_dir() else ()
+        changed_s = max(float(path.lstat().st_mtime) for path in (place, *inside))
+    except FileNotFoundError:
+        return False
+    return time.time() - changed_s >= LEFTOVER_S
