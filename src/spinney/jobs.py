@@ -10,6 +10,7 @@ from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
     from spinney.define.job.handle import Child as Child
+    from spinney.define.job.handle import LockTaken as LockTaken
     from spinney.define.job.options import Options as Options
     from spinney.model.jobs import JOB_ID_MAX as JOB_ID_MAX
     from spinney.model.jobs import PARAMS_MAX_BYTES as PARAMS_MAX_BYTES
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = on_demand(
     __name__,
     {
-        "spinney.define.job.handle": "Child",
+        "spinney.define.job.handle": "Child LockTaken",
         "spinney.define.job.options": "Options",
         "spinney.model.jobs": "Attempt ChildSummary Filter Job JOB_ID_MAX PARAMS_MAX_BYTES",
         "spinney.model.outcomes": "Outcome PASSED",

@@ -173,12 +173,17 @@ def test_a_storage_that_is_away_damages_nothing(archive: Service) -> None:
         assert inventory.object(ARK).audited is None
 
 
-def test_an_object_that_is_written_now_is_waited_for(archive: Service) -> None:
+def test_an_object_that_is_written_now_is_left_to_the_next_run(archive: Service) -> None:
     archive.holds({"a": b"1"})
 
     ran = StageHarness(taken=[fixity.ark_lock(ARK)]).run(fixity.readings, "reading", ark=ARK, storage="main")
 
-    assert ran.outcome is Outcome.LOCKED
+    assert (ran.outcome, ran.message) == (
+        Outcome.WARNING,
+        f"{ARK} is being written; the next run reads it",
+    )
+    with archive.inventory() as inventory:
+        assert [due.ark for due in inventory.due_for_fixity(NOW)] == [ARK]
 
 
 def test_a_wish_to_cancel_ends_it(archive: Service) -> None:

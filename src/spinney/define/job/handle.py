@@ -276,7 +276,8 @@ class Job:
         """Take a lock without waiting; it is kept until this attempt ends, or (``until="job"``) the job settles.
 
         When another job has it, the stage ends here and starts again when the lock is free, without using an attempt:
-        take locks before doing what must not be done twice.
+        take locks before doing what must not be done twice. A stage that would rather do without catches ``LockTaken``
+        (``spinney.jobs``); nothing waits for the lock then.
 
             job.lock("disk:work", until="job", amount=bytes_needed, capacity=bytes_free)
 

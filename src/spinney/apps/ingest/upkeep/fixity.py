@@ -32,7 +32,7 @@ from spinney.apps.ingest.storage import Storage, Verified
 from spinney.errors import UsageError
 from spinney.files import copies
 from spinney.files.paths import NotAdmitted, shown
-from spinney.jobs import PRIORITIES
+from spinney.jobs import PRIORITIES, LockTaken
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
@@ -107,10 +107,19 @@ def reporting(job: Job) -> dict[str, Any]:
 @readings.stage(max_attempts=3)
 def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     """Read every file of every version, and enter the result in the inventory. The value: ``files``, ``bytes``, and the
-    number of ``faults``."""
+    number of ``faults``.
+
+    An object that is being written stays due for the next run: it may be held for any time before it is recorded, and
+    while this run waited for it, there would be no other.
+    """
     with admission():
         config = settings.load()
-    job.lock(ark_lock(ark))  # a version that is being written looks unfinished, not damaged
+    try:
+        job.lock(ark_lock(ark))  # a version that is being written looks unfinished, not damaged
+    except LockTaken as error:
+        raise Warn(
+            f"{ark} is being written; the next run reads it", value={"files": 0, "bytes": 0, "faults": 0}
+        ) from error
     inventory = open_resources.inventory(config)
     with admission():
         object_ = inventory.object(ark)
