@@ -34,7 +34,7 @@ def read_object(path: str, data: bytes | None) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); run a check, and mend it.") from None
     if not isinstance(value, dict):
         raise MerrittZKNodeInvalid(f"{path} is JSON, but no object; run a check, and mend or delete it.")

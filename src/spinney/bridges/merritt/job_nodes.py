@@ -37,8 +37,8 @@ class Job(Item):
 
     @property
     def retry_count(self) -> int:
-        """How often an operator has requeued the job."""
-        return int(self.status.get("retry_count") or 0)
+        """How often an operator has requeued the job; 0 where somebody has written what is no number."""
+        return retry_count(self.status)
 
     @property
     def last_successful_status(self) -> str | None:
@@ -60,6 +60,14 @@ class Head(NamedTuple):
     state: JobState
     priority: int
     retry_count: int
+
+
+def retry_count(status: Fields) -> int:
+    """Return the retry count in a status. A wrong one counts as 0: it must stop no work on the job or on others."""
+    try:
+        return int(status.get("retry_count") or 0)
+    except (ValueError, TypeError, OverflowError):
+        return 0
 
 
 def job_identifiers(primary_id: str | None, local_id: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from spinney.bridges.merritt.job_nodes import (
     Head,
     Job,
     add_job,
+    retry_count,
     status_fields,
     valid_priority,
 )
@@ -234,7 +235,4 @@ def _head(status: bytes | None, priority: bytes | None) -> Head | None:
         state, number = JobState(fields.get("status", "")), codec.read_number("priority", priority)
     except (ValueError, TypeError, MerrittZKNodeInvalid):
         return None
-    try:
-        return Head(state, number, int(fields.get("retry_count") or 0))
-    except (ValueError, TypeError):
-        return Head(state, number, 0)  # a wrong count must not make a job that is there look deleted
+    return Head(state, number, retry_count(fields))

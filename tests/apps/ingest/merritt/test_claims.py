@@ -11,6 +11,7 @@ from bridges.merritt.trees import CONFIGURATION, locks, new_batch, new_job, put_
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
+from spinney.apps.ingest.merritt.marks import Mark, new_claim
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import ForeignAway
 from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
@@ -52,6 +53,12 @@ def taken(consumer: MerrittConsumer) -> list[str]:
         ("/jobs/jid0000000001/status", b'{"status":"Pending","note":"' + b"x" * 20_000 + b'"}'),
         ("/jobs/jid0000000001/configuration", b'{"payload_type":"' + b"x" * 20_000 + b'"}'),
         ("/jobs/jid0000000001/identifiers", b'{"local_id":[' + b'"x",' * 9_000 + b'"x"]}'),
+        ("/jobs/jid0000000001/identifiers", b'{"url":"http://[x"}'),
+        ("/jobs/jid0000000001/identifiers", b'{"url":"file:///x%00"}'),
+        ("/jobs/jid0000000001/identifiers", b'{"local_id":[[["x"]]]}'),
+        pytest.param("/jobs/jid0000000001/identifiers", b"[" * 99_999, id="nested too deep"),
+        ("/jobs/jid0000000001/status", b'{"status":"Pending","retry_count":"one"}'),
+        ("/jobs/jid0000000001/status", b'{"status":"Pending","retry_count":1e999}'),
     ],
 )
 def test_a_job_that_cannot_be_read_does_not_stop_the_others(
@@ -84,6 +91,47 @@ def test_a_job_with_an_oversized_status_of_others_is_failed_with_its_reason(
 
     failed = queue.jobs.load(job.id)
     assert (failed.state, "no kind of payload" in failed.message) == (JobState.FAILED, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"payload_url": "http://[::1/x.zip"}, "Invalid IPv6 URL"),
+        ({"local_id": 4711}, "local_id 4711 is neither text nor a list of texts"),
+        ({"local_id": [4711]}, "local_id [4711] is neither text nor a list of texts"),
+        ({"local_id": {"a": "b"}}, "neither text nor a list of texts"),
+    ],
+)
+def test_a_job_whose_configuration_is_odd_fails_with_its_reason_and_does_not_stop_the_others(
+    queue: MerrittQueue, consumer: MerrittConsumer, fields: dict[str, Any], reason: str
+) -> None:
+    odd = queue.jobs.create(new_batch(queue).id, CONFIGURATION | fields)
+    sound = new_job(queue)
+
+    assert taken(consumer) == [sound.id]
+
+    failed = queue.jobs.load(odd.id)
+    assert (failed.state, reason in failed.message) == (JobState.FAILED, True), failed.message
+
+
+def test_a_fault_that_nobody_foresaw_passes_over_one_job_and_names_it(
+    queue: MerrittQueue, consumer: MerrittConsumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = queue.jobs.create(new_batch(queue).id, CONFIGURATION | {"profile_name": "odd"})
+    first, second = new_job(queue), new_job(queue)
+    known = {"ucsd_lib_content": "c"}
+    consumer.collection_of = lambda profile: known[profile]
+
+    consumer.claim(1)
+    assert taken(consumer) == [second.id]
+    assert first.id in consumer._owned
+
+    consumer._marks.write(odd.id, Mark(new_claim(odd)))  # as of one that was taken before
+    assert {claim.entry for claim in consumer.claimed()} == {first.id, second.id}
+    assert {queue.jobs.load(odd.id).state} == {JobState.PENDING}
+    assert [line for line in caplog.messages if "passed over" in line] == [
+        f"{consumer.name}: job {odd.id} is passed over: 'odd'"
+    ]
 
 
 def test_polling_leaves_one_watch_a_list(client: KazooClient, consumer: MerrittConsumer) -> None:

@@ -34,7 +34,7 @@ from spinney.bridges.merritt import (
     MerrittZKNodeInvalid,
 )
 from spinney.bridges.merritt.layout import ACCESS, ACCESS_QUEUES, BATCHES, job_states_path
-from spinney.errors import UsageError
+from spinney.errors import SpinneyError, UsageError
 from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
 
@@ -42,6 +42,7 @@ log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE = "ingest.object"
 MOST_PARKED = 1_000
+_NOT_OF_A_JOB = (KazooException, KazooTimeoutError, MerrittError, ForeignAway, SpinneyError)
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 
 
@@ -133,24 +134,29 @@ class MerrittConsumer:
                     continue
                 try:
                     job = None if job_id in standing else self._owned.load(job_id, mark.claim)
+                    if job is None or (job_id, mark.claim) in linked:
+                        claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
+                    else:
+                        claims.append(self._claim_of(job, mark.claim))
                 except ClaimLost as lost:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
                     self._owned.let_go(job_id)
-                    continue
-                if job is None or (job_id, mark.claim) in linked:
-                    claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
-                    continue
-                try:
-                    claims.append(self._claim_of(job, mark.claim))
-                except (UsageError, MerrittZKNodeInvalid) as error:
-                    self._pass_over(job_id, error)
+                except Exception as error:  # one odd job must not stop the others
+                    if not self._passes_over(job_id, error):
+                        raise
         return claims
 
-    def _pass_over(self, job_id: str, error: Exception) -> None:
-        """Leave a job as it is until its fault is repaired, with one warning."""
+    def _passes_over(self, job_id: str, error: Exception) -> bool:
+        """Leave a job as it is until its fault is repaired, with one warning; with the traceback where the fault was
+        not foreseen. Return False for an error that is not the job's: one of the connection or of the store."""
+        is_foreseen = isinstance(error, UsageError | MerrittZKNodeInvalid)
+        if not is_foreseen and isinstance(error, _NOT_OF_A_JOB):
+            return False
         if (job_id, str(error)) not in self._warned:
             self._warned.add((job_id, str(error)))
-            log.warning("%s: job %s is passed over: %s", self.name, job_id, error)
+            trace = None if is_foreseen else error
+            log.warning("%s: job %s is passed over: %s", self.name, job_id, error, exc_info=trace)
+        return True
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take jobs in the order of their priorities, those that have come farthest first."""
@@ -215,8 +221,9 @@ class MerrittConsumer:
             self._owned.take(job, claim.claim)
         except (MerrittLocked, MerrittConflict, MerrittStateError):
             return None  # another consumer was first
-        except MerrittZKNodeInvalid as error:
-            self._pass_over(job_id, error)
+        except Exception as error:  # one odd job must not stop the others
+            if not self._passes_over(job_id, error):
+                raise
             return None
         return claim
 

@@ -76,14 +76,12 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
     kind = kind_of(configuration, "payload_type")
     if kind.is_batch:
         raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
-    url = str(configuration.get("payload_url") or "")
-    name = str(configuration.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
-    if not url or not name:
-        raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
     identifiers, metadata = (_with_file(each, settings.queue) for each in (job.identifiers, job.metadata))
-    local = identifiers.get("local_id") or configuration.get("local_id") or []
-    local_ids = local.split(";") if isinstance(local, str) else list(local)
     try:
+        url = str(configuration.get("payload_url") or "")
+        name = str(configuration.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
+        if not url or not name:
+            raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
         return ObjectOrder(
             jid=orders.jid(bid, int(job.id.removeprefix("jid"))),
             bid=bid,
@@ -98,7 +96,7 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
             ),
             about=Description(
                 primary_id=identifiers.get("primary_id") or configuration.get("primary_id") or None,
-                local_ids=tuple(each.strip() for each in local_ids if each.strip()),
+                local_ids=_local_ids(identifiers.get("local_id") or configuration.get("local_id") or []),
                 creator=metadata.get("erc_who") or None,
                 title=metadata.get("erc_what") or None,
                 date=metadata.get("erc_when") or None,
@@ -116,16 +114,28 @@ def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, A
     """Return the fields of a node with those of the file that its ``url`` names, where a consumer has written that.
 
     Only files below the folder of batches are read, whatever a node names. Raises MerrittZKNodeInvalid."""
-    url = urlsplit(str(fields.get("url") or ""))
+    text = str(fields.get("url") or "")
+    try:
+        url = urlsplit(text)
+        path = Path(unquote(url.path)).resolve()
+    except ValueError as error:  # an odd host, a NUL in the path
+        raise MerrittZKNodeInvalid(f"{text!r} names no file: {error}") from error
     if url.scheme != "file":
         return fields
-    path = Path(unquote(url.path)).resolve()
     if folder is None or not path.is_relative_to(folder.resolve()):
         raise MerrittZKNodeInvalid(f"{path} is not below the folder of batches, the setting 'queue'")
     try:
         return {**read_object(str(path), path.read_bytes()), **fields}
     except OSError as error:
         raise MerrittZKNodeInvalid(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _local_ids(value: Any) -> tuple[str, ...]:
+    """Return the local ids of an object. Raises ValueError for what is neither text nor a list of texts."""
+    texts = value.split(";") if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        raise ValueError(f"local_id {value!r} is neither text nor a list of texts")
+    return tuple(each.strip() for each in texts if each.strip())
 
 
 def batch_order(batch: Batch) -> BatchOrder:
