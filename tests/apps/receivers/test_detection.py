@@ -4,6 +4,7 @@ import gzip
 import sqlite3
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,6 +162,70 @@ def test_a_pulse_of_the_future_is_broken_and_those_after_it_count(
     rerun = ReceiverDatabase(tmp_path / "r.sqlite", TAGS).rerun([3], now_s=NOW_S)
 
     assert (detected.broken, rerun.broken) == (2, 2)
+    assert content(tmp_path / "r.sqlite") == whole
+
+
+@pytest.mark.parametrize("ahead_s", [200.0, 86_400.0 * 3, 86_400.0 * 300])
+@pytest.mark.parametrize("at", [0, 1, len(LINES) // 3, len(LINES)])
+def test_a_time_that_the_next_pulse_contradicts_is_broken_and_those_after_it_count(
+    ahead_s: float, at: int, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    garbled = [f"p,{port},{BEGUN + ahead_s:.3f},4.0,-60.0,-90.0" for port in (1, 2)]
+    (file,) = write_files([*LINES[:at], *garbled, *LINES[at:]], tmp_path / "one", [])
+    years_later = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
+
+    detected = years_later.detect([file], now_s=BEGUN + 86_400 * 1_000)
+
+    contradicted = 0 if at == len(LINES) else 2
+    assert (detected.pulses, detected.broken) == (len(LINES) + 2 - contradicted, contradicted)
+    assert content(tmp_path / "r.sqlite")[1:] == whole[1:]
+
+
+def test_a_wrong_time_at_the_end_of_a_file_hides_nothing_of_the_next_nor_of_the_same_file_again(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    cut = len(LINES) // 3
+    garbled = [f"p,{port},{BEGUN + 86_400:.3f},4.0,-60.0,-90.0" for port in (1, 2)]
+    lines = [*LINES[:cut], *garbled, *LINES[cut:]]
+    files = write_files(lines, tmp_path / "cut", [cut + 2])
+    assert detected(tmp_path, files, calls=2) == whole
+
+    (file,) = write_files(lines, tmp_path / "all", [])
+    (part,) = write_files([*lines[: cut + 2], *LINES[cut : cut + 9]], tmp_path / "part", [])
+    assert detected(tmp_path, [part, file], calls=2)[1:] == whole[1:]
+
+
+def test_a_clock_that_is_set_forward_hides_nothing_on_either_side(tmp_path: Path) -> None:
+    cut, decade_s = len(LINES) // 2, 10 * 365.25 * 86_400
+    early = []
+    for line in LINES[:cut]:
+        kind, port, time, *rest = line.split(",")
+        early.append(",".join((kind, port, f"{float(time) - decade_s:.6f}", *rest)))
+    (file,) = write_files([*early, *LINES[cut:]], tmp_path / "both", [])
+    sides = [
+        len(detected(tmp_path / str(number), write_files(lines, tmp_path / str(number), []))[1])
+        for number, lines in enumerate((early, LINES[cut:]))
+    ]
+
+    both = ReceiverDatabase(tmp_path / "both.sqlite", TAGS).detect([file], now_s=NOW_S)
+
+    assert all(sides)
+    assert (both.hits, both.broken) == (sum(sides), 0)
+
+
+def test_a_session_of_an_older_version_goes_on_where_it_ended(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    files = write_files(LINES, tmp_path, [len(LINES) // 2])
+    database = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
+    database.detect(files[:1], now_s=NOW_S)
+    with sqlite3.connect(tmp_path / "r.sqlite") as db:
+        (text,) = db.execute("select state from sessions").fetchone()
+        state = orjson.loads(text)
+        state["bursts"] = {port: kept[:2] for port, kept in state["bursts"].items()}
+        db.execute("update sessions set state = ?", (orjson.dumps(state),))
+
+    assert database.detect(files[1:], now_s=NOW_S).afresh == ()
     assert content(tmp_path / "r.sqlite") == whole
 
 

@@ -39,7 +39,7 @@ class Detected(NamedTuple):
     hits: int
     """Hits of these sessions that were not there before."""
     broken: int
-    """Lines that could not be read."""
+    """Lines that could not be read, or whose time was wrong."""
     afresh: tuple[int, ...]
     """The sessions that were detected again from their first file."""
 
@@ -157,12 +157,14 @@ class ReceiverDatabase:
         every = sorted([*old, *new], key=_order)
         fresh = {each.sha256 for each in new}
         for each in every:
-            counts = ReadCounts()
+            counts, broken_before = ReadCounts(), bursts.broken
             for piece in read_pulses(each.path, counts, now_s=by[1]):
                 _write_hits(db, session, runs.add(bursts.find(piece)))
                 _write_positions(db, session, counts.positions)
                 counts.positions.clear()
                 between()
+            counts.broken += bursts.broken - broken_before
+            counts.pulses -= bursts.broken - broken_before
             pulses, broken = pulses + counts.pulses, broken + counts.broken
             if each.sha256 in fresh:
                 _write_file(db, batch, each, counts)

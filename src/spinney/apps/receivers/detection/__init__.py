@@ -3,12 +3,13 @@
 ``source_files``  the names of raw files
 ``pulses``        their lines, read in pieces of bounded size
 ``tags``          the table of tags
+``jumps``         times that are wrong, and clocks that are set
 ``bursts``        four pulses of one tag
 ``runs``          bursts at a tag's interval
 
-Both steps decide by what has come so far, never by what follows, so that the result is the same however the files are
-cut into pieces. Nothing here reads a database or knows of jobs; times are seconds since 1970 UTC, as receivers write
-them.
+All steps decide by what has come so far, and keep what they cannot decide yet until the next pulse, so that the result
+is the same however the files are cut into pieces. Nothing here reads a database or knows of jobs; times are seconds
+since 1970 UTC, as receivers write them.
 
 Specified by ``tests/apps/receivers/test_detection.py``.
 """

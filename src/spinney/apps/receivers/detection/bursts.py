@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.apps.receivers.detection.jumps import sifted
 from spinney.apps.receivers.detection.pulses import Pulses
 from spinney.apps.receivers.detection.tags import Tag
 
@@ -44,6 +45,8 @@ class _Port:
     """Which belong to a burst."""
     searched: int = 0
     """How many were there when bursts were looked for last."""
+    doubtful: NDArray[np.float64] | None = None
+    """A pulse of which the next one says whether it counts (``jumps``)."""
 
 
 class BurstFinder:
@@ -54,17 +57,29 @@ class BurstFinder:
         self._tags = tuple(tags)
         self._span_s = max((tag.span_s for tag in tags), default=0.0)
         self._ports: dict[int, _Port] = {}
-        for port, (rows, used) in (state or {}).items():
+        self.broken = 0
+        """How many pulses were left out because their times were wrong."""
+        for port, (rows, used, *doubtful) in (
+            state or {}
+        ).items():  # older versions wrote none that is doubtful
             self._ports[int(port)] = _Port(
                 np.array(rows, dtype=np.float64).reshape(-1, _COLUMNS),
                 np.array(used, dtype=np.bool_),
                 len(used),
+                np.array(doubtful[0], dtype=np.float64) if doubtful and doubtful[0] else None,
             )
 
     @property
     def state(self) -> dict[str, Any]:
         """Return what a later finder needs, as JSON values: the latest pulses of each port."""
-        return {str(port): [kept.rows.tolist(), kept.used.tolist()] for port, kept in self._ports.items()}
+        return {
+            str(port): [
+                kept.rows.tolist(),
+                kept.used.tolist(),
+                None if kept.doubtful is None else kept.doubtful.tolist(),
+            ]
+            for port, kept in self._ports.items()
+        }
 
     def find(self, pulses: Pulses) -> list[Burst]:
         """Return the bursts that are complete with these pulses, by the time of their last pulse."""
@@ -79,8 +94,10 @@ class BurstFinder:
 
     def _find(self, port: int, rows: NDArray[np.float64]) -> list[tuple[float, Burst]]:
         kept = self._ports.setdefault(port, _Port())
+        latest = float(kept.rows[-1, 0]) if len(kept.rows) else -np.inf
+        rows, kept.doubtful, broken = sifted(rows, latest, kept.doubtful)
+        self.broken += broken
         # What a clock that steps back repeats, or a file that came once before in part, is left out pulse by pulse.
-        latest = kept.rows[-1, 0] if len(kept.rows) else -np.inf
         rows = rows[rows[:, 0] > np.maximum.accumulate(np.concatenate(([latest], rows[:, 0])))[:-1]]
         kept.rows = np.concatenate((kept.rows, rows))
         kept.used = np.concatenate((kept.used, np.zeros(len(rows), dtype=np.bool_)))

@@ -4,8 +4,8 @@
     G,TIMESTAMP,LATITUDE,LONGITUDE,ALTITUDE a position
 
 ``p1,…`` in place of ``p,1,…`` is the same. Other lines are skipped; lines of these kinds that cannot be read, or whose
-time is before 1970, after 2199 or more than a day from now, are counted as broken: one time of the future, from a
-garbled digit, would make all later pulses look like repetitions."""
+time is before 1970, after 2199 or more than a day from now, are counted as broken. (``jumps`` finds wrong times that
+could be right.)"""
 
 import gzip
 import math
