@@ -111,6 +111,21 @@ def test_a_file_that_came_in_part_and_then_whole_counts_once(
     assert detected(tmp_path, [part, file], calls=2)[:1] == whole[:1]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_damaged_copy_and_the_whole_file_of_its_name_are_detected_alike_in_either_order(
+    order: tuple[int, int], calls: int, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    (file,) = write_files(LINES, tmp_path / "whole", [])
+    damaged = tmp_path / "damaged" / file.name
+    damaged.parent.mkdir()
+    damaged.write_text(
+        "".join(f"{line}\n" for number, line in enumerate(LINES[: len(LINES) * 2 // 3]) if number % 7)
+    )
+    files = [(damaged, file)[number] for number in order]
+    assert detected(tmp_path, files, calls=calls) == whole
+
+
 def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:
     (file,) = write_files(Scene(seconds=30).lines(), tmp_path / "raw", [], session=3)
     twin = file.with_name(file.name.replace("-000003-", "-000004-"))

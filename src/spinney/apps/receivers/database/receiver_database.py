@@ -1,10 +1,10 @@
 """Write the detections of new raw files into the database of their receiver.
 
-The files of a boot session are detected in the order of their times. New files that come behind all others of their
-session go on from where the last one ended; others let the session be detected afresh, from the copies that are kept
-of its files. So the detections are the same in whatever pieces and order the files come, and a file that comes again,
-under whatever name, changes nothing. All of a call is one transaction: readers see all of it or nothing, and after a
-kill the call is repeated."""
+The files of a boot session are detected in the order of their times, and different ones of one name by size, the
+largest first. New files that come behind all others of their session go on from where the last one ended; others let
+the session be detected afresh, from the copies that are kept of its files. So the detections are the same in whatever
+pieces and order the files come, and a file that comes again, under whatever name, changes nothing. All of a call is one
+transaction: readers see all of it or nothing, and after a kill the call is repeated."""
 
 import hashlib
 import sqlite3
@@ -47,6 +47,7 @@ class Detected(NamedTuple):
 class _New(NamedTuple):
     source: SourceFile
     path: Path
+    size: int
     sha256: str
 
 
@@ -141,7 +142,7 @@ class ReceiverDatabase:
             "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
         ).fetchone()
         if row is not None:
-            behind = bool(new) and row[2] == self._digest and (row[0], row[1]) <= _order(new[0])[:2]
+            behind = bool(new) and row[2] == self._digest and (row[0], row[1]) < _order(new[0])[:2]
             afresh = afresh or not behind
         state = orjson.loads(row[3]) if row is not None and not afresh else {}
         before = _number_of_hits(db, session)
@@ -185,7 +186,7 @@ def _described(path: Path) -> _New:
     source = source_file(path)
     if source is None:
         raise UsageError(f"{path.name!r} is not the name of a raw file of a receiver")
-    return _New(source, path, sha256_of(path))
+    return _New(source, path, path.stat().st_size, sha256_of(path))
 
 
 def sha256_of(path: Path) -> str:
@@ -194,8 +195,9 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _order(each: _New) -> tuple[float, str, str]:
-    return each.source.begun, each.source.name, each.sha256
+def _order(each: _New) -> tuple[float, str, int, str]:
+    """Return by what files are sorted. Of one name the largest is first: a damaged copy then adds nothing to it."""
+    return each.source.begun, each.source.name, -each.size, each.sha256
 
 
 def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
@@ -204,7 +206,7 @@ def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
     for name, path, sha256 in rows:
         source = source_file(name)
         if source is not None:
-            files.append(_New(source, Path(path), sha256))
+            files.append(_New(source, Path(path), Path(path).stat().st_size, sha256))
     return files
 
 
