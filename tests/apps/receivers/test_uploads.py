@@ -10,6 +10,7 @@ import pytest
 
 from long_tests import long_alone
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
+from spinney.jobs import State
 from spinney.testing import Child, StageHarness
 
 from .service import DEADLINE_S, SERIALS, Service, archive, expected, raw_files
@@ -152,6 +153,22 @@ def test_attached_receivers_are_polled_by_the_command_of_the_settings(
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
 
 
+def _children(*states: str) -> list[Child]:
+    return [
+        Child(
+            id=number,
+            type="receivers.detect",
+            state=State(state),
+            stage=None,
+            code=None,
+            message=None,
+            warnings=0,
+            params={"receiver": f"SG-{number - 6}"},
+        )
+        for number, state in enumerate(states, 7)
+    ]
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["the user's name is an address", "a parameter"])
 def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
@@ -163,19 +180,7 @@ def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
     (tmp_path / "tags.csv").write_text("tag,frequency,gap1,gap2,gap3,interval\n")
     from spinney.apps.receivers import app
 
-    children = [
-        Child(
-            id=7,
-            type="receivers.detect",
-            state=state,
-            stage=None,
-            code=None,
-            message=None,
-            warnings=0,
-            params=params,
-        )
-        for state, params in (("completed", {"receiver": "SG-1"}), ("failed", {"receiver": "SG-2"}))
-    ]
+    children = _children("completed", "failed")
     harness = StageHarness(results={"check_files": 3}, children=children)
     if named:
         harness.data["inbox"] = {"owner": "ann@example.org"}
@@ -188,3 +193,33 @@ def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
     assert mail.params["subject"] == "Your upload 3 failed in part"
     assert "2 receivers, 3 files put aside, failed: SG-2" in mail.params["text"]
     assert "Plot of SG-1: job 7, SG-1.svg" in mail.params["text"]
+
+
+def test_the_uploader_gets_one_mail_for_each_change_of_the_outcome_and_the_last_one_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "receivers.toml").write_text(
+        '[mail]\nhost = "mail.example.org"\nsender = "Receivers <r@example.org>"\n'
+    )
+    (tmp_path / "tags.csv").write_text("tag,frequency,gap1,gap2,gap3,interval\n")
+    from spinney.apps.receivers import app
+
+    done, failed = _children("completed", "completed"), _children("completed", "failed")
+    rerun = _children("completed", "completed", "completed")[1:]  # other jobs in place of the first ones
+    data: dict[str, Any] = {}
+    mails: dict[str, str] = {}
+    for children in (done, done, failed, failed, done, failed, rerun):
+        harness = StageHarness(results={"check_files": 0}, children=children, data=data)
+        harness.run(app.types["receivers.upload"], "report", uploader="ann@example.org")
+        data = harness.data
+        (mail,) = harness.submitted
+        assert mails.setdefault(str(mail.key), mail.params["subject"]) == mail.params["subject"]
+
+    assert [subject.removeprefix("Your upload 3 ") for subject in mails.values()] == [
+        "is done",
+        "failed in part",
+        "is done",
+        "failed in part",
+        "is done",
+    ]

@@ -1,5 +1,6 @@
 """The stages of uploads, imports and of what attached receivers bring: take apart, check, sort, tell the uploader."""
 
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -124,9 +125,9 @@ def report(job: Job) -> str:
             for product in job.products
         ]
         state = "failed in part" if failed else "is done"
-        key = f"receivers.report:{job.id}:{len(failed)}:{','.join(failed)}"
+        outcome = _digest([bad, *([child.id, child.state] for child in children)])
         job.submit(
-            outbox.mail.options(key=key[:200], forever=True),
+            outbox.mail.options(key=f"receivers.report:{job.id}:{_number(job, outcome)}", forever=True),
             sender=mail.sender,
             to=[uploader],
             subject=f"Your upload {job.id} {state}",
@@ -135,6 +136,20 @@ def report(job: Job) -> str:
             + f"\n\n{mail.link(f'/apps/receivers/uploads/{job.id}')}\n",
         )
     return text
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value)).hexdigest()
+
+
+def _number(job: Job, outcome: str) -> int:
+    """Return the number of the report of an outcome: that of the last one while nothing has changed, so that an attempt
+    that is repeated sends no second mail; else the next one."""
+    number, last = job.data.get("reported", (0, ""))
+    if outcome != last:
+        number += 1
+        job.data["reported"] = [number, outcome]
+    return int(number)
 
 
 def _uploader(job: Job) -> str:
