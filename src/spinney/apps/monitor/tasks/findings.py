@@ -1,8 +1,9 @@
 """What a task found, and how a program prints it."""
 
+import math
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -54,6 +55,15 @@ NOT_APPLICABLE = Finding(Status.NOT_APPLICABLE)
 """The task has nothing to say of this kind of service."""
 
 
+def of_module(value: Any) -> Finding:
+    """Return what a module's check returned; an error where that is no ``Finding``, or one with a field of another
+    type, which could not be recorded."""
+    try:
+        return _of_module(value)
+    except Unreadable as problem:
+        return error("unreadable_result", str(problem))
+
+
 def of_output(text: str) -> Finding:
     """Return what a program printed: a JSON object with ``status`` and optionally ``code``, ``info`` and ``timestamp``,
     or a Tcl list ``status code info data timestamp``, of whose texts the data (the fourth) is what people read, as the
@@ -71,6 +81,18 @@ def of_output(text: str) -> Finding:
         raise Unreadable(f"it printed a list of {len(elements)} elements in place of 5")
     status, code, info, data, timestamp = elements
     return Finding(_status(status), data or info, code, _time(timestamp))
+
+
+def _of_module(value: Any) -> Finding:
+    if not isinstance(value, Finding):
+        raise Unreadable("the check returned no Finding")
+    for name in ("status", "info", "code"):
+        if not isinstance(getattr(value, name), str):
+            raise Unreadable(f"the {name} of its Finding is {getattr(value, name)!r:.40}; it must be a text")
+    at_s = value.at_s
+    if at_s is not None and not (isinstance(at_s, int | float) and abs(at_s) < math.inf):
+        raise Unreadable(f"the at_s of its Finding is {at_s!r:.40}; it must be None or a number of seconds")
+    return replace(value, status=_status(value.status), at_s=None if at_s is None else _time(str(at_s)))
 
 
 def _json(text: str) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Network
-from spinney.apps.monitor.tasks.findings import Finding, error
+from spinney.apps.monitor.tasks.findings import Finding, error, of_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,7 @@ def run(check: Check, service: Service, context: Context) -> Finding:
 
     def call() -> None:
         try:
-            finding = check(service, context)
-            unfit = not isinstance(finding, Finding)
-            findings.append(error("unreadable_result", "the check returned no Finding") if unfit else finding)
+            findings.append(of_module(check(service, context)))
         except BaseException as problem:  # noqa: BLE001 - a check's fault is an error of this service alone
             findings.append(error("task_error", f"the check failed: {type(problem).__name__}: {problem}"))
 
