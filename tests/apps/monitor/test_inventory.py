@@ -255,6 +255,15 @@ def test_new_services_take_no_number_that_a_row_names(tables: Database) -> None:
     ]
 
 
+@pytest.mark.parametrize("number", [-(2**32), -1, 0, 2**31, 2**63, 10**99])
+def test_numbers_that_no_service_and_no_entity_can_have_name_nothing(tables: Database, number: int) -> None:
+    run(tables, row(2))
+
+    assert services.get(tables, number) is None
+    assert entities.get(tables, number) is None
+    assert [service.gid for service in services.by_numbers(tables, [number, 1])] == [1]
+
+
 def test_the_same_service_twice_in_a_file_is_told(tables: Database) -> None:
     for _ in range(2):
         assert run(tables, row(2), row(3, uri="http://h/2")).wrong == [

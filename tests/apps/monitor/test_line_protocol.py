@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.line_protocol.commands import Door
+from spinney.apps.monitor.line_protocol.commands import COMMANDS, Door
+from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.command_line import open_control
 
@@ -125,6 +126,31 @@ def _listens(path: Path) -> bool:
 
 
 pytestmark = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+
+
+@pytest.mark.parametrize("number", ["2147483648", "3000000000", "9" * 20, "9" * 500])
+def test_a_number_that_no_service_can_have_is_answered_as_one_that_none_has(door: Path, number: str) -> None:
+    for line in (
+        "CHECK gid={}",
+        "CHECK eid={}",
+        "QTASK gid={}",
+        "QSERVICE gid={}",
+        *(("CHECK {}", "LSSERV {}", "QTASK {}", "LSSERV -{}") if len(number) < 11 else ()),
+    ):
+        with closing(Client(door)) as client:
+            none, too_large = ("".join(client.ask(line.format(each)).split()) for each in ("999", number))
+        assert too_large == none.replace("999", number), line
+
+
+def test_the_reply_to_what_nobody_foresaw_names_its_kind_only(
+    door: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(door: Door, arguments: object) -> Reply:
+        raise KeyError("select secret from mon_services")
+
+    monkeypatch.setitem(cast(Any, COMMANDS), "NOOP", fail)
+    with closing(Client(door)) as client:
+        assert "[501] Server internal error: KeyError; the log of the monitor has more" in client.ask("NOOP")
 
 
 def test_replies(door: Path) -> None:

@@ -1,11 +1,12 @@
 """Reading entities, and what their owners were told."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select, update
 
 from spinney.apps.monitor.inventory.model import Entity
-from spinney.apps.monitor.inventory.schema import entities, services
+from spinney.apps.monitor.inventory.schema import NUMBER_MAX, entities, services
 from spinney.tables.database import Database
 
 
@@ -15,6 +16,11 @@ def like(database: Database, column: ColumnElement[Any], pattern: str) -> Column
         plain = "".join(f"[{char}]" if char in "*?[" else char for char in pattern)
         return column.op("GLOB", is_comparison=True)(plain.replace("%", "*").replace("_", "?"))
     return column.like(pattern.replace("\\", "\\\\"), escape="\\")
+
+
+def possible(numbers: Sequence[int]) -> list[int]:
+    """Return those that a service or an entity can have; others are refused by a database, even as parameters."""
+    return [number for number in numbers if 0 < number <= NUMBER_MAX]
 
 
 def query(database: Database, pattern: str = "%", *, alphabetically: bool = False) -> list[Entity]:
@@ -28,7 +34,7 @@ def query(database: Database, pattern: str = "%", *, alphabetically: bool = Fals
 
 def get(database: Database, eid: int) -> Entity | None:
     """Return the entity with this number. None: there is none."""
-    return next(iter(_read(database, _counted().where(entities.c.eid == eid))), None)
+    return next(iter(_read(database, _counted().where(entities.c.eid.in_(possible([eid]))))), None)
 
 
 def by_page_key(database: Database, page_key: str) -> Entity | None:

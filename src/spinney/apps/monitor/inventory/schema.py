@@ -17,6 +17,8 @@ from sqlalchemy import (
 
 metadata = MetaData()
 _CHANGED = text("before <> status")
+NUMBER_MAX = 2**31 - 1
+"""The largest number that a service or an entity can have."""
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 entities = Table(

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, or_, select, update
 
-from spinney.apps.monitor.inventory.entities import like
+from spinney.apps.monitor.inventory.entities import like, possible
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.inventory.schema import entities, services, statuses
 from spinney.tables.database import Database
@@ -15,14 +15,15 @@ _AT_ONCE = 1000
 
 def get(database: Database, gid: int) -> Service | None:
     """Return the service with this number, also one that is retired. None: there is none."""
-    return next(iter(_read(database, _all().where(services.c.gid == gid))), None)
+    return next(iter(_read(database, _all().where(services.c.gid.in_(possible([gid]))))), None)
 
 
 def by_numbers(database: Database, gids: Sequence[int]) -> list[Service]:
     """Return the services with these numbers that are not retired, in the order of the numbers given, each once."""
+    gids = possible(gids)
     numbered: dict[int, Service] = {}
     for start in range(0, len(gids), _AT_ONCE):
-        part = list(gids[start : start + _AT_ONCE])
+        part = gids[start : start + _AT_ONCE]
         numbered |= {service.gid: service for service in _read(database, _present(services.c.gid.in_(part)))}
     return [numbered[gid] for gid in dict.fromkeys(gids) if gid in numbered]
 

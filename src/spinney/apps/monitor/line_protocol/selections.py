@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 _INTEGER = re.compile(r"\s*([+-]?)(0[xX][0-9A-Fa-f]+|0[oO][0-7]+|0[bB][01]+|[0-9]+)\s*")
 _OCTAL = re.compile(r"\s*[+-]?0[0-9]*[89][0-9]*\s*")
 _MOST = 4_294_967_295
+_DIGITS = 20
 _KEYED = re.compile(r"([ge]id)=([0-9]+)")
 
 
@@ -33,8 +34,14 @@ def integer(text: str) -> int | None:
     if match is None or _OCTAL.fullmatch(text):
         return None
     digits = match[2]
-    value = int(digits, 0) if digits[:2].lower() in ("0x", "0o", "0b") else int(digits)
+    value = int(digits, 0) if digits[:2].lower() in ("0x", "0o", "0b") else _decimal(digits)
     return None if value > _MOST else -value if match[1] == "-" else value
+
+
+def _decimal(digits: str) -> int:
+    """Return the value of decimal digits; of more than Python reads, one that is too large for any service."""
+    digits = digits.lstrip("0") or "0"
+    return int(digits) if len(digits) <= _DIGITS else _MOST + 1
 
 
 def named(arguments: Sequence[str]) -> Named:
@@ -47,8 +54,8 @@ def named(arguments: Sequence[str]) -> Named:
             if number > 0:
                 result.gids.append(number)
         elif keyed is not None:
-            if int(keyed[2]) > 0:
-                (result.gids if keyed[1] == "gid" else result.eids).append(int(keyed[2]))
+            if (value := _decimal(keyed[2])) > 0:
+                (result.gids if keyed[1] == "gid" else result.eids).append(value)
         else:
             result.patterns.append(argument)
     return result

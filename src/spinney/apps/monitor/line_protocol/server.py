@@ -192,7 +192,8 @@ class LineServer:
             return replies.internal_error(str(error))
         except Exception as error:
             log.exception("the command %s failed", word)
-            return replies.internal_error(f"{type(error).__name__}: {error}")
+            # Its text may hold SQL, or what else is no client's business.
+            return replies.internal_error(f"{type(error).__name__}; the log of the monitor has more")
 
     @property
     def _opened(self) -> Door:
