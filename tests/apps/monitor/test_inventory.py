@@ -115,6 +115,22 @@ def test_one_identifier_for_two_numbers_is_told(tables: Database) -> None:
     ]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_new_service_may_take_the_address_from_which_another_moves(
+    tables: Database, order: tuple[int, int]
+) -> None:
+    one = "0a5c1b1e-0000-4000-8000-000000000001"
+    run(tables, row(2, uuid=one, uri="http://h/1"))
+    moved = [row(2, uuid=one, uri="http://h/2"), row(3, uri="http://h/1")]
+
+    for _ in range(2):
+        assert run(tables, *(moved[number] for number in order)).wrong == []
+        assert [(s.gid, s.uri, s.uuid == one) for s in services.by_numbers(tables, [1, 2, 3])] == [
+            (1, "http://h/2", True),
+            (2, "http://h/1", False),
+        ]
+
+
 def test_patterns_are_those_of_sql_and_case_counts(tables: Database) -> None:
     names = ["Solo 100%", "solo", "S*lo", "Mar [x]", "Mar_x"]
     run(tables, *(row(n, entity=name) for n, name in enumerate(names, 2)))

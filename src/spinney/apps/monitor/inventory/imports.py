@@ -100,9 +100,8 @@ def run(
     anything when a row of a file is wrong."""
     imported = Imported()
     now_us = time.time_ns() // 1000
-    # All are read before the transaction, which holds up others. Rows with a number come first, so that no new service
-    # takes a number that a later row names.
-    ordered = sorted(rows, key=lambda row: isinstance(row, WrongRow) or row.gid is None)
+    # All are read before the transaction, which holds up others.
+    ordered = sorted(rows, key=_turn)
     with database.write() as connection:
         writer = _Writer(connection, now_us, imported, catalogue)
         advanced = False
@@ -118,6 +117,14 @@ def run(
         if not is_part and writer.named and (catalogue or not imported.wrong):
             writer.retire({row.uuid for row in ordered if isinstance(row, WrongRow)})
     return imported
+
+
+def _turn(row: Row | WrongRow) -> int:
+    """Return when a row is written. Those with a number come first, so that no new service takes a number that a later
+    row names; those without a UUID last, so that none is known by a URI from which a later row moves its service."""
+    if isinstance(row, WrongRow):
+        return 2
+    return 0 if row.gid is not None else 1 if row.uuid else 2
 
 
 def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
@@ -261,7 +268,8 @@ class _Writer:
                 insert(services).values(new).returning(services.c.gid)
             ).scalar_one()
             self.named[inserted] = row.place
-            self._by_uuid[new["uuid"]] = self._by_uri[(eid, row.uri)] = inserted
+            self._by_uuid[new["uuid"]] = inserted
+            self._by_uri.setdefault((eid, row.uri), inserted)
             self._imported.added += 1
             return
         if row.uuid:
@@ -271,6 +279,9 @@ class _Writer:
             self._imported.same += 1
             return
         self._connection.execute(update(services).where(services.c.gid == gid).values(values))
+        if self._by_uri.get((before["eid"], before["uri"])) == gid:
+            del self._by_uri[before["eid"], before["uri"]]
+        self._by_uri.setdefault((eid, row.uri), gid)
         self._imported.changed += 1
 
     def advance_numbers(self, dialect: str) -> None:
