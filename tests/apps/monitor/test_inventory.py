@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
@@ -217,6 +217,48 @@ def test_a_group_waits_for_its_number_where_a_time_is_set(
     assert groups == [3]
     results.ResultWriter(tables, most=3, wait_s=0.01).write(result(1, "http", "ok", 200, job_id=4))
     assert groups == [3, 1]
+
+
+@pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
+def test_no_result_appears_behind_the_newest_id_that_was_read(tables: Database, monitor: Monitor) -> None:
+    run(tables, row(2), row(3))
+    stands, go_on = threading.Event(), threading.Event()
+
+    def hold(connection: object) -> None:
+        if threading.current_thread().name == "slow":
+            stands.set()
+            assert go_on.wait(PATIENCE_S)
+
+    event.listen(tables._engine, "commit", hold)
+    slow = threading.Thread(
+        target=lambda: results.write(tables, [result(1, "http", "error", 100, job_id=1)]), name="slow"
+    )
+    slow.start()
+    assert stands.wait(PATIENCE_S)
+    results.write(tables, [result(2, "http", "error", 100, job_id=2)])
+    read: list[list[int]] = []
+
+    def mails() -> None:
+        newest = results.newest_id(tables)
+        read.append([change.gid for change in results.changes(tables, ids=range(1, newest + 1))])
+
+    reader = threading.Thread(target=mails)
+    reader.start()
+    try:
+        monitor.wait(lambda: bool(read) or _waits_for_a_lock(tables))
+    finally:
+        go_on.set()
+        slow.join()
+        reader.join()
+        event.remove(tables._engine, "commit", hold)
+
+    assert sorted(read[0]) == [1, 2]
+
+
+def _waits_for_a_lock(tables: Database) -> bool:
+    waiting = "select count(*) from pg_locks where not granted and relation = 'mon_history'::regclass"
+    with tables.read() as connection:
+        return bool(connection.scalar(text(waiting)))
 
 
 def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:

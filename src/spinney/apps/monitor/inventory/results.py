@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, tuple_, update
 
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
 from spinney.apps.monitor.inventory.schema import history, services, statuses
@@ -137,8 +137,11 @@ def changes(
 
 
 def newest_id(database: Database) -> int:
-    """Return the id of the result that was written last; 0 without one."""
-    with database.read() as connection:
+    """Return the id of the result that was written last; 0 without one. No result with a lower id appears later."""
+    with database.write() as connection:
+        if database.dialect == "postgresql":
+            # Ids are given before the commit: this waits for the transactions that have some, and for no others.
+            connection.execute(text(f"lock table {history.name} in share mode"))
         return connection.scalar(select(func.max(history.c.id))) or 0
 
 
