@@ -196,6 +196,24 @@ def test_a_pause_after_a_failure_is_no_waiting(site: Site) -> None:
     assert found.wait_s == (0.0, 0.0, 0.0)
 
 
+def test_attempts_that_ended_at_once_and_ran_alike_have_times_though_one_came_after_a_failure(
+    site: Site,
+) -> None:
+    node = site.node("oak", slots=2)
+    site.submit_one("tenacious")
+    first = site.claim_one(node)
+    site.start(first)
+    site.fail(first, retryable=True, message="network")
+    site.later(5)
+    site.submit_one("tenacious")
+    site.start(*site.claim(node))  # both jobs, marked in one call
+    site.clock.forward(30)
+    site.recover(node)  # it died: both attempts end at one moment
+
+    assert of_stage(site, "tenacious").sampled == 3
+    site.store.throughput_history.record(now_us=site.now)
+
+
 def test_clocks_that_differ_do_not_make_times_negative(site: Site) -> None:
     site.submit_one()
     lease = site.claim_one()

@@ -152,7 +152,8 @@ def _attempt(since_us: int | None, started_us: int, ended_us: int) -> _Attempt:
 
 
 def _sample(attempts: list[_Attempt]) -> Sample:
-    latest = sorted(attempts, reverse=True)[:LATEST]
+    # By that alone: an attempt after a failure has no wait that compares with that of another.
+    latest = sorted(attempts, key=lambda attempt: attempt.ended_us, reverse=True)[:LATEST]
     waits = [a.wait_us for a in latest if a.wait_us is not None]
     return Sample(len(latest), percentiles(waits), percentiles([a.run_us for a in latest]))
 
