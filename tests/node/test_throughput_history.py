@@ -78,3 +78,39 @@ async def test_given_steps_that_take_long_then_each_minute_is_recorded_without_t
     store = open_store(url)
     assert [*store.throughput_history.by_slice(MINUTE_S, 0, 100, [])] == [10, 11, 12, 13, 14]
     store.close()
+
+
+async def test_given_a_minute_that_cannot_be_recorded_then_it_is_logged_and_the_next_one_is_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = new_store(tmp_path / "spinney.db")
+    clock_us = [NOW_US]
+
+    async def pause(seconds: float) -> None:
+        clock_us[0] += round(seconds * 1e6)
+        if clock_us[0] > NOW_US + 2 * MINUTE_S * 1_000_000:
+            raise asyncio.CancelledError
+
+    def opened() -> Store:
+        if clock_us[0] == NOW_US + MINUTE_S * 1_000_000:
+            raise ArithmeticError("no such figure")
+        return open_store(url)
+
+    context = NodeContext(
+        settings=NodeSettings(store=url, app="jobs:app", folders=str(tmp_path / "folders")),
+        host=LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path / "folders"),
+        writer=(unused := StoreThread("unused", opened)),  # never started: a call of it would wait for ever
+        reader=unused,
+        now_us=lambda: clock_us[0],
+        status=NodeStatus(is_leader=True),
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await ThroughputRecorder(context, opened, pause=pause).run()
+
+    (told,) = caplog.records
+    assert "the record of throughput" in told.getMessage()
+    assert told.exc_info
+    assert told.exc_info[0] is ArithmeticError
+    store = open_store(url)
+    assert [*store.throughput_history.by_slice(MINUTE_S, 0, 100, [])] == [11]
+    store.close()

@@ -15,9 +15,10 @@
 ``folders``             the folders of jobs: their root, views, removal, and reads from other hosts
 
 The supervisor starts them as tasks of its event loop when the node has joined, and cancels them when it leaves; a
-service that fails by an unexpected error ends the node. Work on files is done in threads. They call the store mostly
-through the reader's thread, so that no exchange of records and leases waits for them. What the leader alone does may be
-done by two nodes for a moment and must do no harm then.
+service that fails by an unexpected error ends the node, except those that only make figures for people
+(``throughput_history``, ``metrics``). Work on files is done in threads. They call the store mostly through the reader's
+thread, so that no exchange of records and leases waits for them. What the leader alone does may be done by two
+nodes for a moment and must do no harm then.
 
 Specified by ``tests/node/test_holds.py``, ``tests/node/test_retention.py``, ``tests/node/test_inboxes.py``,
 ``tests/node/test_intake.py``, ``tests/node/test_notifications.py``, ``tests/node/test_node_wakeup.py``,

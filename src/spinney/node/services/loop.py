@@ -1,7 +1,10 @@
 """The skeleton of the background services: a step that is run again and again, for as long as the node lives.
 
 While the store is unavailable a step is retried, with pauses that grow and differ from node to node. The cause is
-logged once, by ``NodeHealth``; here it only appears at the level of debugging."""
+logged once, by ``NodeHealth``; here it only appears at the level of debugging.
+
+Any other error of a step ends the service, and with it the node. A service that only makes figures for people declares
+that the node can do without it: its error is logged with the traceback, and the step is run again later."""
 
 import asyncio
 import contextlib
@@ -18,9 +21,11 @@ _RETRY_S, _RETRY_MOST_S = 0.5, 2.0
 Step = Callable[[], Awaitable[None]]
 
 
-async def every(seconds: float, step: Step, name: str, *, wake: asyncio.Event | None = None) -> None:
+async def every(
+    seconds: float, step: Step, name: str, *, wake: asyncio.Event | None = None, dispensable: bool = False
+) -> None:
     """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. ``name`` is for
-    the log."""
+    the log; ``dispensable``: the node can do without this service, so an unexpected error does not end it."""
     delays = RetryDelays(seconds, 4 * seconds)
     while True:
         if wake is not None:
@@ -29,6 +34,12 @@ async def every(seconds: float, step: Step, name: str, *, wake: asyncio.Event | 
             await step()
         except StoreUnusable as error:
             log.debug("%s waits: %s", name, error)
+            await asyncio.sleep(delays.next_s())
+            continue
+        except Exception:
+            if not dispensable:
+                raise
+            log.exception("%s has failed; the node works on, and tries it again later", name)
             await asyncio.sleep(delays.next_s())
             continue
         delays.reset()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from spinney.model.errors import StoreUnusable
 from spinney.node.context import NodeContext
 from spinney.node.measurements import NodeMeasurements, TimeHistogram
 from spinney.node.services.loop import every
@@ -63,7 +64,8 @@ class MetricsService:
                 is_refused = True
                 await asyncio.sleep(BIND_AGAIN_S)
         log.info("metrics are at http://%s:%d/metrics", address, server.server_port)
-        await every(SAMPLE_EVERY_S, self._look_up_waits, "metrics")  # the server ends with the process
+        # The server ends with the process.
+        await every(SAMPLE_EVERY_S, self._look_up_waits, "metrics", dispensable=True)
 
     async def _look_up_waits(self) -> None:
         sample = self._measurements.sample
@@ -71,8 +73,14 @@ class MetricsService:
         if not looked_up:
             return
         began, job_ids = set(sample), sorted({job_id for job_id, _ in sample})
-        waits = await self._context.reader.call(lambda store: store.statistics.waits(job_ids))
-        del sample[:looked_up]  # not when the store could not be read: then they are looked up again
+        try:
+            waits = await self._context.reader.call(lambda store: store.statistics.waits(job_ids))
+        except StoreUnusable:
+            raise  # they are looked up again
+        except Exception:
+            del sample[:looked_up]  # whatever is wrong with them, the next ones may be measured
+            raise
+        del sample[:looked_up]
         for wait in waits:
             if (wait.job_id, wait.started_us) in began:
                 self._measurements.wait[wait.type, wait.stage].add(wait.wait_us)

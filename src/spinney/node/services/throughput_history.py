@@ -27,7 +27,7 @@ class ThroughputRecorder:
 
     async def run(self) -> None:
         """Roll up at every full minute until the task is cancelled."""
-        await every(0.0, self._next_minute, "the record of throughput")
+        await every(0.0, self._next_minute, "the record of throughput", dispensable=True)
 
     async def _next_minute(self) -> None:
         """Wait for the next full minute, however long the last step took, and roll up the minute before it."""
