@@ -712,6 +712,57 @@ def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
     assert site.state(other) is State.FAILED
 
 
+@pytest.mark.parametrize("by", ["number", "batch", "parent", "filter and number"])
+def test_an_order_for_other_jobs_leaves_a_tree_to_the_order_that_was_cut_off_in_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    (first,) = failed(site, 1)
+    one, born = serial_tree(site, n=3, failing=0)
+    two, born_later = serial_tree(site, n=3, failing=0)
+
+    def ask(root: int, failure: int) -> Report:
+        which = {"batch": Filter(root_id=root), "parent": Filter(parent_id=root), "number": None}
+        ids = (first, failure) if "number" in by else ()
+        return run(service(site), Verb.RETRY, *ids, which=which.get(by, ALL_FAILED), and_after=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.store.holds, "lift", cut_off)
+        with pytest.raises(CutOff):
+            ask(one, born[0])
+    (left,) = site.store.holds.all()
+
+    ask(two, born_later[0])
+
+    assert list(site.store.holds.all()) == [left]
+    assert [job for job, _ in site.drain() if job not in (first, two)] == born_later
+    ask(one, born[0])
+    assert list(site.store.holds.all()) == []
+    assert [job for job, _ in site.drain() if job not in (first, one)] == born
+
+
+def cut_off(*args: Any, **kwargs: Any) -> None:
+    raise CutOff
+
+
+def test_a_tree_other_than_the_one_asked_for_is_not_visited_whatever_hold_lies_on_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, born = serial_tree(site, n=3, failing=0)
+    two, _ = serial_tree(site, n=3, failing=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(site.store.holds, "lift", cut_off)
+        with pytest.raises(CutOff):
+            run(service(site), Verb.RETRY, which=Filter(root_id=two), and_after=True)
+    (left,) = site.store.holds.all()
+    site.store.holds.lay(
+        Scope.TREE, str(site.job(born[0]).root_id), left.reason, service(site).actor(), now_us=site.now
+    )
+
+    run(service(site), Verb.RETRY, which=Filter(root_id=two), and_after=True)
+
+    assert [site.state(job) for job in born] == [State.FAILED, State.COMPLETED, State.COMPLETED]
+
+
 def test_a_hold_that_somebody_laid_on_the_tree_is_left_alone(site: Site, bulk: Bulk) -> None:
     root, born = serial_tree(site, n=3, failing=0)
     mine = site.store.holds.lay(Scope.TREE, str(root), "look first", bulk.actor(), now_us=site.now)

@@ -6,6 +6,7 @@ after the failure is opened first, so that the failure, by which its time is kno
 step: whoever is cut off anywhere in between asks again, and the rest is done. The hold says so meanwhile.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
@@ -30,12 +31,18 @@ _LASTING_FIELDS = (
     "stage",
     "collection",
     "submitter",
+    "root_id",
+    "parent_id",
+    "below",
     "node",
     "message",
     "fingerprint",
 )
 """The fields of a filter whose values are the same when the request is repeated later, and which the reason of a hold
-may therefore name."""
+may therefore name. The ids are told apart by a digest, and of times, which an age makes anew for each call, only that
+there are any."""
+
+_TIMES = ("created_before_us", "created_after_us")
 
 
 class AndAfterRun:
@@ -78,6 +85,8 @@ class AndAfterRun:
             if root_id in done:
                 continue
             done.add(root_id)
+            if job_filter is not None and job_filter.root_id not in (None, root_id):
+                continue  # whatever hold lies on it, it was not asked for
             if not self._order_scope.whole_tree(root_id):
                 yield BulkStep(touched=(), refused=self._beyond(root_id, job_filter, ids))
                 continue
@@ -163,14 +172,25 @@ def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
     """Return the reason of the holds on trees; it is the same when the same call is made again."""
     if job_filter is None:
-        of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
+        of = _named(ids)
     else:
-        conditions = {
-            name: value
-            for name, value in asdict(job_filter).items()
-            if name in _LASTING_FIELDS and value is not None
-        }
-        of = ", ".join(
-            f"{name} {' or '.join(v) if isinstance(v, tuple) else v}" for name, v in conditions.items()
-        )
+        values = asdict(job_filter)
+        parts = [
+            f"{name.removesuffix('_id')} {' or '.join(v) if isinstance(v, tuple) else v}"
+            for name in _LASTING_FIELDS
+            if (v := values[name]) is not None
+        ]
+        parts += ["only roots"] * job_filter.roots_only
+        parts += ["of some age"] * any(values[name] is not None for name in _TIMES)
+        parts += [_named(job_filter.ids)] if job_filter.ids is not None else []
+        of = ", ".join(parts)
     return f"{verb} --and-after of {of} is not through with it; if it was cut off, ask for it again"
+
+
+def _named(ids: Sequence[int]) -> str:
+    """Return a short text for jobs that were named, the same in any order, and another for other jobs."""
+    named = sorted(set(ids))
+    if len(named) < 2:
+        return f"job {named[0]}" if named else "no job"
+    digest = hashlib.sha256(",".join(map(str, named)).encode()).hexdigest()[:8]
+    return f"job {named[0]} and {len(named) - 1} others ({digest})"
