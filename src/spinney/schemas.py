@@ -68,6 +68,9 @@ class BulkProgress:
     """Those that this step changed."""
     waiting: Sequence[int]
     """Those that this step reopened."""
+    settled_before: int | None = None
+    """Of a rerun by a filter: it only runs jobs again that settled before this time. The same request with this time in
+    its filter goes on with the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

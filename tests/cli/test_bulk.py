@@ -406,6 +406,37 @@ def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_when_asked_again(
     assert bare.ok("retry", "--state", "failed") == f"{160 - so_far} retried\n"
 
 
+def test_an_interrupted_rerun_says_with_which_option_it_leaves_out_what_has_run_again(
+    bare: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed(bare, 160)
+    run = ("rerun", "--type", "one", "--state", "failed", "--state", "completed")
+    step = bulk._NoProgress.step
+
+    def interrupted(shown: Any, report: Any) -> None:
+        step(shown, report)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk._NoProgress, "step", interrupted)
+        said = bare.call(*run).stderr
+        so_far = count(bare)["pending"]
+        assert 0 < so_far < 160
+        assert f"interrupted: {so_far} run again; the same command with --settled-before " in said
+        option = ["--settled-before", said.partition("--settled-before ")[2].split()[0]]
+        run_to_the_end(bare)
+        assert "; the same command goes on with the rest" in bare.call(*run, *option).stderr
+        once_more = bare.call("rerun", "1", "--json").stderr
+    assert "interrupted: 1 run again; the same command would run those once more" in once_more
+
+    run_to_the_end(bare)
+    bare.ok(*run, *option)
+    run_to_the_end(bare)
+    with open_local_store(url(bare)) as store:
+        ran = [len(store.attempts(job)) for job in range(1, 161)]
+    assert ran == [3] + [2] * 159, "the first one was named once more"
+
+
 # --- killed -----------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spinney.model.jobs import Filter
-from spinney.model.states import State
+from spinney.model.states import SETTLED, State
 from spinney.store.parts import Store
 
 from .everything import STANDS, Everything, fill
@@ -114,6 +114,10 @@ def test_what_settled_after_a_time_is_told_from_what_settled_at_it(site: Site, m
     assert made["done child"] not in after
     assert {(site.job(j).settled_us or 0) > at_us for j in after} == {True}
     assert made["waiting batch failed"] in after
+    before = site.ids(settled_before_us=at_us)
+    assert {(site.job(j).settled_us or at_us) < at_us for j in before} == {True}
+    settled = site.ids(states=tuple(SETTLED))
+    assert {*settled} == {*before, *after} | {j for j in settled if site.job(j).settled_us == at_us}
 
 
 def test_a_tree_is_found_whole_and_with_every_other_field(site: Site, made: Everything) -> None:

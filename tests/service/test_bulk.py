@@ -30,6 +30,10 @@ class CutOff(BaseException):
     """What a SIGKILL is to the rest of a call."""
 
 
+def cut_off(*args: Any, **kwargs: Any) -> None:
+    raise CutOff
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     store = open_store(new_store(tmp_path / "x.db"))
@@ -613,6 +617,46 @@ def test_a_canary_that_cannot_be_meant_is_refused(canary: dict[str, Any]) -> Non
         Canary(**{"first": 20, "stop_at": 0.05} | canary)
 
 
+# --- rerun ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_rerun_that_was_cut_off_goes_on_with_the_rest_when_it_is_given_the_time_of_its_plan(
+    site: Site, bulk: Bulk, named: bool
+) -> None:
+    ids = site.submit(n=2 * STEP + 1)
+    site.drain()
+    site.clock.forward(1)
+    order, which = Order(verb=Verb.RERUN), Filter(type="one")
+    plan = bulk.plan(order, which, ids if named else ())
+    assert plan.job_filter is not None
+    with pytest.raises(CutOff):
+        bulk.run(plan, on_step=cut_off)
+    site.clock.forward(1)
+    assert site.drain(), "nodes run what was opened meanwhile"
+
+    rest = replace(which, settled_before_us=plan.job_filter.settled_before_us)
+    report = bulk.run(bulk.plan(order, rest, ids if named else ()))
+
+    assert 0 < report.touched < len(ids)
+    site.drain()
+    assert [attempts(site, job) for job in ids] == [2] * len(ids)
+
+
+def test_of_two_reruns_at_once_each_job_is_in_one(site: Site, bulk: Bulk) -> None:
+    ids = site.submit(n=3)
+    site.drain()
+    site.clock.forward(1)
+    plans = [bulk.plan(Order(verb=Verb.RERUN), Filter(type="one")) for _ in range(2)]
+
+    for plan in plans:
+        site.clock.forward(1)
+        bulk.run(plan)
+        site.drain()
+
+    assert [attempts(site, job) for job in ids] == [2, 2, 2]
+
+
 # --- what finished after the first failure --------------------------------------------------
 
 
@@ -738,10 +782,6 @@ def test_an_order_for_other_jobs_leaves_a_tree_to_the_order_that_was_cut_off_in_
     ask(one, born[0])
     assert list(site.store.holds.all()) == []
     assert [job for job, _ in site.drain() if job not in (first, one)] == born
-
-
-def cut_off(*args: Any, **kwargs: Any) -> None:
-    raise CutOff
 
 
 def test_a_tree_other_than_the_one_asked_for_is_not_visited_whatever_hold_lies_on_it(

@@ -40,6 +40,7 @@ class JobFilter(BaseModel):
     )
     created_after: Time | None = Field(default=None, description="Only those submitted then or later.")
     created_before: Time | None = Field(default=None, description="Only those submitted before.")
+    settled_before: Time | None = Field(default=None, description="Only those that settled before.")
 
     def filter(self, service: Service) -> Filter:
         """Return the filter as the store understands it. Raises Refused when no failure begins with ``failure``, and
@@ -61,6 +62,7 @@ class JobFilter(BaseModel):
             fingerprint=None if self.failure is None else queries.fingerprint(self.failure),
             created_after_us=self.created_after,
             created_before_us=self.created_before,
+            settled_before_us=self.settled_before,
         )
 
 

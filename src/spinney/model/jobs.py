@@ -282,6 +282,7 @@ class Filter:
     fingerprint: str | None = None
     """The fingerprint of its current failure (``spinney.model.attempts.failures``)."""
     settled_after_us: int | None = None
+    settled_before_us: int | None = None
     superseded: bool | None = None
     """False: only jobs that still count for their parent."""
     tree_at_rest: bool = False

@@ -32,6 +32,7 @@ _MEANINGS = {
         "be read. Nothing was changed."
     ),
     Exit.INTERRUPTED: (
-        "Ctrl-C. What was done until then stays; running the same command again continues with the rest."
+        "Ctrl-C. What was done until then stays; running the same command again continues with the rest, "
+        "that of a `rerun` with the option that it prints."
     ),
 }

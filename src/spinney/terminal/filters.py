@@ -127,6 +127,15 @@ class FilterOptions:
             help="Only jobs submitted within this time (2h), or since a time (2030-01-31T08:00).",
         ),
     ] = None
+    settled_before: Annotated[
+        str | None,
+        typer.Option(
+            "--settled-before",
+            metavar="AGE",
+            show_default=False,
+            help="Only jobs that settled longer ago than this (2h), or before a time (2030-01-31T08:00).",
+        ),
+    ] = None
     message: Annotated[
         str | None,
         typer.Option(
@@ -168,6 +177,7 @@ class FilterOptions:
             "roots": self.roots or None,
             "created_before": _ago(self.older_than, "--older-than"),
             "created_after": _ago(self.newer_than, "--newer-than"),
+            "settled_before": _ago(self.settled_before, "--settled-before"),
             "message": _text(self.message),
             "failure": self.failure,
         }

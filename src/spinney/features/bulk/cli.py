@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -333,8 +334,23 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
             yield shown
     except KeyboardInterrupt:
         done = _counts_text(command, shown.last) if shown.last is not None else "nothing was done"
-        typer.echo(f"spinney: interrupted: {done}; the same command goes on with the rest", err=True)
+        typer.echo(f"spinney: interrupted: {done}; {_how_to_go_on(command, shown.last)}", err=True)
         raise
+
+
+def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
+    """Return what does the rest after an interruption. What a rerun has run again is not told by its state."""
+    again, option = "the same command", ""
+    if command.verb is Verb.RERUN and last is not None:
+        if command.filter is None:
+            return f"{again} would run those once more"
+        if command.filter.settled_before is None and last.settled_before is not None:
+            option = f" with --settled-before {_exact_time(last.settled_before)}"
+    return f"{again}{option} goes on with the rest"
+
+
+def _exact_time(at_us: int) -> str:
+    return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at_us)).isoformat()
 
 
 # --- afterwards -------------------------------------------------------------------------------

@@ -129,7 +129,8 @@ class RunBulk(
 
     To those of `ids`, those that fit `filter`, or of these those that fit. Look first with `dry_run`, then give its
     number as `expect`. Who goes away before the end stops it after the step that is being done; the same request, given
-    again, does the rest."""
+    again, does the rest. A rerun by `filter` needs `settled_before` in it for that, as the steps told it: otherwise it
+    also takes what has run again since."""
 
     expect: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
@@ -147,7 +148,7 @@ class RunBulk(
         canary = None if self.canary is None else self.canary.canary(service)
 
         def tell_step(report: Report, step: BulkStep) -> None:
-            service.tell(_progress(report, step))
+            service.tell(_progress(plan, report, step))
 
         def tell_canary(_: Report, run: CanaryRun) -> None:
             service.tell(CanaryProgress(begun=run.begun, rested=run.rested, bad=run.bad))
@@ -179,7 +180,7 @@ def bulk_order(verb: Verb, *, until: int | None = None, **particulars: Any) -> O
     return Order(verb=verb, until_us=until, **particulars)
 
 
-def _progress(report: Report, step: BulkStep) -> BulkProgress:
+def _progress(plan: Plan, report: Report, step: BulkStep) -> BulkProgress:
     return BulkProgress(
         touched=report.touched,
         reopened=report.reopened,
@@ -187,6 +188,7 @@ def _progress(report: Report, step: BulkStep) -> BulkProgress:
         refused=len(report.refused),
         jobs=step.touched,
         waiting=step.reopened,
+        settled_before=None if plan.job_filter is None else plan.job_filter.settled_before_us,
     )
 
 

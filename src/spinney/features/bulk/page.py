@@ -1,7 +1,7 @@
 """Verbs that take longer than a request: they go on inside the server, and a page shows how far they are.
 
 A run exists only in the memory of this server. What a run has done when the server ends stays done and is in the audit;
-the same request, given again, does the rest (``spinney.features.bulk.service``).
+the same request, given again, does the rest, except of a rerun (``spinney.features.bulk.service``).
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from spinney.model.errors import SpinneyError
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 
 PATIENCE_S = 1.5
@@ -21,7 +22,7 @@ KEPT = 100
 
 
 class Stopped(SpinneyError):
-    """The server ended before all was done; ask for the same again, and it goes on with the rest."""
+    """The server ended before all was done."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -54,9 +55,12 @@ class BulkRun:
         """Note the report of a step; ``Bulk.run`` calls this in its thread. Raises Stopped when the server ends."""
         self.report = report
         if self.stop.is_set():
-            raise Stopped(
-                "the server stopped before all was done; submit the same request again to do the rest"
+            rest = (
+                "the same request would also run again what has completed since"
+                if self.plan.order.verb is Verb.RERUN
+                else "submit the same request again to do the rest"
             )
+            raise Stopped(f"the server stopped before all was done; {rest}")
 
 
 class BulkRuns:

@@ -2,7 +2,9 @@
 
 A run takes the jobs that fit when it comes to them, up to the last that was there when it was planned, so
 that it never chases those made meanwhile. It may be cut off between any two steps: what was done is done
-and in the audit, and asked for again it goes on with what still fits.
+and in the audit, and asked for again it goes on with what still fits. What a rerun has run again fits as it
+did before: a rerun by a filter only takes jobs that settled before it was planned, and goes on with the rest
+when the filter of the repetition has that time.
 """
 
 import time
@@ -73,9 +75,8 @@ class Bulk(Service):
                 Filter(ids=tuple(ids), states=tuple(sorted(ALLOWED_STATES[order.verb])))
             )
         else:
-            fits = job_filter = order_scope.bounded(
-                self._with_defaults(order.verb, replace(job_filter, ids=tuple(ids)) if ids else job_filter)
-            )
+            job_filter = replace(job_filter, ids=tuple(ids)) if ids else job_filter
+            fits = job_filter = order_scope.bounded(self._with_defaults(order.verb, job_filter))
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
         if job_filter is not None and not jobs:
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
@@ -169,8 +170,7 @@ class Bulk(Service):
             self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids))
         )
 
-    @staticmethod
-    def _with_defaults(verb: Verb, job_filter: Filter) -> Filter:
+    def _with_defaults(self, verb: Verb, job_filter: Filter) -> Filter:
         """Return the filter with the conditions that the verb adds to it. Raises UsageError for states in which the
         verb is not allowed."""
         if job_filter.states is None and verb is Verb.RELEASE:
@@ -180,6 +180,9 @@ class Bulk(Service):
         require_possible(verb, job_filter.states or ())
         if verb in (Verb.RETRY, Verb.RERUN):
             job_filter = replace(job_filter, superseded=False)
+        if verb is Verb.RERUN and job_filter.settled_before_us is None:
+            # What has run again completes, and fits once more: for this run, and for one beside it.
+            job_filter = replace(job_filter, settled_before_us=self.clock() + 1)
         if verb is Verb.DELETE and job_filter.root_id is None and job_filter.parent_id is None:
             # What an open batch bore belongs to its report: it is deleted with the tree, or where that is named.
             job_filter = replace(job_filter, tree_at_rest=True)

@@ -95,6 +95,7 @@ PARAMETERS: Mapping[str, Any] = {
     "queue": "nightly",
     "reason": "the receiver is back",
     "root": 17,
+    "settled_before": NOW_US,
     "stage": "fetch",
     "state": ["failed"],
     "submitter": "alice",

@@ -173,6 +173,7 @@ def conditions(job_filter: Filter) -> Conditions:
         ("jobs.created_us < ?", job_filter.created_before_us),
         ("jobs.created_us >= ?", job_filter.created_after_us),
         ("jobs.settled_us > ?", job_filter.settled_after_us),
+        ("jobs.settled_us < ?", job_filter.settled_before_us),
     ):
         if at_us is not None:
             say(condition, at_us)
