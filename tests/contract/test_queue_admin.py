@@ -7,11 +7,13 @@ import pytest
 
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Lease
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Inbox
 from spinney.model.settings.schedules import Schedule
+from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
@@ -589,6 +591,31 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
         delete(site, "default")
     with pytest.raises(UsageError, match="no queue 'new' is known"):
         delete(site)
+
+
+@pytest.mark.parametrize("after", ["one more stage", "its children", "a failure"])
+def test_one_into_which_a_running_job_was_moved_is_not_deleted(site: Site, after: str) -> None:
+    create(site, limit=1)
+    of = {"one more stage": "three", "its children": "parent", "a failure": "tenacious"}
+    job = site.submit_one(of[after])
+    lease = site.claim_one()
+    site.start(lease)
+    site.store.bulk.apply(Order(verb=Verb.MOVE, queue="new"), [job], ANN, now_us=site.now)
+    with pytest.raises(Refused, match="queue 'new' still has jobs"):
+        delete(site)
+
+    if after == "its children":
+        site.spawn(lease)
+    if after == "a failure":
+        site.fail(lease, retryable=True)
+        assert site.state(job) is State.SCHEDULED
+    else:
+        site.pass_(lease)
+    with pytest.raises(Refused, match="queue 'new' still has jobs"):
+        delete(site)
+    site.later(3600)
+    site.drain()
+    delete(site)
 
 
 def test_what_an_application_declares_wins_over_what_was_made(site: Site) -> None:

@@ -129,7 +129,7 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
     """Raise Refused when the queue is still needed, or would be created again at once."""
     if name == DEFAULT_QUEUE:
         raise Refused(f"the queue {name!r} always exists; 'spinney queue {name}' shows its settings")
-    if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1):
+    if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1) or _is_moved_to(tx, name):
         raise Refused(
             f"queue {name!r} still has jobs; move or cancel them first ('spinney list --queue {name}' shows them)"
         )
@@ -150,6 +150,12 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
                     f"node {node.name!r} runs an application whose type {type_!r} names queue {name!r}; remove it from "
                     f"the code, and start the node again, first"
                 )
+
+
+def _is_moved_to(tx: Tx, name: str) -> bool:
+    """Return whether a claimed or running job has been moved to this queue, and goes there with its next attempt."""
+    sql = "select 1 from leases l cross join jobs where jobs.id = l.job_id and jobs.queue_moved = ? limit 1"
+    return tx.value(sql, (name,)) is not None
 
 
 _OPEN = tuple(state for state in State if state not in SETTLED)

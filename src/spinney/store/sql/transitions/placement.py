@@ -98,6 +98,9 @@ def set_aside(
     cause; ``reason``: for people; ``fingerprint``: of its failure. ``leased``: its lease has just been taken away."""
     if row.state is not state or leased:
         job_rows.set_state(tx, row, state, leased=leased)
+    if leased and row.queue_moved not in (None, row.queue):
+        # It was moved while it had the lease, which was of the old queue.
+        tx.run("update jobs set queue = ? where id = ?", (row.queue_moved, row.id))
     tx.run(
         "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
         "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
