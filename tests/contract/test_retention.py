@@ -429,6 +429,24 @@ def test_a_hold_on_a_tree_keeps_it(site: Site) -> None:
     assert len(walk(site)) == 2
 
 
+def test_a_hold_on_a_subjob_with_all_below_it_keeps_the_whole_tree_until_it_is_lifted(site: Site) -> None:
+    root, (child, _) = site.family(n=2)
+    site.drain()
+    other, _ = site.family(n=2)
+    site.drain()
+    hold = site.store.holds.lay(Scope.TREE, str(child), "evidence", ANN, now_us=site.now)
+    keep(site, "completed")
+    site.clock.forward(DAY_S)
+    assert len(walk(site)) == 3
+    assert other not in site.ids()
+    assert root in site.ids()
+    assert list(site.store.holds.all()) == [hold]
+
+    site.store.holds.lift(hold.id, ANN, now_us=site.now)
+
+    assert len(walk(site)) == 3
+
+
 # --- what others know of it -------------------------------------------------------------------
 
 

@@ -20,6 +20,11 @@ def subtree(path: str) -> tuple[str, str]:
     return f"{path}.", f"{path}/"
 
 
+def top_of(path: str) -> int:
+    """Return the id of the root of the job of this lineage."""
+    return int(path.partition(".")[0])
+
+
 def ancestors(path: str) -> list[int]:
     """Return the ids above the job of this lineage, from the root down to its parent."""
     return [int(part) for part in path.split(".")[:-1]]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import orjson
 
 from spinney.model.errors import Refused
-from spinney.model.lineage import subtree
+from spinney.model.lineage import subtree, top_of
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.retention import RetentionRules
 from spinney.model.states import SETTLED
@@ -135,7 +135,8 @@ class Removal:
         return due(self.rules, type_, state, settled_us, self.now_us)
 
     def _is_in_use(self, root_id: int) -> bool:
-        """Return whether the tree is in use: by an unfinished cancel, a hold, or dependants that are not updated."""
+        """Return whether the tree is in use: by an unfinished cancel, a hold on it or on a part of it, or dependants
+        that are not updated."""
         tx = self.tx
         if self._has_cancel_requests:
             top = tx.value("select lineage from jobs where id = ?", (root_id,))
@@ -147,12 +148,9 @@ class Removal:
             sql = "select 1 from met_needs m join jobs j on j.id = m.need_id where j.root_id = ? limit 1"
             if tx.value(sql, (root_id,)) is not None:
                 return True
-        if not self.registry.holds.any:
-            return False
-        # (One on the job alone is left over from when it was open.)
-        return (
-            tx.value("select 1 from holds where scope = 'tree' and name = ? limit 1", (str(root_id),))
-            is not None
+        # (A hold on a job alone is left over from when it was open.)
+        return any(
+            wide.lineage is not None and top_of(wide.lineage) == root_id for wide in self.registry.holds.wide
         )
 
     # --- removing -------------------------------------------------------------------------
