@@ -784,6 +784,40 @@ def test_an_order_for_other_jobs_leaves_a_tree_to_the_order_that_was_cut_off_in_
     assert [job for job, _ in site.drain() if job not in (first, one)] == born
 
 
+def test_a_tree_whose_hold_was_lifted_is_held_anew_where_there_is_more_to_open(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, born = site.family("parent", n=3)
+    leases = [site.run(job) for job in born]
+    site.fail(leases[0])
+    site.clock.forward(1)
+    site.pass_(*leases[1:])
+    holds = site.store.holds
+    with monkeypatch.context() as patch:
+        patch.setattr(holds, "sweep", cut_off)
+        with pytest.raises(CutOff):
+            run(service(site), Verb.RETRY, which=Filter(root_id=root), and_after=True)
+    assert len(holds.lifted()) == 1
+    holds.sweep(now_us=site.now, limit=1)
+    site.fail(*(site.run(job) for job in born[:1]))
+    site.clock.forward(1)
+    holds.sweep(now_us=site.now, limit=1)
+    site.pass_(site.run(born[1]))
+    assert len(holds.lifted()) == 1
+    apply = site.store.bulk.apply
+    held_by = []
+
+    def watched(*args: Any, **kwargs: Any) -> BulkStep:
+        held_by.extend(hold.name for hold in holds.all())
+        return apply(*args, **kwargs)
+
+    monkeypatch.setattr(site.store.bulk, "apply", watched)
+    run(service(site), Verb.RETRY, which=Filter(root_id=root), and_after=True)
+
+    assert set(held_by) == {str(root)}
+    assert list(holds.all()) == []
+
+
 def test_a_tree_other_than_the_one_asked_for_is_not_visited_whatever_hold_lies_on_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,10 +97,12 @@ class AndAfterRun:
                 again = replace(self._order, verb=Verb.RERUN, stage=None)
                 yield from self._step_run(again).to_all(completed, last)
             yield from self._asked_for(root_id, job_filter, ids, last, resumed=root_id in left)
-            if hold_id is not None and not self._trial:
+            if self._trial or (hold_id is None and root_id not in left):
+                continue
+            if hold_id is not None:
                 self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
-                while self._store.holds.sweep(now_us=self._clock()):
-                    pass
+            while self._store.holds.sweep(now_us=self._clock()):
+                pass
         if job_filter is None:
             existing = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
@@ -111,13 +113,16 @@ class AndAfterRun:
         tree_filter = replace(Filter(ids=tuple(ids)) if job_filter is None else job_filter, root_id=root_id)
         return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(tree_filter, limit=PAGE)}
 
-    def _left_held(self, reason: str) -> dict[int, int]:
-        """Return the trees in which an earlier call of the same order was interrupted, with their holds. All that was
-        asked for may be open there already."""
-        return {
-            int(hold.name): hold.id
-            for hold in (*self._store.holds.all(), *self._store.holds.lifted())
-            if (hold.scope, hold.reason, hold.by) == (Scope.TREE, reason, self._actor.by)
+    def _left_held(self, reason: str) -> dict[int, int | None]:
+        """Return the trees in which an earlier call of the same order was interrupted, with their holds; those that
+        were lifted, and are only to be swept, have None. All that was asked for may be open there already."""
+        own = (Scope.TREE, reason, self._actor.by)
+        lifted, in_force = self._store.holds.lifted(), self._store.holds.all()
+        trees: dict[int, int | None] = {
+            int(hold.name): None for hold in lifted if (hold.scope, hold.reason, hold.by) == own
+        }
+        return trees | {
+            int(hold.name): hold.id for hold in in_force if (hold.scope, hold.reason, hold.by) == own
         }
 
     def _lay(self, root_id: int, reason: str) -> int:
