@@ -17,7 +17,7 @@ from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .behind import rows
-from .words import Site, kind, stage, submission
+from .words import SECOND_US, Site, kind, stage, submission
 
 ANN = Actor(by="ann", call="c1")
 BOB = Actor(by="bob", call="c2")
@@ -1042,3 +1042,39 @@ def test_a_release_without_its_sweep_may_be_asked_for_again(site: Site, scope: S
     assert list(holds.lifted()) == []
     with pytest.raises(NoSuch):
         lift(site, hold)
+
+
+@pytest.mark.parametrize("how", ["by time", "with its job"])
+def test_a_hold_that_ends_by_itself_brings_no_earlier_release_back(site: Site, how: str) -> None:
+    earlier = lay(site, Scope.QUEUE, "default")
+    swept(site)
+    lift(site, earlier)
+    swept(site)
+    if how == "by time":
+        for name in ("alpha", "beta"):
+            lay(site, Scope.COLLECTION, name, until_us=site.now + SECOND_US)
+        swept(site)
+        site.clock.forward(2)
+        site.store.holds.sweep(now_us=site.now)
+    else:
+        job = site.submit_one()
+        lay(site, Scope.TREE, str(job))
+        swept(site)
+        site.store.bulk.apply(Order(verb=Verb.DELETE), [job], ANN, now_us=site.now)
+
+    assert site.store.holds.all() == []
+    assert site.store.holds.lifted() == []
+    with pytest.raises(NoSuch):
+        lift(site, earlier)
+
+
+def test_a_release_that_waits_for_its_sweep_is_found_behind_holds_that_ended_by_time(site: Site) -> None:
+    mine = lay(site, Scope.QUEUE, "default")
+    for name in ("alpha", "beta"):
+        lay(site, Scope.COLLECTION, name, until_us=site.now + SECOND_US)
+    swept(site)
+    lift(site, mine)
+    site.clock.forward(2)
+    site.store.holds.sweep(now_us=site.now)
+
+    assert [hold.id for hold in site.store.holds.lifted()] == [mine.id]

@@ -73,7 +73,7 @@ def _take_key(repair: RepairContext, facts: Facts) -> None:
 
 def _end_hold(repair: RepairContext, facts: Facts) -> None:
     row = repair.tx.one(f"select {hold_coverage.COLUMNS} from holds where id = ?", (facts["id"],))
-    hold_rows.end(repair.tx, repair.registry, [hold_coverage.hold(row)], repair.now_us)
+    hold_rows.end_of_gone(repair.tx, repair.registry, [hold_coverage.hold(row)], repair.now_us)
 
 
 RULES: tuple[Rule, ...] = (

@@ -85,22 +85,35 @@ def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
     over = [hold_coverage.hold(row) for row in rows_]
     end(tx, registry, over, now_us)
     for hold in over:
-        actor = Actor(by=CLOCKWORK, call=f"hold {hold.id}", reason="its time is over")
-        note(tx, now_us, actor, "release", audit_entry(hold), 1)
+        _note_end(tx, hold, "its time is over", now_us)
     return bool(over)
 
 
+def _note_end(tx: Tx, hold: Hold, why: str, now_us: int) -> None:
+    """Note in the audit that a hold has ended without anybody's release."""
+    note(tx, now_us, Actor(by=CLOCKWORK, call=f"hold {hold.id}", reason=why), "release", audit_entry(hold), 1)
+
+
+def end_of_gone(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
+    """End holds whose jobs are gone; the ends of wide ones are noted in the audit."""
+    end(tx, registry, holds, now_us)
+    for hold in holds:
+        if hold.scope is not Scope.JOB:
+            _note_end(tx, hold, "its job is gone", now_us)
+
+
 def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
-    """Delete these holds; the caller writes the audit entry. A single job continues at once, others by the sweep."""
+    """Delete these holds; the caller writes an audit entry for each wide one, by which an interrupted release is found
+    (``SqlHolds.lifted``). A single job continues at once, others by the sweep."""
     if not holds:
         return
     tx.run(
         "delete from holds where id in (select j.value from json_each(?) j)",
         (orjson.dumps([hold.id for hold in holds]).decode(),),
     )
-    wide = any(hold.scope is not Scope.JOB for hold in holds)
+    wide = sum(hold.scope is not Scope.JOB for hold in holds)
     if wide:
-        tx.take("lift")
+        tx.take("lift", wide)
         stamp_sweep(tx, now_us)
         registry.touch(tx)
     else:
@@ -113,13 +126,13 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
 
 
 def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
-    """End the holds on this very job (or its tree); return how many there were."""
+    """End the holds on this very job, and on its tree when it is deleted; return how many there were."""
     holds = [
         hold_coverage.hold(row)
         for scope in scopes
         for row in tx.all(f"select {COLUMNS} from holds where scope = ? and name = ?", (scope, str(job_id)))
     ]
-    end(tx, registry, holds, now_us)
+    end_of_gone(tx, registry, holds, now_us)
     return len(holds)
 
 
