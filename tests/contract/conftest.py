@@ -126,6 +126,7 @@ WITHOUT_BEING_ASKED = {
     "test_data",
     "test_deadlocks",
     "test_hand_over",
+    "test_job_lists",
     "test_jobs_from_stages",
     "test_keys",
     "test_late_records",
@@ -144,7 +145,8 @@ WITHOUT_BEING_ASKED = {
     "test_submissions",
     "test_sweep",
 }
-"""The kernel: what nodes ask of a store. ``make test`` runs it on PostgreSQL, too; ``make postgres`` runs all there."""
+"""The kernel: what nodes ask of a store, and what pages alone ask. ``make test`` runs it on PostgreSQL, too; ``make
+postgres`` runs all there."""
 WITHOUT_BEING_ASKED_POOLED = {"test_submissions"}
 """The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""
 

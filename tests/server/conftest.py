@@ -5,7 +5,7 @@ store stands in a file and keeps real time; ``site`` moves its jobs as nodes wou
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
 from contract.words import RealClock, Site, kind, stage
-from new_store import new_store
+from new_store import new_store, new_store_on_server
 from spinney.control import Control
 from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -132,6 +132,14 @@ def store_at(file: Path) -> str:
     return new_store(file, _declare)
 
 
+def store_on_server() -> str:
+    """URL of the same store on PostgreSQL: the one of this process, with nothing else in it."""
+    url = new_store_on_server()
+    with closing(open_store(url)) as store:
+        _declare(store)
+    return url
+
+
 def _declare(store: Store) -> None:
     store.register(TYPES, QUEUES)
 
@@ -147,9 +155,10 @@ def settings() -> ServerSettings:
 
 
 @contextmanager
-def unserved(place: Path, settings: ServerSettings = SETTINGS) -> Iterator[World]:
-    """A world of its own in this folder, whose server somebody has yet to start."""
-    url = store_at(place / "spinney.db")
+def unserved(place: Path, settings: ServerSettings = SETTINGS, url: str | None = None) -> Iterator[World]:
+    """A world of its own in this folder, whose server somebody has yet to start. ``url``: its store, if that is not to
+    be a new file there."""
+    url = url or store_at(place / "spinney.db")
     store = open_store(url)
     root = place / "folders"
     folders.write_token(root, store.facts()["folder_token"])
@@ -172,9 +181,9 @@ def unserved(place: Path, settings: ServerSettings = SETTINGS) -> Iterator[World
 
 
 @contextmanager
-def world_at(place: Path, settings: ServerSettings = SETTINGS) -> Iterator[World]:
-    """A world of its own in this folder."""
-    with unserved(place, settings) as made, TestClient(made.app, "http://localhost") as running:
+def world_at(place: Path, settings: ServerSettings = SETTINGS, url: str | None = None) -> Iterator[World]:
+    """A world of its own in this folder; ``url`` as for ``unserved``."""
+    with unserved(place, settings, url) as made, TestClient(made.app, "http://localhost") as running:
         made.portal = running.portal
         yield made
 

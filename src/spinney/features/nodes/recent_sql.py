@@ -41,10 +41,11 @@ class SqlNodeAttempts:
     def running(self, node_id: int, within: AccessScope | None) -> list[NodeAttempt]:
         """Return the attempts that a node runs now, by slot."""
         where, values = filter_queries.conditions(Filter(within=within))
+        conditions = " and ".join([VISIBLE, *where])
         sql = (
             "select l.job_id, jobs.type, lanes.stage, null, l.running_us, null from leases l "
-            "cross join jobs on jobs.id = l.job_id join lanes on lanes.id = l.lane "
-            f"where l.node_id = ? and l.running_us is not null and {' and '.join([VISIBLE, *where])} "
+            "cross join jobs join lanes on lanes.id = l.lane "
+            f"where jobs.id = l.job_id and l.node_id = ? and l.running_us is not null and {conditions} "
             "order by l.slot limit ?"
         )
         return self._attempts(sql, (node_id, *values, ATTEMPTS_MAX))
@@ -55,8 +56,8 @@ class SqlNodeAttempts:
         conditions = " and ".join(["jobs.id > (select coalesce(max(id), 0) from jobs) - ?", VISIBLE, *where])
         sql = (
             "select a.job_id, jobs.type, a.stage, a.outcome, a.started_us, a.ended_us as ended_us "
-            "from jobs cross join attempts a on a.job_id = jobs.id "
-            f"where a.node_id = ? and a.ended_us > ? and a.started_us > 0 and {conditions} "
+            "from jobs cross join attempts a where a.job_id = jobs.id "
+            f"and a.node_id = ? and a.ended_us > ? and a.started_us > 0 and {conditions} "
             "union all select jobs.id, jobs.type, jobs.stage, 'ok', jobs.final_began_us, jobs.final_ended_us "
             "from jobs where jobs.final_fence is not null and jobs.node_id = ? and jobs.final_ended_us > ? "
             f"and {conditions} order by ended_us desc limit ?"
