@@ -40,6 +40,9 @@ STREAM_S = 45.0
 """A stream on which nothing comes for so long is dead: the server sends something every 15 s."""
 AGAIN_S = 1.0
 """How many seconds pass before an interrupted stream is requested again."""
+_PASSING = (429, 502, 503, 504)
+"""Answers of a server that restarts behind a proxy, or has no database or no room for now: a stream that had begun is
+requested again."""
 UNIX = "unix:"
 _ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
@@ -238,7 +241,7 @@ class Client(Verbs):
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind
         its last event; ``last``: the id of the event to continue behind. Raises ServerUnavailable when the server does
-        not answer at first."""
+        not answer at first; later it is asked again for as long as it is away or overloaded."""
         begun = False
         while True:
             events = EventParser()
@@ -251,13 +254,14 @@ class Client(Verbs):
                     headers=headers,
                     timeout=STREAM_S,
                 ) as answer:
-                    if not answer.is_success:
+                    if answer.is_success:
+                        begun = True
+                        for line in lines(answer.iter_bytes()):
+                            for event in events.feed(line):
+                                last = event.id
+                                yield event
+                    elif not (begun and answer.status_code in _PASSING):
                         raise error_from_response(answer.status_code, answer.read())
-                    begun = True
-                    for line in lines(answer.iter_bytes()):
-                        for event in events.feed(line):
-                            last = event.id
-                            yield event
             except httpx.TransportError as error:
                 if not begun:  # a wrong address is told; a server that has answered comes back
                     raise self._place.away(error) from error
@@ -388,13 +392,14 @@ class AsyncClient(Verbs):
                     headers=headers,
                     timeout=STREAM_S,
                 ) as answer:
-                    if not answer.is_success:
+                    if answer.is_success:
+                        begun = True
+                        async for line in lines_async(answer.aiter_bytes()):
+                            for event in events.feed(line):
+                                last = event.id
+                                yield event
+                    elif not (begun and answer.status_code in _PASSING):
                         raise error_from_response(answer.status_code, await answer.aread())
-                    begun = True
-                    async for line in lines_async(answer.aiter_bytes()):
-                        for event in events.feed(line):
-                            last = event.id
-                            yield event
             except httpx.TransportError as error:
                 if not begun:
                     raise self._place.away(error) from error
