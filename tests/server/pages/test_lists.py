@@ -254,6 +254,28 @@ def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(wor
 
 
 @pytest.mark.parametrize(
+    "sent",
+    [
+        {"created_before": "yesterdy", "expect": "3"},
+        {"sate": "failed", "expect": "3"},
+        {"type": "one"},
+        {"type": "one", "expect": "many"},
+    ],
+)
+def test_given_all_with_an_invalid_filter_or_no_expected_number_then_a_verb_is_done_to_no_job(
+    world: World, sent: dict[str, str]
+) -> None:
+    jobs = world.site.submit("one", n=3)
+
+    done = world.client("operator").post(
+        "/jobs/verbs", data={"verb": "cancel", "all": "1", **sent}, headers=HTML
+    )
+
+    assert done.status_code == 422
+    assert {world.store.job(job).state for job in jobs} == {"pending"}
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "/jobs?state=pending&state=failed&type=one&created_after=2h",

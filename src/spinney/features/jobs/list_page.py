@@ -127,6 +127,11 @@ async def do(request: Request, context: Authenticated) -> Response:
     values = dict(pairs)
     order = verbs.order(values)
     ids, filters = _whom(pairs)
+    expected = values.get("expect", "")
+    if not ids and not (expected.isascii() and expected.isdigit()):
+        raise UsageError(
+            "'all' needs 'expect', the number of jobs that the page showed; go back, and confirm again"
+        )
 
     def call(control: Control) -> Plan:
         return control.part(Bulk).plan(order, None if ids else filters.resolve(control), ids, exact=True)
@@ -135,7 +140,6 @@ async def do(request: Request, context: Authenticated) -> Response:
         bulk_plan = await context.run(call)
     except UsageError as error:
         return await _asked_about(request, context, pairs, refused=str(error))
-    expected = values.get("expect", "")
     if expected.isdigit() and bulk_plan.jobs > int(expected):
         more = f"{bulk_plan.jobs:,} jobs match now, not {int(expected):,} as shown before; check them, and confirm"
         return await _asked_about(request, context, pairs, refused=more)
@@ -318,8 +322,6 @@ async def _asked_about(
     values = dict(pairs)
     verb = verbs.verb(values.get("verb", ""))
     ids, filters = _whom(pairs)
-    if filters.errors:
-        raise UsageError(next(iter(filters.errors.values())))
     try:
         order = verbs.order(values)
     except UsageError as error:
@@ -360,9 +362,12 @@ async def _asked_about(
 
 def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
     """Return the jobs that were chosen by their boxes; none if the box ``all`` chose all that the filter fits. Raises
-    UsageError if nothing was chosen."""
+    UsageError if nothing was chosen, and for an invalid filter: without it, more jobs would match."""
     every = any(name == "all" and value for name, value in pairs)
     ids = () if every else verbs.numbers([value for name, value in pairs if name == "id"])
     if not every and not ids:
         raise UsageError("no job is chosen; go back and tick jobs, or all that match")
-    return ids, parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))
+    filters = parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))
+    if filters.errors:
+        raise UsageError(next(iter(filters.errors.values())))
+    return ids, filters
