@@ -363,6 +363,39 @@ def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
     )
 
 
+@pytest.mark.parametrize("late", [DeliveryOutcome.FAILED, DeliveryOutcome.DUE])
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_try_that_was_on_its_way_undoes_no_retry(waiting: Site, late: DeliveryOutcome, gone: bool) -> None:
+    first, _ = take(waiting)
+    waiting.store.webhooks.retry(first.delivery.delivery, ANN, now_us=waiting.now)
+
+    next_us = None if late is DeliveryOutcome.FAILED else waiting.now + 3600 * SECOND_US
+    result = DeliveryResult(outcome=late, next_us=next_us, status=410, answer="late", gone=gone)
+    waiting.store.webhooks.record_result(first, result, now_us=waiting.now)
+
+    assert waiting.store.webhooks.get("all").paused is None
+    (due,) = take(waiting)
+    assert (due.delivery.delivery, due.delivery.tries) == (first.delivery.delivery, 2)
+    waiting.store.webhooks.record_result(due, DONE, now_us=waiting.now)
+    shown = waiting.store.webhooks.delivery(first.delivery.delivery)
+    assert (shown.outcome, shown.tries) == (DeliveryOutcome.DELIVERED, 2)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_failed_at_a_former_url_is_sent_to_the_new_one_and_pauses_nothing(
+    waiting: Site, gone: bool
+) -> None:
+    first, _ = take(waiting)
+    waiting.store.webhooks.change("all", {"url": "https://new.example.org/"}, ANN, now_us=waiting.now)
+
+    result = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=410, answer="no more", gone=gone)
+    waiting.store.webhooks.record_result(first, result, now_us=waiting.now)
+
+    assert waiting.store.webhooks.get("all").paused is None
+    (due,) = take(waiting)
+    assert (due.delivery.delivery, due.url) == (first.delivery.delivery, "https://new.example.org/")
+
+
 @pytest.mark.parametrize("delivery", ["", "1", "-1", "nobody-1", "x-" + "9" * 30, "ünïcode-½"])
 def test_a_delivery_that_is_not_there_is_refused(waiting: Site, delivery: str) -> None:
     with pytest.raises(NoSuch, match="there is no delivery"):

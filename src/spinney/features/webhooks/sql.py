@@ -223,7 +223,8 @@ class SqlWebhooks:
             return _find_delivery(tx, delivery)
 
     def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
-        """Send a delivery at once, whatever its outcome was; it has its whole time for tries again."""
+        """Send a delivery at once, whatever its outcome was; it has its whole time for tries again. The result of a
+        try that is on its way is ignored: it would put off, or end, what the operator asked for."""
         with self._session.write() as tx:
             before = _find_delivery(tx, delivery)
             tx.run(
@@ -295,12 +296,16 @@ class SqlWebhooks:
             return self.expire(tx, now_us)
 
     def record_result(self, due: DueDelivery, result: DeliveryResult, *, now_us: int) -> None:
-        """Store the result of a delivery. Ignored where another process has taken it since, or it is removed."""
+        """Store the result of a delivery. Ignored where another process has taken it since, an operator has retried it,
+        or it is removed. Where it failed at a URL that the webhook has no more, it goes to the new one at once."""
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
+            if result.outcome is DeliveryOutcome.FAILED and result.sent and _has_moved(tx, due):
+                result = replace(result, outcome=DeliveryOutcome.DUE, next_us=now_us, gone=False)
+            # A lease sets first_us, and a retry by an operator clears it.
             tx.run(
                 "update webhook_events set outcome = ?, next_us = ?, status = ?, answer = ? "
-                "where seq = ? and tries = ? and next_us is not null",
+                "where seq = ? and tries = ? and first_us is not null and next_us is not null",
                 (str(result.outcome), result.next_us, result.status, result.answer, seq, tries),
             )
             if tx.changed() and result.gone:
@@ -348,6 +353,12 @@ def _pause(tx: Tx, name: str, reason: str, now_us: int) -> None:
     if tx.changed():
         actor = Actor(by="spinney", call=uuid.uuid4().hex, reason=reason)
         note(tx, now_us, actor, "webhook pause", {"webhook": name}, 1)
+
+
+def _has_moved(tx: Tx, due: DueDelivery) -> bool:
+    """Return whether the webhook has another URL than that to which a delivery was sent."""
+    row = next(_rows(tx, "where name = ?", (due.delivery.webhook,)), None)
+    return row is not None and row.webhook.url != due.url
 
 
 def _fault(tx: Tx, row: _Row, now_us: int) -> str | None:
