@@ -217,6 +217,36 @@ def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
     assert said.value(value) == {"plain": REDACTED, "list": [f"{REDACTED}!"], "n": 1, "short": None}
 
 
+KEY = "-----BEGIN KEY-----\n  MIIEvQIBADANBgkq\nabc\nAgEAAoIBAQC7VJTU\n-----END KEY-----"
+
+
+def test_a_secret_of_several_lines_is_hidden_line_by_line_too() -> None:
+    redactor = Redactor.for_params(schema_of(plain=SecretStr), {"plain": KEY})
+
+    assert redactor.text(f"key {KEY}!") == f"key {REDACTED}!"
+    said = redactor.text("\n".join(f"  | {line}" for line in KEY.splitlines()))
+    assert said.splitlines() == [
+        f"  | {REDACTED}",
+        f"  |   {REDACTED}",
+        "  | abc",  # as short as what is not searched elsewhere
+        f"  | {REDACTED}",
+        f"  | {REDACTED}",
+    ]
+
+
+def test_the_traceback_of_a_group_of_exceptions_tells_no_line_of_a_secret() -> None:
+    redactor = Redactor.for_params(schema_of(plain=SecretStr), {"plain": KEY})
+
+    try:
+        raise ExceptionGroup("unhandled", [ValueError(f"bad key {KEY}")])
+    except ExceptionGroup as group:
+        told = repr(result_rows.exception_detail("work", group, redactor))
+
+    assert "  | " in told
+    assert "MIIEvQIBADANBgkq" not in told
+    assert "AgEAAoIBAQC7VJTU" not in told
+
+
 @pytest.mark.parametrize("length", [1, 2, 5, 11, 40])
 def test_a_veil_over_a_file_hides_what_lies_across_its_pieces_and_moves_nothing(length: int) -> None:
     data = b'before say "it" after, say "it"say "it" end'

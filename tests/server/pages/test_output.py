@@ -1,6 +1,8 @@
 """Output as pages read it, from a job's folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,16 +11,22 @@ from spinney.features.files import page as output
 from spinney.model.attempts import remarks
 
 
-def ran(world: World, stdout: bytes, stderr: bytes = b"") -> int:
-    """A job that ran once and wrote this."""
-    job = world.submit()
+def ran(
+    world: World,
+    stdout: bytes,
+    stderr: bytes = b"",
+    of: tuple[str, Mapping[str, Any]] = ("one", {}),
+) -> int:
+    """A job of this type and with these parameters that ran once and wrote this."""
+    job = world.submit(*of)
+    stage = world.store.job(job).stage
     world.site.pass_(world.site.run(job))
     fence = world.control().queries.attempts(job)[-1].fence
     folder = world.folder(job) / output.OWN
     folder.mkdir()
     for name, data in (("stdout", stdout), ("stderr", stderr)):
         if data:
-            (folder / f"work.{fence}.{name}").write_bytes(data)
+            (folder / f"{stage}.{fence}.{name}").write_bytes(data)
     return job
 
 
@@ -140,3 +148,13 @@ def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(
     found = output.listing(world.control(), job, world.folders, "")
 
     assert [(e.name, e.kind) for e in found] == [("a", "folder"), ("b.txt", "file")]
+
+
+def test_given_a_secret_of_several_lines_then_no_search_finds_a_part_of_it(world: World) -> None:
+    secret = "-----BEGIN-----\nMIIEvQIB AND\nabc AND\n-----END-----"
+    job = ran(world, f"loaded AND:\n{secret}\ndone AND\n".encode(), of=("double", {"n": 1, "pin": secret}))
+
+    matches = read(world, job, "and").matches
+
+    assert matches is not None
+    assert [m.text for m in matches] == ["loaded AND:", "done AND"]

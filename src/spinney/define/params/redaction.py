@@ -92,7 +92,8 @@ class Redactor:
             return REDACT_ALL if has_secrets(schema) else REDACT_NOTHING
         forms = {
             form
-            for text in secrets_in(schema, params)
+            for secret in secrets_in(schema, params)
+            for text in (secret, *_lines(secret))
             if len(text) >= MIN_SECRET_LENGTH
             for form in _forms(text)
         }
@@ -249,6 +250,13 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
     return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _lines(secret: str) -> list[str]:
+    """Return the lines of a secret of several lines (a private key): a log or the traceback of an exception group sets
+    something before each."""
+    lines = secret.splitlines()
+    return [line.strip() for line in lines] if len(lines) > 1 else []
 
 
 def _forms(text: str) -> set[str]:

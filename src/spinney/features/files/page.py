@@ -200,9 +200,9 @@ def _matches(
 
 
 def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
-    data = files.read(path, 0, SEARCHED_BYTES, must=False)
-    for line in data.split(b"\n"):
-        yield terminal_text(redactor.text(line.decode("utf-8", "replace")))
+    # Redacted before it is split, because a secret may have several lines.
+    for line in _read(files, path, 0, SEARCHED_BYTES, redactor).split(b"\n"):
+        yield terminal_text(line.decode("utf-8", "replace"))
 
 
 def _whole_characters(data: bytes) -> bytes:
