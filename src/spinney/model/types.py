@@ -201,6 +201,9 @@ class TypeSpec:
     subject: str = ""
     """A template with ``{parameter}`` fields, by which people tell its jobs apart (``spinney.model.subjects``); empty:
     the most telling parameters are shown."""
+    former_secrets: tuple[tuple[str | None, ...], ...] = ()
+    """The paths of parameters that earlier declarations of the type had secret and ``schema`` has not: the values of
+    earlier jobs stay redacted. The store adds them; None: any item or property."""
 
     def __post_init__(self) -> None:
         names.name("job type", self.name)
@@ -266,7 +269,9 @@ class TypeSpec:
     def from_json(cls, value: Mapping[str, Any]) -> "TypeSpec":
         """Return the spec of a value made by ``to_json``. Fields of newer versions are ignored."""
         known_fields = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
-        return cls(**known_fields | {"stages": tuple(_stage(s) for s in value["stages"])})
+        former = tuple(tuple(path) for path in value.get("former_secrets", ()))
+        stages = tuple(_stage(s) for s in value["stages"])
+        return cls(**known_fields | {"stages": stages, "former_secrets": former})
 
 
 def _fields(spec: "TypeSpec | StageSpec | Backoff | LockSpec") -> dict[str, Any]:

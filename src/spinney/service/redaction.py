@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets, redact_params
+from spinney.define.params.redaction import (
+    REDACT_NOTHING,
+    Redactor,
+    has_secrets,
+    redact_params,
+    redaction_schema,
+)
 from spinney.model.jobs import Attempt, Job
 from spinney.model.types import TypeSpec
 
@@ -16,7 +22,8 @@ class Redactors:
     """The redactors of all job types of a store. Jobs of types without secrets are not changed."""
 
     def __init__(self, types: Mapping[str, TypeSpec]) -> None:
-        self._schemas = {name: spec.schema for name, spec in types.items() if has_secrets(spec.schema)}
+        schemas = {name: redaction_schema(spec) for name, spec in types.items()}
+        self._schemas = {name: schema for name, schema in schemas.items() if has_secrets(schema)}
 
     def of(self, job: Job) -> Redactor:
         """Return the redactor that hides the secrets of one job."""

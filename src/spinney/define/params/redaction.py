@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.model.errors import BadParameters
+from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import Unreadable
 
 REDACTED = "••••••"
@@ -20,6 +21,9 @@ MIN_SECRET_LENGTH = 6
 """The least length of a secret that is searched in other texts: shorter ones occur in any text by chance."""
 
 Schema = Mapping[str, Any]
+SecretPath = tuple[str | None, ...]
+"""The names of properties that lead to a secret; None: any item of a list, or any property."""
+SecretPaths = tuple[SecretPath, ...]
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _CONDITIONAL = ("then", "else")
 
@@ -41,6 +45,33 @@ def holds_secret(schema: Schema, part: Schema) -> bool:
                 references.append(node)
                 todo.append(_target(schema, str(node["$ref"])))
     return False
+
+
+def secret_paths(schema: Schema) -> SecretPaths:
+    """Return where the schema has secrets. A value that is described by itself again is secret as a whole, if there is
+    a secret in it."""
+    paths: set[SecretPath] = set()
+    _add_paths(schema, schema, (), (), paths)
+    return tuple(sorted(paths, key=repr))
+
+
+def redaction_schema(spec: TypeSpec) -> Schema:
+    """Return the schema by which a type's parameters are redacted: what it declares secret, and what its earlier
+    declarations did."""
+    if not spec.former_secrets:
+        return spec.schema
+    former: dict[str, Any] = {}
+    for path in spec.former_secrets:
+        node = former
+        for step in path:
+            if step is None:  # an item of a list, or any value of an object
+                child = node.setdefault("items", {})
+                node.setdefault("patternProperties", {})[""] = child
+            else:
+                child = node.setdefault("properties", {}).setdefault(step, {})
+            node = child
+        node["writeOnly"] = True
+    return {**spec.schema, "allOf": [*spec.schema.get("allOf", ()), former]}
 
 
 def names_of(schema: Schema) -> frozenset[str]:
@@ -171,6 +202,27 @@ class _Walk:
         for node in nodes:
             value = self.shown(node, value)
         return value
+
+
+def _add_paths(
+    root: Schema, node: Any, path: SecretPath, above: tuple[Schema, ...], paths: set[SecretPath]
+) -> None:
+    """Add the paths of all secrets in a node, to which ``path`` leads through the nodes ``above``."""
+    if not holds_secret(root, node):
+        return
+    unfolded = _unfolded(root, node)
+    repeats = any(n is other for n in unfolded for other in above)
+    if repeats or any(n.get("writeOnly") is True for n in unfolded):
+        paths.add(path)
+        return
+    for n in unfolded:
+        for name, part in _properties(n).items():
+            _add_paths(root, part, (*path, name), (*above, *unfolded), paths)
+        patterns = n.get("patternProperties")
+        anything = [*(patterns.values() if isinstance(patterns, Mapping) else ()), *n.get("prefixItems", ())]
+        for part in (*anything, n.get("additionalProperties"), n.get("items")):
+            if isinstance(part, Mapping):
+                _add_paths(root, part, (*path, None), (*above, *unfolded), paths)
 
 
 def _unfolded(root: Schema, node: Schema) -> list[Schema]:

@@ -13,7 +13,7 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
-from spinney.define.params.redaction import redact_params
+from spinney.define.params.redaction import redact_params, redaction_schema
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
 from spinney.model.access import Role
@@ -195,9 +195,9 @@ def _inbox(service: Service, name: str) -> Inbox:
 
 def _shown(service: Service, inbox: Inbox) -> Inbox:
     spec = service.store.types().get(inbox.type)
-    return (
-        inbox if spec is None else dataclasses.replace(inbox, params=redact_params(spec.schema, inbox.params))
-    )
+    if spec is None:
+        return inbox
+    return dataclasses.replace(inbox, params=redact_params(redaction_schema(spec), inbox.params))
 
 
 COMMANDS = (ListInboxes, ShowInbox, PutInbox, PauseInbox, ScanInbox, RemoveInbox, ListArrivals)

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.redaction import redact_params
+from spinney.define.params.redaction import redact_params, redaction_schema
 from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
@@ -97,7 +97,7 @@ class SqlInboxes:
             details = {
                 **inbox.to_json(),
                 "inbox": inbox.name,
-                "params": redact_params(spec.schema, inbox.params),
+                "params": redact_params(redaction_schema(spec), inbox.params),
             }
             note(tx, now_us, actor, "inbox add", details, 1)
             return _require(tx, inbox.name)

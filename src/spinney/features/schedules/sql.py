@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from spinney.define.params.redaction import redact_params
+from spinney.define.params.redaction import redact_params, redaction_schema
 from spinney.features.schedules.due_times_sql import ScheduleStep, job_is_open, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
@@ -172,7 +172,8 @@ class SqlSchedules:
         }
         upsert(tx, "schedules", "name", values, kept=("last_job_id",))
         # Redacted, since the audit is never deleted and others may read it.
-        params = redact_params(self._session.registry.types[schedule.type].schema, schedule.params)
+        spec = self._session.registry.types[schedule.type]
+        params = redact_params(redaction_schema(spec), schedule.params)
         details = {**schedule.to_json(), "schedule": schedule.name, "params": params}
         note(tx, now_us, actor, "schedule add", details, 1)
         self._unable.pop(schedule.name, None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from spinney.define.params.redaction import Redactor, has_secrets
+from spinney.define.params.redaction import Redactor, has_secrets, redaction_schema
 from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import next_stage
@@ -231,10 +231,13 @@ class Recorder:
         """Redact the job's secrets in a record, because its texts go to places where they are not redacted: causes of
         failures, a breaker's hold, the audit, and filters by message."""
         spec = self.registry.types.get(type_)
-        if (not record.message and not record.error) or spec is None or not has_secrets(spec.schema):
+        if (not record.message and not record.error) or spec is None:
+            return record
+        schema = redaction_schema(spec)
+        if not has_secrets(schema):
             return record
         params = self.tx.value("select params from jobs where id = ?", (record.job_id,))
-        redactor = Redactor.for_params(spec.schema, json_object(params, of_job(record.job_id)))
+        redactor = Redactor.for_params(schema, json_object(params, of_job(record.job_id)))
         error = (
             None if not record.error else orjson.dumps(redactor.value(orjson.loads(record.error))).decode()
         )

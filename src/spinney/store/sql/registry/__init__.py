@@ -1,6 +1,7 @@
 """The registry is each process's cache of what is declared and set, with the rules that every transaction needs of it.
 
 ``registry``        job types, queues and lanes, read again only when another process has changed them
+``former_secrets``  secrets that a job type has no more, but its earlier jobs have
 ``nodes``           nodes: joining, heartbeats, what they may claim, and the leases of a dead one
 ``homes``           folder roots of hosts, where folders are local, and which of them has a job's folder
 ``capacities``      capacities of locks
@@ -15,8 +16,8 @@ compares that number at the beginning of each transaction. So a setting is in fo
 begins after it was committed, on every node, and a transaction of the hot path pays one look-up for that. The cache is
 dropped after a rollback, because it may have rows that were never committed. These modules begin no transaction.
 
-Specified by ``tests/contract/test_registration.py``, ``tests/contract/test_nodes.py``,
-``tests/contract/test_homes.py``, ``tests/contract/test_holds.py``, ``tests/contract/test_lock_amounts.py``,
-``tests/contract/test_webhooks.py``, ``tests/contract/test_unreadable.py`` and
+Specified by ``tests/contract/test_registration.py``, ``tests/contract/test_former_secrets.py``,
+``tests/contract/test_nodes.py``, ``tests/contract/test_homes.py``, ``tests/contract/test_holds.py``,
+``tests/contract/test_lock_amounts.py``, ``tests/contract/test_webhooks.py``, ``tests/contract/test_unreadable.py`` and
 ``tests/store/test_webhook_statements.py``.
 """

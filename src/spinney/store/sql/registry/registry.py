@@ -17,7 +17,7 @@ from spinney.model.settings.capacities import NONE, LockCapacity
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes
+from spinney.store.sql.registry import capacities, former_secrets, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
 from spinney.store.sql.registry.webhook_events import Subscription, subscription
 
@@ -248,7 +248,8 @@ class Registry:
         """Store what an application declares, where it differs from what is stored. Raises Refused when a queue with
         jobs in it would get another order."""
         changed = capacities.declare(tx, locks)
-        for spec in types:
+        for declared in types:
+            spec = former_secrets.carried_on(self.types.get(declared.name), declared)
             if self.types.get(spec.name) != spec:
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
