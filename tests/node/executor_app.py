@@ -1,6 +1,7 @@
 """The application that executor tests run: one type, many stages, each one way to behave."""
 
 import asyncio
+import atexit
 import contextvars
 import ctypes
 import decimal
@@ -383,6 +384,13 @@ async def asks(job: Job) -> dict[str, Any]:
 def leaves_a_thread() -> None:
     print("left", flush=True)
     threading.Thread(target=time.sleep, args=(3600,)).start()
+
+
+@concurrent.stage(isolation="thread")
+def leaves_an_exporter(file: str = "") -> None:
+    """As libraries do that send in the background: a daemon thread, and a flush when the process ends."""
+    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+    atexit.register(Path(file).write_text, "flushed")
 
 
 @concurrent.stage(isolation="thread")

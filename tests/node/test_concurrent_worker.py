@@ -183,6 +183,13 @@ async def test_a_thread_that_an_attempt_left_keeps_no_worker_from_its_end(host, 
     assert (detail["outcome"], host.printed(1)) == ("ok", "left\n")
 
 
+async def test_what_a_library_does_at_the_exit_of_a_worker_is_done(host, worker, tmp_path):
+    await run(host, worker, "leaves_an_exporter", json.dumps({"file": str(tmp_path / "sent")}))
+    worker.end()
+    assert (await host.ended(worker)).code == 0
+    assert (tmp_path / "sent").read_text() == "flushed"
+
+
 async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     host.give(worker, "task_waits", (2, "{}"), type_="many")

@@ -132,8 +132,9 @@ class Parameters:
         except _NO_JSON as error:
             raise self._no_json(rows, first) or error from (None if self._secret else error)
         for i, text in enumerate(texts):
-            # Below the top level, where no annotation forbids them, NaN and infinity become null.
-            if "null" in text and (name := not_finite(self._row.dump_python(valid[i]))) is not None:
+            # In dicts and lists, where no annotation forbids them, NaN and infinity would become null. A model decides
+            # itself how its numbers are written.
+            if "null" in text and (name := not_finite(valid[i])) is not None:
                 problem = Problem(ProblemKind.WRONG, name, rows[i][name], _NOT_FINITE)
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return texts

@@ -23,20 +23,26 @@ def to_text(value: Any, description: str) -> str:
 
 
 def not_finite(params: Mapping[str, Any]) -> str | None:
-    """Return the first parameter that is, or holds at any depth, NaN or an infinity; None: there is none. JSON has
-    neither, and ``orjson`` writes null for them."""
+    """Return the first parameter that is NaN or an infinity, or a dict or list that holds one at any depth; None: there
+    is none. JSON has neither, and ``orjson`` writes null for them."""
     for name, value in params.items():
-        below = [value]
-        while below:
-            part = below.pop()
-            if isinstance(part, float):
-                if not math.isfinite(part):
-                    return name
-            elif isinstance(part, Mapping):
-                below += part.values()
-            elif isinstance(part, list | tuple):
-                below += part
+        if isinstance(value, float | dict | list | tuple) and _holds_not_finite(value):
+            return name
     return None
+
+
+def _holds_not_finite(value: Any) -> bool:
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, float):
+            if not math.isfinite(part):
+                return True
+        elif isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list | tuple):
+            parts += part
+    return False
 
 
 def _with_other_keys(value: Any, description: str) -> str:

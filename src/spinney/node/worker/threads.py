@@ -28,10 +28,11 @@ class LeftoverThreads:
         """The number of threads at its creation. While no more run, none was left. The count takes a fraction of the
         time of a detailed check."""
 
-    def have_ended(self) -> bool:
-        """Return whether all left threads end within a moment."""
+    def have_ended(self, *, daemons: bool = True) -> bool:
+        """Return whether all left threads end within a moment. ``daemons``: whether daemon threads count, for which
+        Python does not wait at its exit."""
         give_up = time.monotonic() + _GRACE_S
-        while self._leftovers():
+        while set(self._leftovers()) - (set() if daemons else _daemons()):
             if time.monotonic() > give_up:
                 return False
             time.sleep(_LOOK_S)
@@ -44,6 +45,10 @@ class LeftoverThreads:
     def _leftovers(self) -> list[int]:
         frames = sys._current_frames()
         return [ident for ident, frame in frames.items() if ident not in self._known and not _is_idle(frame)]
+
+
+def _daemons() -> set[int | None]:
+    return {thread.ident for thread in threading.enumerate() if thread.daemon}
 
 
 def _is_idle(frame: FrameType) -> bool:

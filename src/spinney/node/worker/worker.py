@@ -180,7 +180,8 @@ def _run_concurrent(
     concurrent.run(ProcessState(calls, signals=False))
     if terminated.is_set():
         die_of(signal.SIGTERM)
-    if not threads.have_ended():
+    # Daemon threads keep no process from its end, and what is registered for that (a flush, say) is for them.
+    if not threads.have_ended(daemons=False):
         with contextlib.suppress(OSError, ValueError):  # closed by user code
             sys.stdout.flush()
             sys.stderr.flush()
