@@ -250,7 +250,39 @@ def test_a_lock_and_its_owner(site: Site) -> None:
     for found in (before, after):
         assert (found.cause, found.facts["owner"]) == ("lock", owner)
         assert found.sentence == f"job {owner} has the lock 'receiver:A'"
-        assert found.command == "spinney unlock receiver:A"
+        assert found.command == f"spinney explain {owner}"
+
+
+def test_only_a_lock_whose_owner_is_gone_may_be_taken_away(site: Site) -> None:
+    node = site.node("a", types=TYPES)
+    site.submit_one("locked", {"serno": "A"})
+    site.claim(node)
+    other = site.submit_one("locked", {"serno": "A"})
+    site.claim(slots=1)  # it waits for the lock now
+    briefly_silent, dead = 30, 1_000
+
+    site.clock.forward(briefly_silent)
+    assert explain(site, other).command != "spinney unlock receiver:A"
+    site.clock.forward(dead)
+    assert explain(site, other).command == "spinney unlock receiver:A"
+    site.store.beat(node.id, now_us=site.now)
+    assert explain(site, other).command != "spinney unlock receiver:A"
+    site.store.update_node(node.id, state="left", now_us=site.now)
+    assert explain(site, other).command == "spinney unlock receiver:A"
+
+
+def test_a_lock_that_a_job_keeps_between_its_stages(site: Site) -> None:
+    site.knows(kind("keeper", stage("first", locks=locked("receiver:{serno}", "job")), "second"))
+    node = site.node("a", types=(*TYPES, "keeper"))
+    owner = site.submit_one("keeper", {"serno": "A"})
+    site.pass_(site.run(owner, node))
+    other = site.submit_one("locked", {"serno": "A"}, priority=1)
+    site.claim(node, slots=2)
+
+    found = explain(site, other)
+
+    assert found.sentence == f"job {owner} keeps the lock 'receiver:A' until it settles"
+    assert found.command == f"spinney explain {owner}"
 
 
 def test_a_job_that_it_needs(site: Site) -> None:
@@ -459,9 +491,11 @@ def test_a_hold_whose_time_is_over_and_that_nobody_has_ended(site: Site, swept: 
 
 
 def test_a_lock_with_a_blank_is_quoted_in_the_command(site: Site) -> None:
-    site.node("a", types=TYPES)
+    node = site.node("a", types=TYPES)
     site.submit_one("locked", {"serno": "A b"})
-    site.claim(slots=1)
+    site.claim(node)
+    site.store.update_node(node.id, state="left", now_us=site.now)
+    site.node("b", types=TYPES)
 
     found = explain(site, site.submit_one("locked", {"serno": "A b"}))
 

@@ -15,6 +15,11 @@ Facts = Mapping[str, Any]
 Words = tuple[str, str | None]
 """A sentence without the final stop, and a command."""
 START_NODE = "spinney node"
+_OWNED = {
+    "kept": "job {owner} keeps the lock {lock!r} until it settles",
+    "reserved": "job {owner} has been woken for the lock {lock!r}",
+}
+"""The sentences for owners of a lock that do not have it just now while they run."""
 
 
 def words(cause: Cause) -> Words:
@@ -179,8 +184,10 @@ def _lock(job_id: int, facts: Facts) -> Words:
             return f"the lock {name!r} came free and it is about to go on", None
         if owner is None:
             return f"another job has the lock {name!r}", None
-        has = {"kept": "keeps until it settles", "reserved": "has been woken for"}.get(facts["owned"], "has")
-        return f"job {owner} {has} the lock {name!r}", f"spinney unlock {quoted}"
+        sentence = _OWNED.get(facts["owned"], "job {owner} has the lock {lock!r}").format(
+            owner=owner, lock=name
+        )
+        return sentence, f"spinney unlock {quoted}" if facts["owner_gone"] else f"spinney explain {owner}"
     wants = f"it wants {facts['amount']:,} of the lock {name!r}"
     if facts["queued"]:
         before = facts.get("before")

@@ -70,6 +70,7 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
             return {"earlier": facts["earlier"]}
         case "lock" if "owner" not in shown:
             shown.pop("before", None)
+            shown.pop("owner_gone", None)
         case "children" if "first" in facts and not _sees_children(
             cause.job_id, facts["children"], visibility
         ):

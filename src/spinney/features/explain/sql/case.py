@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.features.explain.cause import Cause
+from spinney.model.fleet import presumed_dead
 from spinney.model.settings.holds import Hold
+from spinney.model.states import SETTLED
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -55,9 +57,9 @@ class Case:
 
     def _for_lock(self, name: str) -> Cause:
         """Return the cause for a job that waits for this lock, or stands in a ring of jobs that wait for each other.
-        The facts say whether the lock is ``free`` by now; of a lock with a capacity also the ``amount`` that the job
-        wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and whether another job is
-        ``queued`` before it."""
+        The facts say whether the lock is ``free`` by now, and whether its owner is gone; of a lock with a capacity also
+        the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and
+        whether another job is ``queued`` before it."""
         owners = self.tx.all(
             "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
         )
@@ -77,7 +79,8 @@ class Case:
         room = locks.look(self.tx, self.registry, request, self.row.id, in_line=False)
         if (amount, room.capacity) == (1, 1):
             owned = {None: "kept", locks.RESERVED: "reserved"}.get(fence, "used")
-            return self._cause("lock", lock=name, free=False, owner=owner, owned=owned)
+            gone = self._is_gone(owner)
+            return self._cause("lock", lock=name, free=False, owner=owner, owned=owned, owner_gone=gone)
         first = lock_waiters.first_waiting(self.tx, self.registry, name) if room.fits else None
         queued = first is not None and (first.priority, first.job_id) < (self.row.priority, self.row.id)
         return self._cause(
@@ -92,6 +95,26 @@ class Case:
             queued=queued,
             **({"before": first.job_id} if first is not None and queued else {}),
         )
+
+    def _is_gone(self, owner_id: int) -> bool:
+        """Return whether the owner of a lock has settled or is deleted, or the node or external worker that has it has
+        left or is presumed dead: only then may an operator consider taking the lock away."""
+        state = self.tx.value("select state from jobs where id = ?", (owner_id,))
+        if state is None or state in SETTLED:
+            return True
+        lease = self.tx.one(
+            "select n.state, n.seen_us, n.lease_s, p.lease_s from leases l join nodes n on n.id = l.node_id "
+            "left join external_workers p on p.node_id = n.id where l.job_id = ?",
+            (owner_id,),
+        )
+        if lease is None:
+            return False
+        node_state, seen_us, node_s, worker_s = lease
+        if node_state == "left":
+            return True
+        if worker_s is not None:
+            return bool(self.now_us - seen_us > worker_s * 1e6)
+        return presumed_dead(seen_us, node_s, self.now_us)
 
 
 def _named(holds: Sequence[Hold]) -> dict[str, Any]:
