@@ -15,7 +15,12 @@ NOW_US = 1_800_000_000_000_000
         (7_200, "2 h ago"),
         (86_400, "1 day ago"),
         (3 * 86_400, "3 days ago"),
-        (-7_300, "in 2 h"),
+        (-7_300, "in 2 h 2 min"),
+        (-7_199, "in 2 h"),
+        (-(3_600 + 59 * 60 + 58), "in 2 h"),
+        (-(3_600 + 59 * 60), "in 1 h 59 min"),
+        (-(90 * 86_400 - 2), "in 90 days"),
+        (-65.4, "in 1 min 5 s"),
     ],
 )
 def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said: str) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -66,18 +67,27 @@ def _parts(seconds: float) -> str:
 
 
 def ago(at_us: int, now_us: int) -> str:
-    """Return a time relative to now, in its largest unit: ``3 min ago``, ``in 2 h``, ``just now``. Both times are in
-    microseconds since 1970; the page's script counts on in the same words."""
+    """Return a time relative to now: ``3 min ago``, ``just now``; ``in 1 h 59 min`` for one to come, in its two largest
+    units, since people plan by it. Both times are in microseconds since 1970; the page's script counts on in the same
+    words."""
     seconds = (now_us - at_us) / 1e6
     if abs(seconds) < 5:
         return "just now" if seconds >= 0 else "in a moment"
-    whole = int(abs(seconds))
+    if seconds < 0:
+        return f"in {_parts(_rounded(-seconds))}"
+    whole = int(seconds)
     for size, unit in _UNITS:
         if whole >= size:
             count = whole // size
-            amount = f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
-            return f"{amount} ago" if seconds > 0 else f"in {amount}"
+            return f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''} ago"
     return "just now"
+
+
+def _rounded(seconds: float) -> int:
+    """Return a length of time rounded to the second of the units in which it is shown, so that a token made for 90 days
+    does not read ``89 days 23 h`` at once."""
+    size = next((smaller for (unit, _), (smaller, _) in pairwise(_UNITS) if round(seconds) >= unit), 1)
+    return round(seconds / size) * size
 
 
 def moment(at_us: int | None) -> str:

@@ -19,15 +19,25 @@
 
   function ago(seconds) {
     if (Math.abs(seconds) < 5) return seconds >= 0 ? "just now" : "in a moment";
-    const whole = Math.trunc(Math.abs(seconds));
+    if (seconds < 0) return `in ${parts(rounded(-seconds))}`;
+    const whole = Math.trunc(seconds);
     const [size, unit] = UNITS.find(([size]) => whole >= size);
     const count = Math.trunc(whole / size);
-    const said = `${count} ${unit}${unit === "day" && count !== 1 ? "s" : ""}`;
-    return seconds > 0 ? `${said} ago` : `in ${said}`;
+    return `${count} ${unit}${unit === "day" && count !== 1 ? "s" : ""} ago`;
+  }
+
+  // A token made for 90 days would else read "89 days 23 h" at once.
+  function rounded(seconds) {
+    const largest = UNITS.findIndex(([size]) => Math.round(seconds) >= size);
+    const [size] = UNITS[largest + 1] || [1];
+    return Math.round(seconds / size) * size;
   }
 
   function lasting(seconds) {
-    if (seconds < 10) return `${Math.max(0, seconds).toFixed(1)} s`;
+    return seconds < 10 ? `${Math.max(0, seconds).toFixed(1)} s` : parts(seconds);
+  }
+
+  function parts(seconds) {
     let left = Math.round(seconds);
     const said = [];
     for (const [size, unit] of UNITS) {
