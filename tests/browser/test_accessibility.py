@@ -19,7 +19,7 @@ def jobs(site: Site) -> dict[str, int]:
     batch = site.submit("parent", "-p", "n=3")
     told = site.submit("tell", "-p", f"text={NASTY}", "--collection", "maps")
     running = site.submit("until", "-p", f"flag={site.flag('reading')}")
-    held = site.submit("double", "-p", "n=1", "--queue", "closed", "--at", "2099-01-01T00:00")
+    held = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
     for job in (failed, batch, told):
         site.ended(job)
     site.shell.ok("hold", str(held), "--reason", "until spring")

@@ -141,6 +141,7 @@ def rich(tmp_path: Path, first_rich: Shell) -> Shell:
 def first_rich(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """The one of which the others are copies."""
     shell = furnish(tmp_path_factory.mktemp("rich"))
+    shell.ok("queue", "net", "--create")
     shell.ok(
         "submit", "double", "-p", "n=1", "--queue", "net", "--collection", "run:7", "--submitter", "ann@uni"
     )
@@ -180,6 +181,7 @@ def test_users_are_offered(rich: Shell) -> None:
 
 
 def test_names_of_the_store_are_offered(shell: Shell) -> None:
+    shell.ok("queue", "net", "--create")
     shell.ok("submit", "double", "-p", "n=1", "--queue", "net")
 
     assert offered(shell.folder, "spinney list --type ", _run) == TYPES

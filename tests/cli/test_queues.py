@@ -221,6 +221,16 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(queued: Shell) -> No
     ]
 
 
+def test_a_submission_into_a_queue_that_nobody_knows_is_refused(queued: Shell) -> None:
+    refused = queued.refused(2, "submit", "double", "--queue", "nte", "-p", "n=1")
+
+    assert "no queue 'nte' is known to this store (did you mean 'net'?)" in refused
+    assert "create it with 'spinney queue nte --create'" in refused
+    queued.ok("queue", "nte", "--create")
+    queued.ok("submit", "double", "--queue", "nte", "-p", "n=1")
+    assert submitted(queued) == [("double", "nte", {"n": 1})]
+
+
 def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
     (queued.folder / "lines").write_text(
         '{"queue": "net", "params": {"n": 1}}\n{"type": "tell", "queue": "net", "params": {"text": "t"}}\n'

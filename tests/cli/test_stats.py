@@ -13,6 +13,7 @@ from .shell import Shell
 def test_figures_of_what_stands(shell: Shell) -> None:
     for n in range(3):
         shell.ok("submit", "double", "-p", f"n={n}")
+    shell.ok("queue", "net", "--create")
     shell.ok("submit", "double", "-p", "n=4", "--queue", "net", "--at", "2999-01-01")
 
     told = shell.ok("stats")
@@ -29,6 +30,7 @@ def test_figures_of_what_stands(shell: Shell) -> None:
 
 def test_figures_of_one_queue_or_type(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("queue", "net", "--create")
     shell.ok("submit", "tell", "-p", "text=x", "--queue", "net")
 
     of_queue = json.loads(shell.ok("stats", "--json", "--queue", "net"))

@@ -26,6 +26,8 @@ def idle(folder: Path) -> Iterator[Both]:
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with idle(tmp_path_factory.mktemp("still")) as found:
+        for queue in ("other", "slow"):
+            found.shell.ok("queue", queue, "--create")
         yield found
 
 
@@ -218,6 +220,7 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for words in (
             "webhook add archive https://example.org/hook",
             "user add bo --role viewer --no-password",
+            "queue late --create",
             "submit double -p n=1 --queue late",
         ):
             found.shell.ok(*words.split())

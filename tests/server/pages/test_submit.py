@@ -126,6 +126,17 @@ def test_given_what_does_not_fit_when_sent_then_it_is_told_at_its_field_and_the_
     assert "s3cret-word" not in text
 
 
+def test_given_a_queue_that_nobody_knows_when_sent_then_it_is_refused_with_the_nearest_name(
+    world: World,
+) -> None:
+    answer = send(world.client("submitter"), queue="slwo", at="soon")
+
+    assert answer.status_code == 422
+    assert not jobs(world)
+    assert "there is no queue &#39;slwo&#39; (did you mean &#39;slow&#39;?)" in answer.text
+    assert '<a href="#f-at">Not before</a>' in answer.text
+
+
 def test_given_a_refusal_when_sent_by_the_script_then_the_form_alone_comes_back_with_its_status(
     world: World,
 ) -> None:

@@ -1,5 +1,6 @@
 """The command ``submit``: submit one job, or a file of jobs."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import typer
 
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.values import names
 from spinney.terminal import completion, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
@@ -110,6 +112,8 @@ def submit(
         endpoint.require_not_internal(internal)
     # A server knows the caller by the token; the submitter is an option of the job only.
     with open_commands(store, None if is_remote else job_options.submitter) as performer:
+        if "queue" in options:
+            _require_queue(performer, options["queue"])
         if jobs is None:
             ids, held = _submit_one(performer, type_, param or [], json, options, internal=internal)
         elif param or json is not None:
@@ -186,14 +190,25 @@ def params_from_options(
     return whole | from_words(schema, _pairs(words))
 
 
-def _default_type(performer: "Performs", queue: str) -> str:
-    """Return the default job type of a queue. Raises UsageError for a queue that does not exist or has none."""
+def _require_queue(performer: "Performs", queue: str) -> None:
+    """Raise UsageError for a queue that does not exist: a submission would create it, without a limit and perhaps from
+    a typing error. Code, the API and lines of jobs may name any."""
     from spinney.features.queues.commands import ShowQueue
 
+    names.name("queue", queue)
     try:
-        return performer.do(ShowQueue(name=queue)).in_force.default_type()
+        performer.do(ShowQueue(name=queue))
     except NoSuch as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(
+            f"{error}, or create it with 'spinney queue {shlex.quote(queue)} --create'"
+        ) from None
+
+
+def _default_type(performer: "Performs", queue: str) -> str:
+    """Return the default job type of a queue that exists. Raises UsageError when it has none."""
+    from spinney.features.queues.commands import ShowQueue
+
+    return performer.do(ShowQueue(name=queue)).in_force.default_type()
 
 
 def _pairs(words: Sequence[str]) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from spinney.model.access import Role
 from spinney.model.errors import Refused, SpinneyError, UnknownType
 from spinney.model.rights.submit_rights import may_submit
 from spinney.model.types import TypeSpec
+from spinney.model.values.hints import did_you_mean
 from spinney.service.submit_rights import require_type
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.web.bodies import raise_bound
@@ -102,6 +103,7 @@ async def submitted(request: Request, context: Authenticated) -> Response:
         choices = await context.run(lambda control: _choices(control, sent.values.get("type", "")))
         params, wrong = param_fields.read(choices.spec.schema, sent.values)
         options, also_wrong = options_form.read(sent.values, now_us())
+        also_wrong |= _unknown_queue(choices, options.get("queue"))
         errors = {**{PREFIX + name: text for name, text in wrong.items()}, **also_wrong}
         if errors:
             return _again(request, context, choices, sent, errors)
@@ -206,6 +208,17 @@ async def _submit(
     return done.ids[0], done.repeated
 
 
+def _unknown_queue(choices: SubmitChoices, queue: str | None) -> Mapping[str, str]:
+    """Return what is wrong with the field of the queue: one that does not exist would be created by the submission,
+    without a limit and perhaps from a typing error."""
+    if queue is None or queue in choices.queues:
+        return {}
+    hint = did_you_mean(queue, choices.queues)
+    return {
+        "queue": f"there is no queue {queue!r}{hint}; choose one of the list, or have an operator create it"
+    }
+
+
 # --- what is shown ----------------------------------------------------------------------------
 
 
@@ -233,7 +246,8 @@ def _shown(choices: SubmitChoices, values: Mapping[str, str], errors: Mapping[st
     secret = {PREFIX + field.name for field in param_list if field.kind is Kind.SECRET}
     names = {PREFIX + field.name for field in param_list} | set(options_form.OPTIONS)
     labels = {PREFIX + field.name: field.name for field in param_list} | {
-        PREFIX + param_fields.MORE: "more parameters"
+        PREFIX + param_fields.MORE: "more parameters",
+        **options_form.LABELS,
     }
     elsewhere = [text for name, text in errors.items() if name not in names]
     return {

@@ -8,7 +8,16 @@ from spinney.define.job.options import Options
 from spinney.model.errors import UsageError
 from spinney.model.values.times import parse_time
 
-OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
+LABELS = {
+    "queue": "Queue",
+    "priority": "Priority",
+    "share": "Share",
+    "collection": "Collection",
+    "key": "Key",
+    "at": "Not before",
+}
+"""The labels of the fields, by the names of the options."""
+OPTIONS = tuple(LABELS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
