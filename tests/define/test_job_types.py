@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,43 @@ def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:
         app.pipeline("p", keep={"completed": "30"})
     with pytest.raises(UsageError, match="keep maps states to times"):
         app.pipeline("p", keep=timedelta(days=30))
+
+
+def test_the_schema_names_defaults_that_json_has(app: Spinney) -> None:
+    @app.job
+    def scan(
+        n: int = 2,
+        name: str = "Zoë",
+        ratio: float = 0.5,
+        keep: bool = False,
+        folder: Path = Path("x"),
+        huge: int = 2**80,
+        endless: float = math.inf,
+        long: str = "x" * 1_000,
+        nothing: str | None = None,
+    ) -> None: ...
+
+    properties = scan.spec.schema["properties"]
+    assert {name: prop["default"] for name, prop in properties.items() if "default" in prop} == {
+        "n": 2,
+        "name": "Zoë",
+        "ratio": 0.5,
+        "keep": False,
+    }
+    assert scan.parameters.text({}) == "{}", "a default is the function's, and not stored"
+
+
+def test_a_default_on_which_stages_differ_is_not_named(app: Spinney) -> None:
+    deposit = app.pipeline("deposit")
+
+    @deposit.stage
+    def fetch(n: int = 1, same: int = 5, needed: int = 3) -> None: ...
+
+    @deposit.stage
+    def check(needed: int, n: int = 2, same: int = 5) -> None: ...
+
+    properties = deposit.spec.schema["properties"]
+    assert [name for name, prop in properties.items() if "default" in prop] == ["same"]
 
 
 # --- runners -----------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from pydantic import BaseModel
 
 from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
+from spinney.define.params import schema as schemas
 from spinney.define.params.schema import checker, from_words, validate_against_schema
+from spinney.define.params.validation_errors import describe
 from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
 
@@ -181,6 +183,19 @@ def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> No
     assert sentence in str(by_schema.value)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"minLength": 1}, "text of at least 1 character"),
+        ({"maxLength": 8}, "text of at most 8 characters"),
+        ({"minLength": 3, "maxLength": 8}, "text of 3 to 8 characters"),
+        ({"minLength": 2, "maxLength": 2, "pattern": "^[a-z]+$"}, "text of 2 characters matching ^[a-z]+$"),
+    ],
+)
+def test_the_length_of_a_text_is_said_in_words(bounds: dict[str, Any], said: str) -> None:
+    assert describe({"type": "string", **bounds}, {}) == said
+
+
 PLAIN = {"s": str, "i_": int, "f_": float, "b_": bool | None, "p_": Path}
 _numbers = st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False)
 _values = st.none() | _numbers | st.text(max_size=3) | st.lists(st.integers())
@@ -198,6 +213,16 @@ def test_the_quick_way_through_a_schema_never_disagrees_with_the_long_one(row: d
         taken = False
     decimal = isinstance(row.get("i"), float)  # 1.0 is an integer to JSON schema, not to us
     assert taken == (not decimal and Draft202012Validator(schema).is_valid(row))
+
+
+def test_a_default_does_not_take_parameters_off_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = DeclaredParameter(annotation=int | None, required=False, default=2)
+    schema = Parameters("resize", {"n": field}).schema
+    assert schema["properties"]["n"]["default"] == 2
+    monkeypatch.setattr(schemas, "_validator", None)  # the long one would fail
+
+    validate_against_schema("resize", schema, {"n": 3})
+    validate_against_schema("resize", schema, {})
 
 
 @pytest.mark.parametrize(

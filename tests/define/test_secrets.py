@@ -58,7 +58,7 @@ def test_a_secret_is_masked_and_refused_when_it_is_too_short(text: Any) -> None:
     row = {"code": SHORT}
     for submit in (lambda: kind.texts([row]), lambda: checker(kind.spec)(row)):
         with pytest.raises(
-            BadParameters, match=r"'code' is wrong: it must be a secret text at least .*: 6"
+            BadParameters, match=r"'code' is wrong: it must be a secret text of at least 6 characters"
         ) as caught:
             submit()
         assert SHORT not in result_rows.error_detail(caught.value)["error"]
@@ -99,9 +99,30 @@ def test_a_secret_that_may_be_too_short_says_where_it_is_shown() -> None:
     limit = "(redacted outside of the parameters only from 6 characters on)"
     assert said == [
         f"a secret text {limit}",
-        f"a secret text {limit} at least this many characters: 4",
-        "a secret text at least this many characters: 6",
+        f"a secret text of at least 4 characters {limit}",
+        "a secret text of at least 6 characters",
     ]
+
+
+@pytest.mark.parametrize(
+    "annotation", [Annotated[str, Secret()], Annotated[str | None, Secret()], Annotated[str, Secret()] | None]
+)
+def test_a_default_that_is_too_short_for_a_secret_is_refused_where_it_is_declared(annotation: Any) -> None:
+    def unlock(code: Any = PIN) -> None: ...
+
+    unlock.__annotations__["code"] = annotation
+    with pytest.raises(UsageError, match=r"the default of 'code' is shorter .* 6 characters") as caught:
+        Spinney().job(unlock)
+    assert PIN not in str(caught.value)
+
+
+@pytest.mark.parametrize("default", [None, "", "long enough"])
+def test_another_default_of_a_secret_is_declared_and_never_shown(default: str | None) -> None:
+    def unlock(code: Any = default) -> None: ...
+
+    unlock.__annotations__["code"] = Annotated[str | None, Secret()]
+    kind = Spinney().job(unlock)
+    assert "default" not in kind.spec.schema["properties"]["code"]
 
 
 # --- what the engine writes itself -------------------------------------------------------------

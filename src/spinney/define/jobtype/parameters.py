@@ -6,6 +6,7 @@ Many jobs are checked together as a list, so that a submission of a hundred thou
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cache, cached_property, lru_cache
 from itertools import islice
+from math import isfinite
 from pathlib import Path, PurePath
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -26,7 +27,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
-from spinney.define.params.redaction import has_secrets
+from spinney.define.params.redaction import has_secrets, holds_secret
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
@@ -45,6 +46,7 @@ Reader = Callable[[str], dict[str, Any]]
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
 """The exceptions for a value that JSON cannot represent."""
 _NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
+_DEFAULT_MAX = 200
 _CHUNK = 1000
 """How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
 
@@ -69,7 +71,9 @@ class Parameters:
         named = {field for template in self._locks for field in lock_names.fields(template)}
         self._fields = {
             # A job without the parameter in the name of its lock could not take the lock.
-            name: DeclaredParameter(annotation=f.annotation, required=f.required or name in named)
+            name: DeclaredParameter(
+                annotation=f.annotation, required=f.required or name in named, default=f.default
+            )
             for name, f in fields.items()
         }
         if not anything:
@@ -84,8 +88,11 @@ class Parameters:
             return {}
         schema = self._row.json_schema()
         schema.pop("title", None)
-        for prop in schema.get("properties", {}).values():
+        for name, prop in schema.get("properties", {}).items():
             prop.pop("title", None)
+            field = self._fields[name]
+            if not field.required and _is_shown(field.default) and not holds_secret(schema, prop):
+                prop["default"] = field.default
         return schema
 
     def text(self, params: Mapping[str, Any]) -> str:
@@ -327,6 +334,19 @@ def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
         except (PydanticUserError, UsageError):
             return f"{name!r} ({annotation_text(field.annotation)})"
     return "one of them"
+
+
+def _is_shown(default: Any) -> bool:
+    """Return whether a default belongs in the schema, where forms and subjects of jobs find it: a plain value that JSON
+    has, and not a long text."""
+    if type(default) not in (str, int, float, bool):
+        return False
+    if isinstance(default, float) and not isfinite(default):
+        return False
+    try:
+        return len(orjson.dumps(default)) <= _DEFAULT_MAX
+    except TypeError:  # a whole number of more than 64 bits, or half of a surrogate pair
+        return False
 
 
 def _where(first: int | None, row: int) -> str:

@@ -3,11 +3,12 @@
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spinney.define.job import Job
+from spinney.define.params.secrets import Secret
 from spinney.model.errors import UsageError
 
 JOB_NAME = "job"
@@ -20,6 +21,8 @@ class DeclaredParameter:
 
     annotation: Any
     required: bool
+    default: Any = None
+    """The default in the function's signature; None also where there is none, or where stages have several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +64,11 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
                 f"spinney.Job, or give the parameter another name"
             )
         else:
-            _require_no_shared_default(where, name, parameter.default)
-            fields[name] = DeclaredParameter(
-                annotation=annotation, required=parameter.default is parameter.empty
-            )
+            required = parameter.default is parameter.empty
+            default = None if required else parameter.default
+            _require_no_shared_default(where, name, default)
+            _require_long_secret(where, name, annotation, default)
+            fields[name] = DeclaredParameter(annotation=annotation, required=required, default=default)
     return Signature(fields=fields, job_name=job_name, extra=extra)
 
 
@@ -85,6 +89,29 @@ def _require_no_shared_default(where: str, name: str, default: object) -> None:
             f"{where}: the default of {name!r} is {default!r:.80}, one {type(default).__name__} that all jobs of a "
             f"worker would share; write {name}=None and make it in the function"
         )
+
+
+def _require_long_secret(where: str, name: str, annotation: Any, default: object) -> None:
+    """Refuse a default that is shorter than the secret may be, as such a value is. An empty one means that there is no
+    secret."""
+    if default is None or default in ("", b""):
+        return
+    for secret in _secrets(annotation):
+        try:
+            secret.require_long(default)
+        except ValueError as error:
+            raise UsageError(
+                f"{where}: the default of {name!r} is shorter than the secret may be: {error}; write {name}=None, or "
+                "a smaller min_length"
+            ) from None
+
+
+def _secrets(annotation: Any) -> Iterator[Secret]:
+    for part in typing.get_args(annotation):
+        if isinstance(part, Secret):
+            yield part
+        else:
+            yield from _secrets(part)
 
 
 def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
@@ -120,7 +147,8 @@ def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[st
                 )
             annotation = new.annotation if old is None or old.annotation is Any else old.annotation
             required = new.required or (old is not None and old.required)
-            merged[name] = DeclaredParameter(annotation=annotation, required=required)
+            default = new.default if old is None or old.default == new.default else None
+            merged[name] = DeclaredParameter(annotation=annotation, required=required, default=default)
     return merged
 
 

@@ -116,9 +116,10 @@ class _Quick(NamedTuple):
 
 def _quick_types(prop: Mapping[str, Any]) -> frozenset[type]:
     """Return the Python types whose values are valid for certain; none when more has to be checked."""
-    if prop.keys() == {"anyOf"}:
+    keys = prop.keys() - {"default"}  # which says nothing about what is valid
+    if keys == {"anyOf"}:
         return frozenset[type]().union(*(_quick_types(p) for p in prop["anyOf"]))
-    plain = prop.keys() == {"type"} or (prop.keys() == {"type", "format"} and prop["format"] == "path")
+    plain = keys == {"type"} or (keys == {"type", "format"} and prop["format"] == "path")
     return frozenset(_QUICK_TYPES.get(str(prop["type"]), ())) if plain else frozenset()
 
 

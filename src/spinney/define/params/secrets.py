@@ -36,7 +36,7 @@ class Secret:
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema  # a worker without secrets need not import it
 
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+        return core_schema.no_info_after_validator_function(self.require_long, handler(source))
 
     def __get_pydantic_json_schema__(
         self, core: "CoreSchema", handler: "GetJsonSchemaHandler"
@@ -52,7 +52,8 @@ class Secret:
                 raise UsageError(_NO_TEXT)
         return schema | {"writeOnly": True}
 
-    def _checked(self, value: Any) -> Any:
+    def require_long(self, value: Any) -> Any:
+        """Return a value that is long enough. Raises ValueError, which does not quote it."""
         plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         text = plain.decode("utf-8", "replace") if isinstance(plain, bytes) else plain
         if text is not None and len(text) < self.min_length:

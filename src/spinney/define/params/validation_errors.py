@@ -115,9 +115,7 @@ _BOUNDS = {
     "maximum": "at most",
     "exclusiveMinimum": "more than",
     "exclusiveMaximum": "less than",
-    "minLength": "at least this many characters:",
-    "maxLength": "at most this many characters:",
-    "pattern": "like",
+    "pattern": "matching",
 }
 
 
@@ -135,10 +133,23 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     base = _FORMATS.get(prop.get("format", "")) or _TYPES.get(str(prop.get("type")), "any JSON value")
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
+    base += _length(prop)
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
         base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
     return " ".join([base, *([", ".join(bounds)] if bounds else [])])
+
+
+def _length(prop: Mapping[str, Any]) -> str:
+    """Return the bounds of a text's length: `` of at least 6 characters``; empty if there are none."""
+    least, most = prop.get("minLength"), prop.get("maxLength")
+    if least is None and most is None:
+        return ""
+    if least is not None and most is not None:
+        bounds = f"{least}" if least == most else f"{least} to {most}"
+    else:
+        bounds = f"at most {most}" if least is None else f"at least {least}"
+    return f" of {bounds} {'character' if (least if most is None else most) == 1 else 'characters'}"
 
 
 def property_of(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
