@@ -9,6 +9,7 @@ from server.conftest import RIGHTS, World
 from server.pages.test_pages import HTML, get
 from spinney.features.jobs import sql
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Verb
 from spinney.model.rights.actor import Actor
 
 
@@ -230,6 +231,56 @@ def test_given_jobs_then_filters_suggest_what_there_is_within_sight(world: World
     assert '<option value="lab">' in within
     assert '<option value="secret">' not in within
     assert '<option value="bob">' not in within
+
+
+def test_given_a_key_in_use_when_searched_then_it_leads_to_its_job_as_a_number_does(world: World) -> None:
+    job = world.submit(keys=("idx-b",))
+    client = world.client("viewer")
+
+    assert client.get("/search?q=idx-b").headers["location"] == f"/jobs/{job}"
+    assert client.get(f"/search?q=%23{job}").headers["location"] == f"/jobs/{job}"
+    assert client.get("/search?q=idx").headers["location"] == "/jobs?message=idx"
+
+
+def test_given_a_name_that_no_message_holds_when_searched_then_its_jobs_are_offered(world: World) -> None:
+    world.submit("double", {"n": 1}, queue="slow")
+    client = world.client("viewer")
+
+    of_type, in_queue, nothing = (get(client, f"/jobs?message={text}") for text in ("double", "slow", "nay"))
+
+    for text in (of_type, in_queue, nothing):
+        assert "Only numbers, keys in use and messages were searched" in text
+    assert '<a href="/jobs?type=double">Jobs of type double</a>' in of_type
+    assert '<a href="/jobs?queue=slow">Jobs in queue slow</a>' in in_queue
+    assert ">Jobs of " not in nothing
+    assert "were searched" not in get(client, "/jobs?message=nay&type=double")
+
+
+def test_given_a_filter_by_state_then_only_verbs_for_that_state_are_offered(world: World) -> None:
+    world.site.submit(n=2)
+    world.site.fail(world.site.claim_one())
+    client = world.client("operator")
+
+    def offered(query: str) -> list[str]:
+        return re.findall(r'name="verb" value="(\w+)"', get(client, f"/jobs?{query}"))
+
+    assert offered("state=failed") == ["retry", "rerun", "delete"]
+    assert offered("state=pending") == ["cancel", "hold", "release", "move", "priority"]
+    assert offered("") == [str(verb) for verb in Verb]
+
+
+def test_given_a_retry_of_many_then_only_stages_that_their_types_have_are_offered(world: World) -> None:
+    world.submit("three")
+    world.site.fail(world.site.claim_one())
+    client = world.client("operator")
+
+    def stages(query: str) -> list[str]:
+        text = get(client, f"/jobs/verbs?{query}")
+        select = text.partition('name="stage"')[2].partition("</select>")[0]
+        return [stage for stage in re.findall(r'<option value="(\w+)"', select) if stage]
+
+    assert stages("verb=retry&all=1&state=failed") == ["first", "second", "third"]
+    assert stages("verb=retry&id=1") == ["first", "second", "third"]
 
 
 def test_given_the_box_for_all_when_a_verb_is_asked_for_then_it_is_for_all_that_match(world: World) -> None:

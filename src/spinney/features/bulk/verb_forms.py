@@ -1,7 +1,7 @@
 """Verbs on jobs, as forms of pages give them: on one job, on some that were chosen, or on all that match a filter."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
@@ -9,9 +9,10 @@ from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
-from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import Plan, Report
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
+from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
 from spinney.model.values.times import parse_time
@@ -49,12 +50,14 @@ _REASONS = 3
 Form = Mapping[str, str]
 
 
-def usable(principal: Principal) -> list[str]:
-    """Return the verbs that the caller may use on any job at all, in the order of their buttons."""
+def usable(principal: Principal, states: Collection[State] | None = None) -> list[str]:
+    """Return the verbs that the caller may use on any job at all, in the order of their buttons. ``states``: those of
+    the jobs on the page, of which the verb must be allowed in one; None: any."""
+    allowed = [verb for verb in Verb if states is None or not ALLOWED_STATES[verb].isdisjoint(states)]
     if principal.rights.permits(Role.OPERATOR):
-        return [str(verb) for verb in Verb]
+        return [str(verb) for verb in allowed]
     return (
-        [str(verb) for verb in Verb if verb in OWN_JOB_VERBS]
+        [str(verb) for verb in allowed if verb in OWN_JOB_VERBS]
         if principal.rights.permits(Role.SUBMITTER)
         else []
     )

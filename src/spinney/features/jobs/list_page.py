@@ -98,7 +98,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
 
 @router.get("/search", summary="Search for a job")
 async def search(context: Authenticated, q: str = "") -> Response:
-    """Redirect to the job of a number, or to the list of the jobs whose message contains the text."""
+    """Redirect to the job of a number or a key, or to the list of the jobs whose message contains the text."""
     text = q.strip()
     plain = text.removeprefix("#")
     if (
@@ -108,6 +108,10 @@ async def search(context: Authenticated, q: str = "") -> Response:
         and int(plain) <= JOB_ID_MAX
     ):
         return redirect(f"/jobs/{int(plain)}")
+    if text:
+        keyed = await context.run(lambda control: control.queries.jobs(Filter(key=text), limit=1))
+        if keyed:
+            return redirect(f"/jobs/{keyed[0].id}")
     query = parse_filters([("message", text)], now_us()).query()
     return redirect(f"/jobs?{query}" if query else "/jobs")
 
@@ -188,6 +192,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
             job_page = _NOTHING
     sorting = {} if sort is None else {"sort": sort.text}
     query = filters.query(**sorting)
+    filter_names = await _filter_names(request, context)
     saved = await context.run(lambda control: control.store.saved_filters.all(context.principal.name))
     return {
         "filters": filters,
@@ -202,8 +207,9 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         "headings": columns.headings(filters, sort),
         "saved": saved,
         "counts": await _counts(request, context, filters),
-        "filter_names": await _filter_names(request, context),
-        "verbs": verbs.usable(context.principal),
+        "filter_names": filter_names,
+        "namesakes": _namesakes(filters, filter_names),
+        "verbs": verbs.usable(context.principal, filters.job_filter.states),
         "next": _next(filters, sort, job_page, page_number),
         "first": (f"/jobs?{query}" if query else "/jobs") if after or page_number else None,
     }
@@ -291,6 +297,22 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
     return await request.app.state.filter_names.get(key, lambda: context.run(call))  # type: ignore[no-any-return]
 
 
+def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, str]]:
+    """Return what has the name that was searched for among messages, as label and filter: a type, a queue, …."""
+    if filters.values.keys() != {"message"}:
+        return ()
+    text = filters.value("message")
+    known = {
+        "of type": ("type", names.types),
+        "in queue": ("queue", names.queues),
+        "in stage": ("stage", names.stages),
+        "of node": ("node", names.nodes),
+        "of collection": ("collection", names.collections),
+        "of submitter": ("submitter", names.submitters),
+    }
+    return [(label, name) for label, (name, values) in known.items() if text in values]
+
+
 async def _counts(
     request: Request, context: RequestContext, filters: FilterQuery
 ) -> Mapping[str, int] | None:
@@ -341,7 +363,6 @@ async def _asked_about(
 
     preview = await context.run(call, long=True)
     count = f"{'more than ' if preview.plan.more else ''}{counted(preview.plan.jobs, 'job')}"
-    stages = sorted({stage.name for spec in preview.types.values() for stage in spec.stages})
     return page(
         request,
         context.principal,
@@ -355,8 +376,21 @@ async def _asked_about(
         count=count,
         values=values,
         refused=refused,
-        stage_names=stages,
+        stage_names=_stage_names(preview, filters.job_filter.type),
         back=f"/jobs?{filters.query()}" if filters.any else "/jobs",
+    )
+
+
+def _stage_names(preview: VerbPreview, only_type: str | None) -> Sequence[str]:
+    """Return the stages from which the jobs of a preview may run again: those of their types, or of all types where not
+    all jobs were looked at and the filter does not name the type."""
+    if preview.plan.more and only_type is None:
+        types = set(preview.types)
+    else:
+        types = {job.type for job in preview.sample} | {count.type for count in preview.stages}
+        types |= set() if only_type is None else {only_type}
+    return sorted(
+        {stage.name for name in types & preview.types.keys() for stage in preview.types[name].stages}
     )
 
 
