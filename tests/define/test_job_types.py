@@ -310,6 +310,28 @@ def test_a_default_on_which_stages_differ_is_not_named(app: Spinney) -> None:
     assert [name for name, prop in properties.items() if "default" in prop] == ["same"]
 
 
+def test_a_docstring_describes_the_type_only_where_there_is_one_stage(app: Spinney) -> None:
+    deposit = app.pipeline("deposit")
+
+    @deposit.stage
+    def fetch() -> None:
+        """Fetch the payload.
+
+        Slowly."""
+
+    assert deposit.spec.description == "Fetch the payload."
+
+    @deposit.stage
+    def check() -> None:
+        """Check it."""
+
+    assert deposit.spec.description == ""
+    described = app.pipeline("described", description="Deposit what comes")
+    described.stage(name="fetch")(fetch)
+    described.stage(name="check")(check)
+    assert described.spec.description == "Deposit what comes"
+
+
 # --- runners -----------------------------------------------------------------------------------
 
 

@@ -75,7 +75,7 @@ class CommonTypeOptions(TypedDict, total=False):
     """Which names data may have that its jobs write (``job.data``): ``any``, or ``generated_``, those that end in
     ``_``, so that they are told from what a submission gave."""
     description: str
-    """One line for people; by default the first line of the function's docstring."""
+    """One line for people; by default the first line of the function's docstring, if the type has no other stage."""
     subject: str
     """By what people tell its jobs apart: text with parameters in braces, such as ``"{file}"``; by default the
     parameters that differ most between jobs."""
@@ -238,8 +238,10 @@ class JobType(SubmittableType):
         return signature.merge_signatures(self.name, {n: s.signature for n, s in self._stages.items()})
 
     def _described(self) -> str:
-        functions = [s.function for s in self._stages.values() if s.function is not None]
-        text = inspect.getdoc(functions[0]) if functions else None
+        """Return the description where the application gives none: a docstring is that of a stage, and speaks for the
+        type only where there is no other."""
+        functions = [s.function for s in self._stages.values()]
+        text = inspect.getdoc(functions[0]) if len(functions) == 1 and functions[0] is not None else None
         return text.partition("\n")[0] if text else ""
 
     def _add(self, stage: Stage) -> None:
