@@ -86,6 +86,8 @@ async def test_exit_codes_are_outcomes(host, run):
         assert said is None or said in detail["message"]
         if outcome == "error":
             assert detail["code"] == (code or None)
+            error = json.loads(detail["error"])
+            assert (error["type"], error["traceback"]) == ("spinney.model.attempts.signals.Fail", "")
 
 
 async def test_what_goes_wrong_is_told(host, run):

@@ -2,13 +2,15 @@
 
 import orjson
 
+from contract.words import kind, stage
 from server.conftest import World
 from spinney.features.postmortem import kept_frames
+from spinney.model.types import Isolation
 
 
-def failing(world: World, document: bytes) -> tuple[int, int]:
+def failing(world: World, document: bytes, type_: str = "one") -> tuple[int, int]:
     """A job that failed, and the attempt whose frames are this document."""
-    job = world.submit()
+    job = world.submit(type_)
     world.site.fail(world.site.run(job), error={"type": "ValueError", "message": "bold", "traceback": ""})
     attempt = world.control().queries.attempts(job)[-1]
     path = world.folder(job) / kept_frames.path_of(attempt)
@@ -73,3 +75,18 @@ def test_who_may_not_see_the_job_does_not_see_its_frames(world: World) -> None:
     job, _ = failing(world, orjson.dumps(DOCUMENT))
 
     assert world.client("limited").get(f"/jobs/{job}/postmortem", headers=HTML).status_code == 404
+
+
+def test_the_card_of_frames_is_left_out_for_a_program_unless_it_has_kept_some(world: World) -> None:
+    convert = stage("convert", program=("convert.sh",), isolation=Isolation.PROGRAM)
+    world.site.knows(kind("convert", convert))
+    job, fence = failing(world, orjson.dumps(DOCUMENT), "convert")
+    part = f"/jobs/{job}/postmortem?fence={fence}&if_kept=1"
+
+    page = get(world, f"/jobs/{job}")
+    assert part.replace("&", "&amp;") in page
+    assert "Frames with their variables" not in page
+    assert "/srv/jobs.py" in get(world, part)
+    (world.folder(job) / kept_frames.path_of(world.control().queries.attempts(job)[-1])).unlink()
+    assert "no frames are kept" not in get(world, part).lower()
+    assert "no frames are kept" in get(world, part.removesuffix("&if_kept=1")).lower()

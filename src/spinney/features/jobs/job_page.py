@@ -73,6 +73,8 @@ class JobView:
     """The last attempt that ended, if it ended with an error and is not superseded."""
     is_past: bool
     """Whether the failure is that of an earlier attempt than the one of which picture and output speak."""
+    failed_program: bool
+    """Whether ``failure`` is of a stage that runs a program, which keeps frames only if it does so itself."""
     pieces: Sequence[Piece]
     """The traceback of ``failure``, in lines of the application and of others."""
     data: Mapping[str, Any]
@@ -231,6 +233,7 @@ def read(control: Control, job_id: int) -> JobView:
         is_past=failure is not None
         and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED)
         and current(shown_job, attempts) != failure,
+        failed_program=failure is not None and _runs_program(spec, failure.stage),
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
         data=without_entries(data),
         products=products_of(data),
@@ -251,6 +254,11 @@ def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
         return None
     last = next((a for a in reversed(attempts) if not a.superseded and a.ended_us is not None), None)
     return last if last is not None and last.error else None
+
+
+def _runs_program(spec: TypeSpec | None, stage: str) -> bool:
+    stage_spec = None if spec is None else spec.stage(stage)
+    return stage_spec is not None and bool(stage_spec.program)
 
 
 def _because(explanation: Explanation) -> int | None:

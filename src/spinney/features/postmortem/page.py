@@ -25,8 +25,10 @@ async def job_postmortem(
     context: Authenticated,
     job: Annotated[int, Path(ge=1, le=JOB_ID_MAX)],
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    if_kept: bool = False,
 ) -> Response:
-    """Show the frames of the latest failure whose frames are kept, or of one attempt."""
+    """Show the frames of the latest failure whose frames are kept, or of one attempt. ``if_kept``: nothing where none
+    are kept, as of most programs."""
     root = request.app.state.folders
 
     def look(control: Control) -> tuple[Attempt, int, Sequence[ExceptionView]]:
@@ -58,6 +60,7 @@ async def job_postmortem(
         number=number,
         exceptions=exceptions,
         trouble=trouble,
+        if_kept=if_kept,
         summary=summary,
         parts=parts,
         left_out=left_out,
