@@ -263,7 +263,7 @@ def test_all_commands_are_offered_in_their_order(bare: Shell) -> None:
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ("submit double --json ", "files"),
+        ("submit double --params-file ", "files"),
         ("submit double -p file=/e", "files"),
         ("audit export ", "files"),
         ("list --type ", "words"),
@@ -479,8 +479,8 @@ def test_bash_offers_files_only_where_one_may_stand(
     (shell.folder / "zebra.json").write_text("{}")
 
     with bash(shell, tmp_path_factory.mktemp("home")) as terminal:
-        terminal.type("spinney submit double --json ze\t| END")
-        terminal.wait_for("--json zebra.json | END")
+        terminal.type("spinney submit double --params-file ze\t| END")
+        terminal.wait_for("--params-file zebra.json | END")
         terminal.type("\x15spinney submit double -p file=ze\t| END")
         terminal.wait_for("-p file=zebra.json | END")
         terminal.type("\x15spinney list --type ze\t| END")

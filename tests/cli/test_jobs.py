@@ -42,9 +42,9 @@ def test_the_store_comes_from_option_environment_or_file(bare: Shell) -> None:
 def test_parameters_come_as_words_and_as_json(shell: Shell) -> None:
     (shell.folder / "params.json").write_text('{"n": 1, "name": "from the file"}')
 
-    shell.ok("submit", "double", "--json", "params.json", "-p", "n=7")
+    shell.ok("submit", "double", "--params-file", "params.json", "-p", "n=7")
     shell.ok("submit", "double", "-p", "n=8", "-p", "name=5")
-    done = shell.run("submit", "double", "--json", "-", stdin='{"n": 9}')
+    done = shell.run("submit", "double", "--params-file", "-", stdin='{"n": 9}')
 
     assert done.stdout == "3\n"
     params = [json.loads(shell.ok("show", n, "--json"))["job"]["params"] for n in ("1", "2", "3")]
@@ -62,6 +62,7 @@ def test_a_file_of_jobs_is_submitted_as_one(shell: Shell) -> None:
 
 
 def test_options_are_kept(shell: Shell) -> None:
+    shell.ok("queue", "slow", "--create")
     shell.ok("submit", "double", "-p", "n=1")
     shell.ok(
         "submit",

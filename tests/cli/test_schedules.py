@@ -77,7 +77,18 @@ def test_a_schedule_is_made_with_everything_that_can_be_said(shell: Shell) -> No
 
 def test_parameters_come_from_a_file_too(shell: Shell) -> None:
     (shell.folder / "params.json").write_text('{"n": 5, "name": "x"}')
-    shell.ok("schedule", "add", "nightly", "double", "--every", "1h30m", "--json", "params.json", "-p", "n=6")
+    shell.ok(
+        "schedule",
+        "add",
+        "nightly",
+        "double",
+        "--every",
+        "1h30m",
+        "--params-file",
+        "params.json",
+        "-p",
+        "n=6",
+    )
     assert told(shell)["schedule"]["params"] == {"n": 6, "name": "x"}
     assert told(shell)["schedule"]["every_s"] == 5400
 
@@ -209,7 +220,10 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
         (["../x", "double", "-p", "n=1", "--every", "1h"], "cannot name a schedule"),
         (["x", "double", "-p", "n=1", "--every", "1h", "--queue", "a b"], "cannot name a queue"),
         (["x", "double", "-p", "n=1", "--every", "1h", "--priority", "100"], "0 (first) to 99 (last)"),
-        (["x", "double", "-p", "n=1", "--every", "1h", "--json", "gone.json"], "cannot read gone.json"),
+        (
+            ["x", "double", "-p", "n=1", "--every", "1h", "--params-file", "gone.json"],
+            "cannot read gone.json",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(

@@ -39,7 +39,7 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
         )
     ]
     (bare.folder / "bad.json").write_text(f'{{"url": "u", "password": ["{SECRET}"]}}')
-    refusal = bare.refused(2, "submit", "fetch", "--json", "bad.json")
+    refusal = bare.refused(2, "submit", "fetch", "--params-file", "bad.json")
     params = store.jobs(Filter())[0].params
     store.close()
 

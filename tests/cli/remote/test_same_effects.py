@@ -102,7 +102,7 @@ def test_a_job_is_submitted_in_every_way(still: Both) -> None:
         "double",
         "-p",
         "n=7",
-        "--json",
+        "--params-file",
         str(params),
         *options,
         "--key",

@@ -34,7 +34,9 @@ ParamOption = Annotated[
 ParamsFileOption = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", help="Read the parameters from a file with a JSON object; - is stdin."
+        "--params-file",
+        metavar="FILE",
+        help="Read the parameters from a file with a JSON object; - is stdin.",
     ),
 ]
 LinesOption = Annotated[
@@ -96,7 +98,7 @@ def submit(
     ] = None,
     *,
     param: ParamOption = None,
-    json: ParamsFileOption = None,
+    params: ParamsFileOption = None,
     jobs: LinesOption = None,
     job_options: SubmitOptions,
     wait: Annotated[
@@ -115,9 +117,9 @@ def submit(
         if "queue" in options:
             _require_queue(performer, options["queue"])
         if jobs is None:
-            ids, held = _submit_one(performer, type_, param or [], json, options, internal=internal)
-        elif param or json is not None:
-            raise UsageError("--jobs brings the parameters of every job; leave out --param and --json")
+            ids, held = _submit_one(performer, type_, param or [], params, options, internal=internal)
+        elif param or params is not None:
+            raise UsageError("--jobs brings the parameters of every job; leave out --param and --params-file")
         else:
             ids, held = _submit_lines(performer, type_, jobs, options, internal=internal)
         _print_result(ids, held)
@@ -131,7 +133,7 @@ def _submit_one(
     performer: "Performs",
     type_: str | None,
     words: Sequence[str],
-    json: str | None,
+    params_file: str | None,
     options: Mapping[str, Any],
     *,
     internal: bool,
@@ -145,7 +147,7 @@ def _submit_one(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
             "--queue QUEUE', or give --jobs FILE with types in its lines"
         )
-    params = params_from_options(performer, type_, words, json)
+    params = params_from_options(performer, type_, words, params_file)
     command = SubmitJob(type=type_, params=params, **options)
     if internal:
         return _submit_internal(performer, command)
@@ -175,14 +177,14 @@ def _submit_internal(performer: "Performs", command: "SubmitJob | SubmitJobs") -
 
 
 def params_from_options(
-    performer: "Performs", type_: str, words: Sequence[str], json: str | None
+    performer: "Performs", type_: str, words: Sequence[str], file: str | None
 ) -> dict[str, Any]:
-    """Return the parameters that ``--json FILE`` and ``--param NAME=VALUE`` give; a parameter that both give is that of
-    ``--param``."""
+    """Return the parameters that ``--params-file FILE`` and ``--param NAME=VALUE`` give; a parameter that both give is
+    that of ``--param``."""
     from spinney.define.params.schema import from_words
     from spinney.features.types.commands import ShowType
 
-    whole = {} if json is None else _object(json)
+    whole = {} if file is None else _object(file)
     try:
         schema = performer.do(ShowType(name=type_)).schema
     except NoSuch:
