@@ -123,6 +123,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
     numbers = range(first, first + span.slices)
     starts_us = [n * width_us for n in numbers]
     figures = [by_slice.get(n) for n in numbers]
+    recorded = [f is not None for f in figures]
     ended = {
         "completed": [None if f is None else f.ended - f.failed for f in figures],
         "failed": [None if f is None else f.failed for f in figures],
@@ -147,13 +148,26 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
             "depth",
             span.depth,
             time_charts.lines(
-                starts_us, width_us, depth, _count, {"pending": "pending", "running": "running"}, least=3
+                starts_us,
+                width_us,
+                depth,
+                _count,
+                {"pending": "pending", "running": "running"},
+                recorded=recorded,
+                least=3,
             ),
         ),
         (
             "times",
             "Times, median of a sample",
-            time_charts.lines(starts_us, width_us, times, lasting, {"waiting": "waited", "running": "ran"}),
+            time_charts.lines(
+                starts_us,
+                width_us,
+                times,
+                lasting,
+                {"waiting": "waited", "running": "ran"},
+                recorded=recorded,
+            ),
         ),
     ]
 

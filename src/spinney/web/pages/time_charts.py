@@ -73,6 +73,11 @@ class TimeChart:
     x_ticks: Sequence[Tick]
     """The marks of the horizontal axis."""
 
+    @property
+    def has_gap(self) -> bool:
+        """Return whether nothing was recorded in some slice, for the legend."""
+        return any(column.is_gap for column in self.columns)
+
 
 Series = Mapping[str, Sequence[float | None]]
 """Values by kind (the state whose colour they have), one for each slice."""
@@ -112,15 +117,21 @@ def lines(
     text: Callable[[float], str],
     names: Mapping[str, str],
     *,
+    recorded: Sequence[bool] | None = None,
     least: float = 0,
 ) -> TimeChart:
-    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``least``: the top of the chart is
-    not below this value."""
+    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``recorded``: of each slice whether
+    anything was recorded in it (None: where a kind has a value); ``least``: the top of the chart is not below this
+    value."""
+    if recorded is None:
+        recorded = [
+            any(value is not None for value in values) for values in zip(*series.values(), strict=True)
+        ]
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
     columns = [
-        Column(x=c.x, width=c.width, title=c.title, bars=())
-        for c in _columns(starts_us, width_us, series, text, names)
+        Column(x=c.x, width=c.width, title=c.title, bars=(), is_gap=not is_recorded)
+        for c, is_recorded in zip(_columns(starts_us, width_us, series, text, names), recorded, strict=True)
     ]
     return TimeChart(
         columns=columns,
