@@ -197,9 +197,9 @@ def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shel
         f"job {jobs[3]} goes on",
     ]
     assert sorted(done.stderr.splitlines()) == [
-        f"spinney: job {jobs[1]} is completed and cannot become pending; "
-        f"'spinney show {jobs[1]}' shows where it stands",
-        "spinney: there is no job 4711; 'spinney list' shows those there are",
+        f"spinney: job {jobs[1]} has completed, so there is nothing to retry; "
+        f"'spinney rerun {jobs[1]}' runs it again",
+        "spinney: there is no job 4711; the list of jobs shows those there are",
     ]
 
 

@@ -48,7 +48,7 @@ def test_one_that_is_not_there(shell: Shell) -> None:
     done = shell.call("explain", "77")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.strip() == "spinney: there is no job 77; 'spinney list' shows those there are"
+    assert done.stderr.strip() == "spinney: there is no job 77; the list of jobs shows those there are"
 
 
 def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
@@ -57,7 +57,7 @@ def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     done = shell.call("explain", "77", job)
 
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, f"job {job}: no node is running")
-    assert done.stderr == "spinney: there is no job 77; 'spinney list' shows those there are\n"
+    assert done.stderr == "spinney: there is no job 77; the list of jobs shows those there are\n"
 
 
 def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell, until_true: Until) -> None:

@@ -37,10 +37,10 @@ def test_require_refuses_exactly_what_is_not_lawful(before: State | None, after:
     assert (refusal.value.before, refusal.value.after) == (before, after)
 
 
-def test_the_refusal_names_the_job_both_states_and_what_to_do() -> None:
+def test_the_refusal_names_the_job_its_state_and_what_to_do() -> None:
     text = str(UnlawfulTransition(7, State.DELETED, State.PENDING))
 
-    assert all(part in text for part in ("job 7", "deleted", "pending", "spinney show 7"))
+    assert all(part in text for part in ("job 7", "deleted", "opened again", "spinney show 7"))
 
 
 def test_a_settled_job_is_never_claimed_without_being_opened_first() -> None:
@@ -59,3 +59,29 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
     deletable = {before for before in TRANSITIONS if State.DELETED in TRANSITIONS[before]}
 
     assert deletable == (SETTLED - {State.DELETED}) | {State.HELD}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "completed",
+            "pending",
+            "job 7 has completed, so there is nothing to retry; 'spinney rerun 7' runs it again",
+        ),
+        (
+            "running",
+            "pending",
+            "job 7 is running and cannot be opened again; 'spinney show 7' shows where it stands",
+        ),
+        (
+            "failed",
+            "cancelled",
+            "job 7 has failed and cannot be cancelled; 'spinney show 7' shows where it stands",
+        ),
+    ],
+)
+def test_an_unlawful_transition_is_said_in_the_words_of_who_asked_for_it(
+    before: str, after: str, said: str
+) -> None:
+    assert str(UnlawfulTransition(7, before, after)) == said

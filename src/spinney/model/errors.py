@@ -30,15 +30,28 @@ class UnknownType(UsageError):
     """No such job type is known; start a node that has it, or correct the name."""
 
 
+_HAS = {"completed": "has completed", "failed": "has failed"}
+_CANNOT = {
+    "pending": "be opened again",
+    "held": "be held",
+    "cancelled": "be cancelled",
+    "deleted": "be deleted",
+}
+"""What an operator wanted who meets a transition that is not in the table, by the state that a job would have had."""
+
+
 class UnlawfulTransition(SpinneyError):
     """A job cannot go from this state to that one; ``spinney show`` shows what its state allows."""
 
     def __init__(self, job_id: int, before: str | None, after: str) -> None:
         self.job_id, self.before, self.after = job_id, before, after
-        super().__init__(
-            f"job {job_id} is {before or 'new'} and cannot become {after}; "
-            f"'spinney show {job_id}' shows where it stands"
-        )
+        state = _HAS.get(before or "", f"is {before or 'new'}")
+        if (before, after) == ("completed", "pending"):
+            sentence = f"{state}, so there is nothing to retry; 'spinney rerun {job_id}' runs it again"
+        else:
+            verb = _CANNOT.get(after, f"become {after}")
+            sentence = f"{state} and cannot {verb}; 'spinney show {job_id}' shows where it stands"
+        super().__init__(f"job {job_id} {sentence}")
 
 
 class NoSuchJob(SpinneyError):
@@ -46,7 +59,7 @@ class NoSuchJob(SpinneyError):
 
     def __init__(self, job_id: int) -> None:
         self.job_id = job_id
-        super().__init__(f"there is no job {job_id}; 'spinney list' shows those there are")
+        super().__init__(f"there is no job {job_id}; the list of jobs shows those there are")
 
 
 class Refused(SpinneyError):

@@ -56,9 +56,9 @@ class Problem(BaseModel):
     )
     title: str = Field(examples=["No such job"])
     status: int = Field(examples=[404])
-    detail: str = Field(examples=["there is no job 17; 'spinney list' shows those there are"])
+    detail: str = Field(examples=["there is no job 17; the list of jobs shows those there are"])
     next: str | None = Field(
-        None, examples=["'spinney list' shows those there are"], description="What would help."
+        None, examples=["the list of jobs shows those there are"], description="What would help."
     )
     instance: str | None = Field(None, examples=["/api/v1/jobs/17"])
     errors: list[dict[str, Any]] | None = Field(
@@ -199,7 +199,7 @@ def add_to(app: FastAPI) -> None:
         headers = {"Allow": _allowed(request, error)} if error.status_code == 405 else error.headers
         return of_status(
             error.status_code,
-            _with_hint(error.status_code, detail),
+            _with_hint(request, error.status_code, detail),
             instance=request.url.path,
             headers=headers,
         )
@@ -264,16 +264,17 @@ def _next(detail: str) -> str | None:
     return hint if cut else None
 
 
-def _with_hint(status: int, detail: str) -> str:
-    """Return what to do instead in place of the framework's words for an unknown address or method."""
-    return (
-        {
-            404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
-            405: "this method is not for this address; /api/v1/openapi.json lists those that are",
-        }.get(status, detail)
-        if detail in ("Not Found", "Method Not Allowed")
-        else detail
-    )
+def _with_hint(request: Request, status: int, detail: str) -> str:
+    """Return what to do instead in place of the framework's words for an unknown address or method. A reader of pages
+    is not sent to the API's document."""
+    if detail not in ("Not Found", "Method Not Allowed"):
+        return detail
+    sentence, hint = {
+        404: ("there is nothing at this address", "lists what there is"),
+        405: ("this method is not for this address", "lists those that are"),
+    }.get(status, (detail, ""))
+    of_page = not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+    return sentence if of_page or not hint else f"{sentence}; /api/v1/openapi.json {hint}"
 
 
 def _where(loc: tuple[Any, ...]) -> str:

@@ -120,8 +120,8 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
 
     assert told["refused_jobs"] == 2, told
     assert [entry["why"] for entry in house.told("refused")] == [
-        f"there is no job {unseen}; 'spinney list' shows those there are",
-        "there is no job 999; 'spinney list' shows those there are",
+        f"there is no job {unseen}; the list of jobs shows those there are",
+        "there is no job 999; the list of jobs shows those there are",
         f"2 jobs that are not there: {unseen}, 999",
     ]
     admin = house.control.do(MakeToken(name="all", rights=Rights(role=Role.ADMIN))).secret

@@ -376,3 +376,15 @@ def test_given_what_pages_refer_to_when_fetched_then_it_is_there_for_ever_and_pa
 )
 def test_given_another_path_when_fetched_then_there_is_nothing(world: World, path: str) -> None:
     assert world.client(None).get(path).status_code in (400, 404)
+
+
+def test_a_reader_is_not_sent_to_the_document_of_the_api(world: World) -> None:
+    client = world.client("viewer")
+
+    page = client.get("/nothing/here", headers=HTML)
+    api = client.get("/api/v1/nothing", headers=HTML)
+
+    assert (page.status_code, api.status_code) == (404, 404)
+    assert "nothing at this address" in page.text
+    assert "openapi.json" not in page.text
+    assert "/api/v1/openapi.json lists what there is" in api.text
