@@ -17,7 +17,7 @@ def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None
         *("--duplicates", "accept", "--host", "elm", "--queue", "slow", "--submitter", "bob", "--by", "ann"),
     )
 
-    assert made == "inbox uploads: no node looks there: none that works sees the folder\n"
+    assert made == "inbox uploads: no node has looked there yet\n"
     assert show(shell) == {
         "inbox": {
             "name": "uploads",

@@ -99,7 +99,8 @@ def test_schedules_are_listed(shell: Shell) -> None:
     add(shell, "--cron", "@daily", "--zone", "Asia/Kolkata", "--paused", name="a")
 
     assert [s["name"] for s in shell.listed("schedule", "list")] == ["a", "b"]
-    first, second = shell.ok("schedule", "list").splitlines()[1:]
+    headings, first, second = shell.ok("schedule", "list").splitlines()
+    assert headings.split() == ["NAME", "TYPE", "WHEN", "NEXT", "STATE", "LAST", "JOB", "BY"]
     assert first.split()[:4] == ["a", "double", "@daily", "Asia/Kolkata"]
     assert "00:00:00+05:30" in first
     assert "paused" in first
@@ -118,6 +119,15 @@ def test_one_is_shown_with_its_next_times_by_its_own_clock_and_in_utc(shell: She
     assert "parameter: n = 1" in shown
     assert "queue: slow" in shown
     assert len(told(shell)["coming_us"]) == 5
+
+
+def test_times_of_a_schedule_in_utc_are_shown_once(shell: Shell) -> None:
+    add(shell, "--cron", "30 6 * * *")
+
+    coming = [line for line in shell.ok("schedule", "show", "nightly").splitlines() if "06:30:00" in line]
+
+    assert len(coming) == 5
+    assert all(line.count("06:30:00") == 1 for line in coming)
 
 
 def test_what_became_of_its_times_is_shown(shell: Shell) -> None:

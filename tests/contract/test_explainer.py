@@ -237,6 +237,16 @@ def test_a_share_over_its_quota(site: Site) -> None:
     assert "holds 3 of the 3 slots" in found.sentence
 
 
+def test_who_cancelled_a_job_is_said_once(site: Site) -> None:
+    job = site.submit_one()
+    site.cancel(job)
+
+    sentence = explain(site, job).sentence
+
+    assert sentence.startswith("it was cancelled by ")
+    assert sentence.count("cancelled") == 1
+
+
 def test_a_lock_and_its_owner(site: Site) -> None:
     site.node("a", types=TYPES)
     owner = site.submit_one("locked", {"serno": "A"})

@@ -453,6 +453,6 @@ def known_type(types: Mapping[str, TypeSpec], name: str) -> TypeSpec:
     if spec is None:
         raise UnknownType(
             f"no job type {name!r} is known to this store{did_you_mean(name, types)}; start a node whose "
-            f"application has it, or use one of: {listed(types)}"
+            f"application has it{f', or use one of: {listed(types)}' if types else ': it knows none yet'}"
         )
     return spec

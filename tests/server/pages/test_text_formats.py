@@ -28,6 +28,13 @@ def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said
 
 
 @pytest.mark.parametrize(
+    ("seconds", "said"), [(5.0, "5 s"), (1.5, "1.5 s"), (0.25, "250 ms"), (90.0, "1 min 30 s"), (0.0, "0 ms")]
+)
+def test_an_interval_that_somebody_set_has_no_needless_decimals(seconds: float, said: str) -> None:
+    assert text_formats.interval(seconds) == said
+
+
+@pytest.mark.parametrize(
     ("seconds", "said"),
     [
         (None, ""),

@@ -36,7 +36,10 @@ def _settled(job_id: int, facts: Facts) -> Words:
         return "it has completed", f"spinney rerun {job_id}"
     if state == "deleted":
         return "it is deleted", None
-    sentence = ("it failed" if state == "failed" else f"it was {state}") + _because(facts)
+    if state == "cancelled" and (facts["reason"] or "").startswith("cancelled"):
+        sentence = f"it was {facts['reason']}"  # which says who cancelled it
+    else:
+        sentence = ("it failed" if state == "failed" else f"it was {state}") + _because(facts)
     command = next((f"spinney {verb} {facts[verb]}" for verb in ("retry", "explain") if verb in facts), None)
     return sentence, command
 

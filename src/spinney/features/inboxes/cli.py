@@ -65,7 +65,11 @@ def add(
         str, typer.Option(metavar="TIME", help="Take a file when it has not changed for so long.")
     ] = "10s",
     duplicates: Annotated[
-        str, typer.Option(metavar="POLICY", help="What to do with bytes that came before: refuse or accept.")
+        str,
+        typer.Option(
+            metavar="POLICY",
+            help="What to do with files of the same content as an earlier one: refuse or accept.",
+        ),
     ] = "refuse",
     host: Annotated[
         str | None,
@@ -106,7 +110,7 @@ def add(
             if internal
             else performer.do(command)
         )
-    typer.echo(f"inbox {name}: {_state(inbox)}")
+    typer.echo(f"inbox {name}: {_state(inbox, is_new=True)}")
 
 
 def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -118,11 +122,11 @@ def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
     display.print_list(
         inboxes,
         {
-            "name": lambda inbox: inbox.name,
-            "folder": lambda inbox: inbox.folder,
-            "type": lambda inbox: inbox.type,
-            "state": _state,
-            "by": lambda inbox: inbox.by,
+            "NAME": lambda inbox: inbox.name,
+            "FOLDER": lambda inbox: inbox.folder,
+            "TYPE": lambda inbox: inbox.type,
+            "STATE": _state,
+            "BY": lambda inbox: inbox.by,
         },
         json=json,
     )
@@ -162,7 +166,7 @@ def show(
     )
     if arrivals:
         display.print_table(
-            ["arrived", "name", "bytes", "from", "is", "job", ""],
+            ["ARRIVED", "NAME", "BYTES", "FROM", "IS", "JOB", ""],
             [
                 (display.format_time(a.at_us), a.name, f"{a.size:,}", a.owner, a.outcome, a.job_id, a.reason)
                 for a in arrivals
@@ -271,10 +275,12 @@ def _set_paused(
     display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
 
 
-def _state(inbox: "Inbox") -> str:
-    """Return how an inbox stands, as a clause."""
+def _state(inbox: "Inbox", *, is_new: bool = False) -> str:
+    """Return how an inbox stands, as a clause. ``is_new``: it has just been made."""
     if inbox.paused:
         return "paused"
+    if is_new and inbox.node is None and inbox.problem is None:
+        return "no node has looked there yet"
     if inbox.node is None:
         return f"no node looks there: {inbox.problem or 'none that works sees the folder'}"
     return f"node {inbox.node} looks there" if inbox.problem is None else inbox.problem

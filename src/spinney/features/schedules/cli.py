@@ -136,13 +136,13 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     display.print_list(
         schedules,
         {
-            "name": lambda schedule: schedule.name,
-            "type": lambda schedule: schedule.type,
-            "when": _when,
-            "next": lambda schedule: _time(schedule, schedule.next_us) if schedule.next_us else "never",
-            "state": _state,
-            "last job": lambda schedule: schedule.last_job_id,
-            "by": _by,
+            "NAME": lambda schedule: schedule.name,
+            "TYPE": lambda schedule: schedule.type,
+            "WHEN": _when,
+            "NEXT": lambda schedule: _time(schedule, schedule.next_us) if schedule.next_us else "never",
+            "STATE": _state,
+            "LAST JOB": lambda schedule: schedule.last_job_id,
+            "BY": _by,
         },
         json=json,
     )
@@ -183,10 +183,11 @@ def show(
                 out.print(f"  {label}: {display.cell(value)}")
         out.print("comes next" if coming else "comes no more")
         for at_us in coming:
-            out.print(f"  {_time(schedule, at_us)}  {_utc(at_us)}")
+            in_utc = "" if schedule.zone == "UTC" else f"  {_utc(at_us)}"
+            out.print(f"  {_time(schedule, at_us)}{in_utc}")
     if runs:
         display.print_table(
-            ["last times", "became", "job", ""],
+            ["LAST TIMES", "BECAME", "JOB", ""],
             [(_time(schedule, run.nominal_us), run.outcome, run.job_id, run.message) for run in runs],
         )
 

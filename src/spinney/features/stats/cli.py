@@ -136,7 +136,7 @@ def _picture(stats: Stats) -> "RenderableType":
         stats_tables.stages(stats.stages),
     ]
     if any(s.sampled for s in stats.stages):
-        parts.append(Text("times are those of a sample of late attempts", style="dim"))
+        parts.append(Text("times are those of a sample of recent attempts", style="dim"))
     if stats.shares:
         parts += ["", stats_tables.shares(stats.shares[:SHOWN_SHARES])]
         parts += _and_more(stats.shares)

@@ -126,6 +126,7 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "short": text_formats.short,
         "rate": text_formats.rate,
         "lasting": text_formats.lasting,
+        "interval": text_formats.interval,
         "moment": text_formats.moment,
         "iso": text_formats.iso,
         "size": text_formats.size,

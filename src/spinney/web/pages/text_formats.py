@@ -53,6 +53,11 @@ def lasting(seconds: float | None) -> str:
     return _parts(seconds)
 
 
+def interval(seconds: float) -> str:
+    """Return a length of time that somebody has set, and nobody measured: ``5 s`` and not ``5.0 s``."""
+    return _parts(seconds) if seconds >= 1 and seconds == int(seconds) else lasting(seconds)
+
+
 def _parts(seconds: float) -> str:
     rest_s = round(seconds)
     parts: list[str] = []
