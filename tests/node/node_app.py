@@ -272,23 +272,12 @@ def locked(place: str, note_in: str) -> None:
     note(note_in, "out")
 
 
-wide = app.pipeline("wide")
-
-
-@wide.stage
-def grows(job: Job) -> None:
-    for _ in range(7):
-        job.spawn_many(takes_text, [{"text": "x" * 1_000_000}] * 10)
-
-
-@wide.stage
-def looks_back(job: Job) -> int:
-    return len(list(job.children()))
-
-
-@app.job
-def takes_text(text: str) -> None:
-    pass
+@app.job(max_attempts=1)
+def asks_for_all(job: Job) -> int:
+    """Has more data than fits into one message, and asks for all of it at once."""
+    for number in range(1_050):
+        job.data[f"part {number}"] = "x" * 65_000
+    return len(job.data.snapshot())
 
 
 stages = app.pipeline("stages", poison_after=1000)

@@ -97,8 +97,8 @@ def test_a_job_with_an_oversized_status_of_others_is_failed_with_its_reason(
     ("fields", "reason"),
     [
         ({"payload_url": "http://[::1/x.zip"}, "Invalid IPv6 URL"),
-        ({"local_id": 4711}, "local_id 4711 is neither text nor a list of texts"),
-        ({"local_id": [4711]}, "local_id [4711] is neither text nor a list of texts"),
+        ({"local_id": 4711}, "the local id 4711 is neither text nor a list of texts"),
+        ({"local_id": [4711]}, "the local id [4711] is neither text nor a list of texts"),
         ({"local_id": {"a": "b"}}, "neither text nor a list of texts"),
     ],
 )

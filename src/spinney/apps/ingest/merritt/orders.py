@@ -134,7 +134,7 @@ def _local_ids(value: Any) -> tuple[str, ...]:
     """Return the local ids of an object. Raises ValueError for what is neither text nor a list of texts."""
     texts = value.split(";") if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise ValueError(f"local_id {value!r} is neither text nor a list of texts")
+        raise ValueError(f"the local id {value!r} is neither text nor a list of texts")
     return tuple(each.strip() for each in texts if each.strip())
 
 
