@@ -46,6 +46,8 @@ class ModelJob:
     tree_wish: bool = False
     key: str | None = None
     forever: bool = False
+    child_key: str | None = None
+    """The key with which its parent has spawned it."""
     place: int | None = None
     """What its lock is named after."""
     keeps: bool = False

@@ -65,6 +65,20 @@ class Model:
             job.spawn_stage = parent.stage
         parent.unborn += made
 
+    def spawned_at_once(self, parent: ModelJob, made: ModelJob, key: str) -> None:
+        """A child with a key is born at once, whatever becomes of the attempt."""
+        made.spawn_stage, made.child_key = parent.stage, key
+        self._born([made])
+        self._drain()
+
+    def spawned_again(self, child: ModelJob) -> None:
+        """Its key was given again: a superseded one counts again."""
+        child.superseded = False
+
+    def child_of_key(self, parent: ModelJob, key: str) -> ModelJob | None:
+        of_key = (j for j in self.jobs.values() if (j.parent, j.child_key) == (parent.id, key))
+        return next((j for j in of_key if j.state is not State.DELETED), None)
+
     def sent(self, by: ModelJob, made: Sequence[ModelJob]) -> None:
         """A running attempt submits jobs of their own."""
         by.unsent += made
@@ -418,7 +432,12 @@ class Model:
         # To cancel it alone, too, takes nothing back of the wish that lies on its tree.
         job.cancel_requested, job.tree_wish = job.cancel_requested or not tree, job.tree_wish or tree
         for j in [*reversed(self.below(job) if tree else []), job]:
-            if j.open and j.lease is None and not self._children_open(j):
+            if not j.open or j.lease is not None:
+                continue
+            if self._children_open(j):
+                j.wake_us = None
+                self._wait(j, "children")  # and for nothing else
+            else:
                 self._settle(j, State.CANCELLED)
                 self._drain()
 

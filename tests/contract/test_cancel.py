@@ -6,10 +6,13 @@ import pytest
 
 from long_tests import LONG
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
+from spinney.model.jobs import Filter, Lease
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 
-from .words import Site
+from .words import Site, kind, locked, stage
 
 WIDE = 1_500 if LONG else 450
 """More than two transactions cancel."""
@@ -333,3 +336,96 @@ def test_who_needs_a_job_of_a_cancelled_tree_fails_because_of_it(site: Site) -> 
     site.sweep()
 
     assert site.state(needer) is State.FAILED
+
+
+# --- open subjobs of an attempt that did not pass -----------------------------------------------
+
+
+def _with_a_running_subjob(site: Site, how: str) -> tuple[int, Lease]:
+    """A job that stands somewhere without running, whose failed attempt has spawned a subjob that runs."""
+    site.knows(kind("keyed", stage("expand", max_attempts=3), "end"))
+    need = site.submit_one()
+    site.pass_(site.run(need))
+    job = site.submit_one("keyed", needs=(need,))
+    lease = site.run(job)
+    site.spawn(lease, keys=("k",))
+    match how:
+        case "held":
+            site.record(lease, Outcome.HOLD)
+        case "lock":
+            taken = site.run(site.submit_one())
+            assert site.store.take_lock(taken.job_id, taken.fence, "l", "job", now_us=site.now)
+            site.record(lease, Outcome.LOCKED, lock="l")
+        case _:
+            site.record(lease, Outcome.ERROR, retryable=True)
+    (child,) = (lease for lease in site.claim() if lease.type == "one")
+    site.start(child)
+    if how == "needs":
+        site.rerun(need)
+    if how in ("needs", "pending"):
+        site.later(5)
+    return job, child
+
+
+WHEREVER = pytest.mark.parametrize(
+    ("how", "before"),
+    [
+        ("pending", State.PENDING),
+        ("scheduled", State.SCHEDULED),
+        ("held", State.HELD),
+        ("lock", State.WAITING),
+        ("needs", State.WAITING),
+    ],
+)
+
+
+@WHEREVER
+def test_a_tree_whose_top_does_not_run_is_cancelled_with_its_last_subjob(
+    site: Site, how: str, before: State
+) -> None:
+    job, child = _with_a_running_subjob(site, how)
+    assert site.state(job) is before
+
+    site.cancel(job, tree=True)
+    site.later(5)
+
+    assert (site.state(job), site.job(job).waits_for) == (State.WAITING, "children")
+    assert job not in site.claim_by_job()
+    site.record(child, Outcome.CANCELLED)
+    assert site.states([job, child.job_id]) == [State.CANCELLED] * 2
+
+
+@WHEREVER
+def test_a_job_cancelled_by_a_filter_is_cancelled_when_its_subjobs_have_settled(
+    site: Site, how: str, before: State
+) -> None:
+    job, child = _with_a_running_subjob(site, how)
+    order = Order(verb=Verb.CANCEL, reason="stop")
+
+    site.store.bulk.apply(
+        order, [job], Actor(by="ann", call="c"), job_filter=Filter(type="keyed"), now_us=site.now
+    )
+    site.pass_(child)
+
+    assert site.states([job, child.job_id]) == [State.CANCELLED, State.COMPLETED]
+
+
+def test_a_job_with_open_subjobs_that_is_cancelled_lets_go_of_the_lock_reserved_for_it(site: Site) -> None:
+    site.knows(
+        kind("keyed", stage("expand", max_attempts=3, locks=locked("l"))),
+        kind("x", stage("w", locks=locked("l"))),
+    )
+    job = site.submit_one("keyed")
+    lease = site.run(job)
+    site.spawn(lease, keys=("k",))
+    site.record(lease, Outcome.ERROR, retryable=True)
+    other, third = site.submit("x", n=2)
+    taken = site.claim_by_job()[other]
+    site.later(5)
+    site.claim()
+    site.pass_(taken)
+    assert (site.state(job), site.state(third)) == (State.PENDING, State.WAITING)
+
+    site.cancel(job, tree=True)
+
+    assert site.claim_one().job_id == third

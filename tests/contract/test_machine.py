@@ -166,6 +166,26 @@ class JobLife(RuleBasedStateMachine):
         assert self.model.may_spawn(job)
         self.model.spawned(job, [self.model.new(i, of, job.id, job.queue, job.priority) for i in ids])
 
+    @precondition(lambda self: self.leases)
+    @rule(of=LEAVES, key=st.sampled_from("xy"), data=st.data())
+    def spawn_with_a_key(self, of: str, key: str, data: st.DataObject) -> None:
+        lease, job = self._some_lease(data)
+        if job.key is not None:
+            return
+        known = self.model.child_of_key(job, key)
+        try:
+            (child,) = self.site.spawn(lease, of, keys=(key,))
+        except SpinneyError:
+            assert not self.model.may_spawn(job)
+            return
+        assert self.model.may_spawn(job)
+        if known is None:
+            made = self.model.new(child, of, job.id, job.queue, job.priority)
+            self.model.spawned_at_once(job, made, key)
+        else:
+            assert child == known.id
+            self.model.spawned_again(known)
+
     @precondition(lambda self: self.leases and sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(of=LEAVES, n=st.integers(1, 2), priority=st.sampled_from([10, 50]), data=st.data())
     def submit_from_a_stage(self, of: str, n: int, priority: int, data: st.DataObject) -> None:

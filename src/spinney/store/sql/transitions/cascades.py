@@ -220,6 +220,17 @@ class Cascade:
         if self.tx.value("select 1 from locks where job_id = ? limit 1", (row.id,)) is not None:
             self.began_to_wait(row.id)
 
+    def only_for_children(self, row: Row) -> None:
+        """Let a job with a cancel request wait for its open children and for nothing else, whatever it waited for, so
+        that it is not claimed any more, and is cancelled when the last of them has settled."""
+        waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
+        if row.state is State.WAITING and waits == "children":
+            return
+        if row.state is State.PENDING:
+            placement.leave_ready(self.tx, self.registry, row)
+            self.free_locks(row.id, locks.RESERVED)
+        self._stand_aside(row, "children", "for its subjobs", leased=False)
+
     def began_to_wait(self, job_id: int) -> None:
         """Check for a deadlock, because the job waits for a lock, or keeps one while it waits for its subjobs."""
         self._waiters[job_id] = None

@@ -106,6 +106,7 @@ class Operation:
             self.ids.append(row.id)
             return
         if placement.open_children(self.tx, row.id):
+            self.cascade.only_for_children(row)
             return
         self.cascade.settle(row, State.CANCELLED, reason=placement.cancel_reason(self.tx, row) or "cancelled")
         self.ids.append(row.id)
