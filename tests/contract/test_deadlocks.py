@@ -14,7 +14,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 
-from .words import Site, kind, locked, stage
+from .words import Site, kind, locked, stage, submission
 
 ANN = Actor(by="ann", call="c1", reason="")
 
@@ -244,6 +244,92 @@ def test_a_ring_goes_through_needs_and_the_order_of_a_serial_tree(site: Site) ->
         assert part in reason(site, first)
     assert site.claim_one().job_id == second
     assert site.state(serial) is State.WAITING
+
+
+MANY_CHILDREN = 350
+"""More than the transaction that records their stage places."""
+
+
+@pytest.mark.parametrize("beside", [0, MANY_CHILDREN])
+def test_a_subjob_that_keeps_no_lock_closes_a_ring_by_a_subjob_of_its_own_that_needs_another_job(
+    site: Site, beside: int
+) -> None:
+    site.knows(
+        kind("above", stage("a", locks=locked("l", "job")), "b"),
+        kind("below", "a", "b"),
+        kind("other", stage("work", locks=locked("l"))),
+    )
+    above = site.submit_one("above")
+    lease = site.run(above)
+    (below,) = site.spawn(lease, "below")
+    site.pass_(lease)
+    lease = site.run(below)
+    other = site.submit_one("other")
+    assert site.claim() == []
+    born = site.spawn_all(lease, submission(needs=(other,)), *([submission(n=beside)] if beside else []))
+
+    site.pass_(lease)
+    site.sweep()
+
+    assert site.state(other) is State.FAILED
+    assert f"job {above} waits for its subjob {below}" in reason(site, other)
+    assert site.state(born[0]) is State.FAILED
+
+
+@pytest.mark.parametrize("how", ["deferred", "passed"])
+def test_a_keeper_that_comes_back_and_waits_for_an_opened_subjob_closes_a_ring(site: Site, how: str) -> None:
+    site.knows(
+        kind("above", stage("a", locks=locked("l", "job")), stage("b", max_attempts=5)),
+        kind("other", stage("a", locks=locked("m", "job")), stage("b", locks=locked("l"))),
+        kind("below", stage("work", locks=locked("m"))),
+    )
+    above = site.submit_one("above")
+    lease = site.run(above)
+    (below,) = site.spawn(lease, "below")
+    site.pass_(lease)
+    site.pass_(site.run(below))
+    lease = site.run(above)
+    other = site.submit_one("other")
+    site.pass_(site.run(other))
+    assert site.claim() == []
+    site.rerun(below)
+    assert site.claim() == []
+
+    if how == "passed":
+        site.pass_(lease)
+    else:
+        site.record(lease, Outcome.DEFER, delay_s=1.0)
+        site.later(5)
+
+    # The ring is above, below, other: the younger of the two keepers is told, and lets go of what below wants.
+    assert site.state(other) is State.FAILED
+    site.drain()
+    assert site.states([above, below]) == [State.COMPLETED] * 2
+
+
+def test_a_need_that_is_opened_again_closes_a_ring(site: Site) -> None:
+    site.knows(
+        kind("above", stage("a", locks=locked("l", "job")), "b"),
+        kind("other", stage("work", locks=locked("l"))),
+    )
+    other = site.submit_one("other")
+    site.pass_(site.run(other))
+    need = site.submit_one("one", needs=(other,))
+    site.fail(site.run(need))
+    above = site.submit_one("above")
+    lease = site.run(above)
+    (child,) = site.spawn(lease, needs=(need,))
+    site.spawn(lease, "tenacious", keys=("k",))
+    site.record(lease, Outcome.FINISH)
+    assert site.state(child) is State.FAILED
+    site.rerun(other)
+    (busy,) = site.claim()
+    assert (busy.type, site.job(other).waits_for) == ("tenacious", "lock:l")
+
+    site.retry(need)
+
+    assert site.state(other) is State.FAILED
+    assert f"job {above} waits for its subjob {child}" in reason(site, other)
 
 
 def test_explain_names_a_ring_that_stands(site: Site) -> None:

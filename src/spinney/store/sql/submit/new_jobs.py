@@ -295,6 +295,8 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     )
     for (job_id,) in specials:
         cascade.place(job_rows.find(tx, job_id))
+        # Where a parent waits for it by now, the call that placed the last of them checks that parent.
+        cascade.closes_no_ring(job_id)
     cascade.drain()
 
 

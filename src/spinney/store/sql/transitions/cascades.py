@@ -167,6 +167,7 @@ class Cascade:
                 reason="for an earlier job of its serial tree",
                 leased=leased,
             )
+            self.began_to_wait(row.id)
         else:
             # A held job keeps its place in the serial order, which a hold must not change. Those behind it wait for it,
             # and its message names the hold.
@@ -217,8 +218,6 @@ class Cascade:
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Let the job wait for the children of its passed stage; it continues when the last of them has settled."""
         self._stand_aside(row, "children", "for its subjobs", leased)
-        if self.tx.value("select 1 from locks where job_id = ? limit 1", (row.id,)) is not None:
-            self.began_to_wait(row.id)
 
     def only_for_children(self, row: Row) -> None:
         """Let a job with a cancel request wait for its open children and for nothing else, whatever it waited for, so
@@ -232,8 +231,13 @@ class Cascade:
         self._stand_aside(row, "children", "for its subjobs", leased=False)
 
     def began_to_wait(self, job_id: int) -> None:
-        """Check for a deadlock, because the job waits for a lock, or keeps one while it waits for its subjobs."""
+        """Check for a deadlock, because the job waits, and others may wait for it, by a lock that it keeps or
+        otherwise."""
         self._waiters[job_id] = None
+
+    def closes_no_ring(self, job_id: int) -> None:
+        """Do not check a new job for a deadlock: nobody waits for it yet."""
+        self._waiters.pop(job_id, None)
 
     def drain(self) -> None:
         """Process all changes, until there are no more."""
@@ -411,6 +415,7 @@ class Cascade:
             self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason, leased=leased
         )
         self._leave_line(row)
+        self.began_to_wait(row.id)
 
 
 def _because_of_child(tx: Tx, child_id: int) -> str:

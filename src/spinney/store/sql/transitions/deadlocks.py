@@ -1,10 +1,11 @@
 """Deadlocks: cycles of jobs that wait for each other through locks that they keep until they settle.
 
-A job closes a cycle when it begins to wait. So code that lets a job wait for a lock (a claim, the record of an attempt)
-or for its subjobs calls ``Cascade.began_to_wait``, and the same transaction searches a cycle and breaks it, once for
-all jobs that began to wait in it. One statement recognizes the usual case: no job that keeps the lock is waiting
-itself. Only otherwise the waits are followed, with one statement for each kind of wait and all jobs at the same
-distance.
+A job closes a cycle when it begins to wait, whether it keeps a lock itself or not. So code that lets a job wait for a
+lock (a claim, the record of an attempt), for its subjobs, for jobs that it needs or for its turn calls
+``Cascade.began_to_wait``, and the same transaction searches a cycle and breaks it, once for all jobs that began to wait
+in it. One statement recognizes the usual case: no job keeps a lock until it settles. Only otherwise the waits are
+followed, with one statement for each kind of wait and all jobs at the same distance. New jobs are not searched: nobody
+waits for them yet, except a parent, which is.
 
 **Victim.** The youngest (highest id) of the jobs whose locks the others want, or where that one waits for subjobs, for
 jobs that it needs or for its turn in a serial tree: the job at which this path reaches a lock. The older ones continue,
@@ -14,8 +15,8 @@ so that every broken cycle makes progress.
 all its locks and starts again with the stage that took the first of them. A restart is of no use for a job that keeps
 no lock that the others want, so that one fails in any case.
 
-A cycle that closes without a job beginning to wait (a capacity is lowered, a need is opened again) remains until an
-operator acts; ``explain`` names it."""
+A cycle that closes without a job beginning to wait (a capacity is lowered, or a job of a long submission is placed that
+another already needs) remains until an operator acts; ``explain`` names it."""
 
 import logging
 import uuid
@@ -280,6 +281,7 @@ _WAITERS = (
     "from json_each(?) j cross join inactive_jobs p cross join jobs "
     f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
 )
+_ANY_KEPT = "select 1 from locks where fence is null limit 1"
 _KEEPERS = (
     "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join inactive_jobs p "
     f"where l.name = j.value and l.fence is null and {_WAITS.format('l.job_id')} limit ?"
@@ -328,6 +330,8 @@ class Breaking(Protocol):
 def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
     """Break a cycle that these jobs have closed by beginning to wait; return whether there was one, so that there may
     be more. The caller drains."""
+    if cascade.tx.value(_ANY_KEPT) is None:
+        return False
     return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
 

@@ -149,6 +149,7 @@ class Regrowth:
         placement.set_aside(
             self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason
         )
+        self.cascade.began_to_wait(row.id)
         self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
         self.reopened.append(row.id)
 
