@@ -42,6 +42,8 @@ class ModelJob:
     """``children`` or ``needs`` when it failed by no stage of its own."""
     spawn_stage: str | None = None
     superseded: bool = False
+    lingers: bool = False
+    """It was superseded while it was open, and its parent waits until it has settled."""
     cancel_requested: bool = False
     tree_wish: bool = False
     key: str | None = None

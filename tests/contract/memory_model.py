@@ -73,7 +73,7 @@ class Model:
 
     def spawned_again(self, child: ModelJob) -> None:
         """Its key was given again: a superseded one counts again."""
-        child.superseded = False
+        child.superseded = child.lingers = False
 
     def child_of_key(self, parent: ModelJob, key: str) -> ModelJob | None:
         of_key = (j for j in self.jobs.values() if (j.parent, j.child_key) == (parent.id, key))
@@ -263,7 +263,7 @@ class Model:
         job.attempts = job.interruptions = 0
         self._born(unborn)
         if spec.again and self._older_children_open(job, ran) and not job.finished:
-            job.passed.discard(ran)  # it told of children as they were before one was opened again
+            self._undo(job, {ran})  # it told of children as they were before one was opened again
         if not self._children_open(job):
             self._proceed(job)
             return
@@ -362,6 +362,7 @@ class Model:
     def _settle(self, job: ModelJob, state: State, because: str | None = None) -> None:
         job.state, job.because, job.cancel_requested, job.keeps = state, because, False, False
         job.wake_us = job.waits = None
+        job.lingers = False
         if state is State.COMPLETED:
             job.stage = None
         if job.parent is not None:
@@ -388,10 +389,16 @@ class Model:
         return self.types[job.type].children == "completed"
 
     def _children_open(self, job: ModelJob) -> bool:
-        return any(child.open for child in self.children(job))
+        return any(self._open_children(job))
 
     def _older_children_open(self, job: ModelJob, stage: str | None) -> bool:
-        return any(child.open and child.spawn_stage != stage for child in self.children(job))
+        return any(child.spawn_stage != stage for child in self._open_children(job))
+
+    def _open_children(self, job: ModelJob) -> Iterator[ModelJob]:
+        """Those for which it waits."""
+        for child in self.jobs.values():
+            if child.parent == job.id and child.open and (child.lingers or not child.superseded):
+                yield child
 
     def _bad_children(self, job: ModelJob) -> list[ModelJob]:
         """Those that keep it from completing; a batch shrugs at what somebody cancelled."""
@@ -447,7 +454,8 @@ class Model:
         if stage is None and job.because == "children":
             failed_children = self._bad_children(job)
             for child in failed_children:
-                self._retry(child, None)
+                if not child.superseded:
+                    self._retry(child, None)
             if failed_children:
                 return
         if stage is not None:
@@ -465,10 +473,15 @@ class Model:
         behind = names[names.index(stage) :]
         if refuse_beyond is not None and refuse_beyond not in behind:
             raise Refusal
-        job.passed -= set(behind)
+        self._undo(job, set(behind))
         job.finished = False
+
+    def _undo(self, job: ModelJob, stages: set[str]) -> None:
+        """These stages are to run again; what they spawned counts no more."""
+        job.passed -= stages
         for child in self.children(job):
-            child.superseded = child.superseded or child.spawn_stage in behind
+            if child.spawn_stage in stages:
+                child.superseded, child.lingers = True, child.open
 
     def _open(self, job: ModelJob) -> None:
         if job.key is not None and self.key_owner(job.key) not in (None, job):
@@ -487,10 +500,13 @@ class Model:
             self._place(job)
         self._regrow_needers(job)
 
-    def _again(self, job: ModelJob) -> bool:
-        again = {s.name for s in self.types[job.type].stages if s.again}
+    def _again(self, job: ModelJob, child: ModelJob | None = None) -> bool:
+        """Stages marked so run once more; when a child is opened, only those behind the stage that spawned it."""
+        names = [s.name for s in self.types[job.type].stages]
+        first = 0 if child is None or child.spawn_stage is None else names.index(child.spawn_stage) + 1
+        again = {s.name for s in self.types[job.type].stages[first:] if s.again}
         if not job.finished:
-            job.passed -= again
+            self._undo(job, again & job.passed)
         return bool(again)
 
     def _regrow_above(self, job: ModelJob) -> None:
@@ -501,11 +517,14 @@ class Model:
             raise Refusal
         if parent.state is State.PENDING and parent.lease is None:
             self._place(parent)
+        elif parent.state is State.WAITING and parent.waits == "children":
+            self._again(parent, job)
+            parent.stage = self._next(parent) or parent.stage
         if parent.open or parent.state in (State.ORPHANED, State.DELETED):
             return
         if parent.state is State.FAILED and parent.because is None:
             return
-        self._wait_again(parent, "children")
+        self._wait_again(parent, "children", job)
         self._regrow_needers(parent)
         self._regrow_above(parent)
 
@@ -532,8 +551,8 @@ class Model:
             parent
         )
 
-    def _wait_again(self, job: ModelJob, for_what: str) -> None:
-        self._again(job)
+    def _wait_again(self, job: ModelJob, for_what: str, child: ModelJob | None = None) -> None:
+        self._again(job, child)
         job.stage, job.attempts, job.because = self._next(job), 0, None
         self._wait(job, for_what)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from spinney.model.errors import Refused
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.parts import Store
@@ -338,3 +339,96 @@ def test_a_parent_whose_failed_child_was_deleted_can_be_retried(site: Site) -> N
 
     assert site.drain() == [(parent, "merge")]
     assert site.state(parent) is State.COMPLETED
+
+
+# --- subjobs of a stage that runs again ---------------------------------------------------------
+
+
+def _batch_with_mail(site: Site, *, leaf_fails: bool) -> tuple[int, int, int]:
+    """A batch whose report has spawned a mail that failed; its leaf failed, too, or completed."""
+    batch, (leaf,) = site.family("batch", n=1)
+    leaf_lease = site.run(leaf)
+    (site.fail if leaf_fails else site.pass_)(leaf_lease)
+    report = site.run(batch)
+    (mail,) = site.spawn(report)
+    site.pass_(report)
+    site.fail(site.run(mail))
+    assert site.state(batch) is State.FAILED
+    return batch, leaf, mail
+
+
+def test_what_an_outdated_report_has_spawned_no_longer_counts(site: Site) -> None:
+    batch, leaf, mail = _batch_with_mail(site, leaf_fails=True)
+    site.retry(leaf)
+    site.pass_(site.run(leaf))
+    report = site.run(batch)
+    (second,) = site.spawn(report)
+    site.pass_(report)
+
+    site.pass_(site.run(second))
+
+    assert site.children(batch) == [leaf, second]
+    assert site.states([batch, mail]) == [State.COMPLETED, State.FAILED]
+
+
+def test_what_an_outdated_report_has_spawned_by_key_counts_when_it_is_spawned_again(site: Site) -> None:
+    batch, (leaf,) = site.family("batch", n=1)
+    site.pass_(site.run(leaf))
+    report = site.run(batch)
+    (mail,) = site.spawn(report, keys=("mail",))
+    site.pass_(report)
+    site.fail(site.run(mail))
+    site.rerun(leaf)
+    site.pass_(site.run(leaf))
+
+    report = site.run(batch)
+    assert site.spawn(report, keys=("mail",)) == [mail]
+    site.pass_(report)
+
+    assert (site.state(batch), site.children(batch)) == (State.FAILED, [leaf, mail])
+
+
+def test_a_subjob_of_the_report_is_mended_without_another_report(site: Site) -> None:
+    batch, _, mail = _batch_with_mail(site, leaf_fails=False)
+
+    site.retry(mail)
+
+    assert site.drain() == [(mail, "work")]
+    assert site.state(batch) is State.COMPLETED
+
+
+@pytest.mark.parametrize("first", ["leaf", "mail"])
+def test_a_leaf_that_is_mended_with_a_subjob_of_the_report_makes_one_report_more(
+    site: Site, first: str
+) -> None:
+    batch, leaf, mail = _batch_with_mail(site, leaf_fails=True)
+
+    for job in (leaf, mail) if first == "leaf" else (mail, leaf):
+        site.retry(job)
+
+    assert sorted(site.drain()) == [(batch, "report"), (leaf, "work"), (mail, "work")]
+    assert (site.state(batch), site.children(batch)) == (State.COMPLETED, [leaf])
+
+
+def test_a_retry_of_a_batch_leaves_out_what_its_next_report_spawns_anew(site: Site) -> None:
+    batch, leaf, mail = _batch_with_mail(site, leaf_fails=True)
+    told = site.store.bulk.preview(Order(verb=Verb.RETRY), [batch])
+
+    site.retry(batch)
+
+    assert site.drain() == [(leaf, "work"), (batch, "report")]
+    assert told == {leaf: ("one", ["work"]), batch: ("batch", ["report"])}
+    assert site.states([batch, mail]) == [State.COMPLETED, State.FAILED]
+
+
+def test_what_an_early_report_has_spawned_does_not_count(site: Site) -> None:
+    batch, (leaf,) = site.family("batch", n=1)
+    site.fail(site.run(leaf))
+    report = site.run(batch)
+    site.retry(leaf)
+    (mail,) = site.spawn(report)
+    site.pass_(report)
+    ran = site.drain(failing={mail})
+
+    assert sorted(ran) == [(batch, "report"), (leaf, "work"), (mail, "work")]
+    assert (site.state(batch), site.children(batch)) == (State.COMPLETED, [leaf])

@@ -29,6 +29,8 @@ class Preview:
     def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
         self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
         self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
+        self._waiting: dict[int, set[str]] = {}
+        """Those of ``jobs`` that would wait again for their subjobs, with the stages that they would run again."""
 
     def look(self, job_ids: Sequence[int]) -> None:
         """Add to ``jobs`` what each of these jobs would run, and what the jobs above and after them would run again.
@@ -37,7 +39,9 @@ class Preview:
         for job_id in job_ids:
             todo = [job_id]
             while todo:
-                todo += self._look_at(todo.pop())
+                next_id = todo.pop()
+                if next_id == job_id or not self._outdated(next_id):
+                    todo += reversed(self._look_at(next_id))
 
     def _look_at(self, job_id: int) -> Sequence[int]:
         """Add what a job would run, if it would be opened, and return the jobs that would be retried in its place."""
@@ -121,9 +125,18 @@ class Preview:
             for job_id in self._waiting_for(child):
                 other = job_rows.find(self.tx, job_id)
                 spec = self.registry.types.get(other.type)
-                if job_id not in self.jobs and spec is not None and self._regrows(other):
-                    self.jobs[job_id] = (other.type, self._left(other, spec, again_stages(spec)))
+                if spec is None:
+                    continue
+                above = job_id == child.parent_id
+                again = again_stages(spec, self._spawn_stage(child) if above else None)
+                if job_id not in self.jobs and self._regrows(other):
+                    self.jobs[job_id] = (other.type, self._left(other, spec, again))
+                    self._waiting |= {job_id: set(again)} if above else {}
                     todo.append(other)
+                elif above and job_id in self._waiting:
+                    self._waiting[job_id].update(again)
+                    stages = {*self.jobs[job_id][1], *self._left(other, spec, again)}
+                    self.jobs[job_id] = (other.type, [s.name for s in spec.stages if s.name in stages])
 
     def _waiting_for(self, row: Row) -> list[int]:
         needers = [
@@ -143,6 +156,15 @@ class Preview:
             return None
         reason: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
         return reason
+
+    def _outdated(self, job_id: int) -> bool:
+        """Return whether a job would be superseded by then, because the stage that spawned it is to run again."""
+        row = self._row(job_id)
+        return row is not None and self._spawn_stage(row) in self._waiting.get(row.parent_id or 0, ())
+
+    def _spawn_stage(self, row: Row) -> str | None:
+        stage: str | None = self.tx.value("select spawn_stage from jobs where id = ?", (row.id,))
+        return stage
 
     def _superseded(self, row: Row) -> bool:
         return bool(self.tx.value("select superseded from jobs where id = ?", (row.id,)))

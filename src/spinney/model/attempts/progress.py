@@ -21,6 +21,8 @@ def stages_from(spec: TypeSpec, stage: str) -> list[str]:
     return names[names.index(stage) :] if stage in names else []
 
 
-def again_stages(spec: TypeSpec) -> list[str]:
-    """Return the stages that run once more when the tree below has regrown."""
-    return [s.name for s in spec.stages if s.again]
+def again_stages(spec: TypeSpec, after: str | None = None) -> list[str]:
+    """Return the stages that run once more when the tree below has regrown. ``after``: the stage that spawned the
+    subjob that is opened again; it and those before it have nothing new to report."""
+    stages = stages_from(spec, after)[1:] if after is not None and spec.stage(after) else None
+    return [s.name for s in spec.stages if s.again and (stages is None or s.name in stages)]

@@ -276,7 +276,7 @@ class Recorder:
         spec = self.registry.types.get(row.type)
         stage = row.stage
         if record.outcome is not Outcome.FINISH:
-            self._supersede_early_report(row, record.fence)
+            self._supersede_early_report(row)
         if spec is not None:
             stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
         tx.run(
@@ -300,14 +300,14 @@ class Recorder:
                 return
         c.proceed(row, leased=True)
 
-    def _supersede_early_report(self, row: Row, fence: int) -> None:
+    def _supersede_early_report(self, row: Row) -> None:
         """Supersede a stage marked ``again`` that ran while a child of an earlier stage was opened again, because it
-        has reported an outdated state: it runs once more when that child has settled. This does not apply after a
-        ``finish``, after which no more stages run."""
+        has reported an outdated state: it runs once more when that child has settled, and spawns its children anew.
+        This does not apply after a ``finish``, after which no more stages run."""
         spec = self.registry.types.get(row.type)
         stage = spec.stage(row.stage or "") if spec else None
         if stage is not None and stage.again and self.cascade.older_children_open(row):
-            self._supersede(row, fence)
+            job_rows.supersede(self.tx, row.id, [stage.name])
 
     def _supersede(self, row: Row, fence: int) -> None:
         self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))

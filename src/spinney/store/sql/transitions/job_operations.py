@@ -123,8 +123,11 @@ class Operation:
         return self._bad_children(row) if regrowth.failed_because(self.tx, row.id) == "children" else []
 
     def retry_each(self, job_ids: list[int]) -> None:
-        """Retry some children; one that has been opened meanwhile is skipped."""
+        """Retry some children; one that has been opened meanwhile is skipped, and so is one that is superseded, because
+        the retry of another lets the stage that spawned it run again."""
         for job_id in job_ids:
+            if self.tx.value("select superseded from jobs where id = ?", (job_id,)):
+                continue
             if job_rows.find(self.tx, job_id).state in REOPENABLE:
                 below = self.children_to_retry(job_id)
                 self.retry_each(below)
@@ -215,8 +218,7 @@ class Operation:
                 raise Refused(
                     f"every stage of job {row.id} has passed; use 'rerun' to run some of them again"
                 )
-            regrowth.supersede_again(self.tx, row, spec)
-            stage = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            stage = regrowth.supersede_again(self.tx, row, spec)
         regrowth.retake_key(self.tx, row)
         self.tx.run(
             "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "

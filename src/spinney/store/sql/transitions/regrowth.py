@@ -41,7 +41,10 @@ class Regrowth:
         Raises Refused for a cancelled one."""
         child = row
         while child.parent_id is not None:
-            if self.tx.value("select superseded from jobs where id = ?", (child.id,)):
+            superseded, spawn_stage = self.tx.one(
+                "select superseded, spawn_stage from jobs where id = ?", (child.id,)
+            )
+            if superseded:
                 return
             parent = cascades.existing_row(self.tx, child.parent_id)
             if parent is None:
@@ -59,11 +62,13 @@ class Regrowth:
             if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
                 placement.leave_ready(self.tx, self.registry, parent)
                 self.cascade.place(parent)
+            if parent.state is State.WAITING and waits_for(self.tx, parent.id) == "children":
+                self._report_again(parent, spawn_stage)
             if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
                 return
             if parent.state is State.FAILED and failed_because(self.tx, parent.id) is None:
                 return
-            self._wait_again(parent, "children", "for its subjobs, of which some run again")
+            self._wait_again(parent, "children", "for its subjobs, of which some run again", spawn_stage)
             self._todo.append((parent.id, 0, True))
             child = parent
 
@@ -138,12 +143,12 @@ class Regrowth:
             return
         self._todo.append((row.id, 0, True))
 
-    def _wait_again(self, row: Row, waits_for: str, reason: str) -> None:
-        spec = self.registry.types.get(row.type)
+    def _wait_again(self, row: Row, waits_for: str, reason: str, spawn_stage: str | None = None) -> None:
+        """Let a settled job wait again: for a subjob of this stage, or (None) for a job that it needs."""
         job_rows.move_final(self.tx, row.id)
+        spec = self.registry.types.get(row.type)
         if spec is not None:
-            supersede_again(self.tx, row, spec)
-            stage = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            stage = supersede_again(self.tx, row, spec, spawn_stage)
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
         retake_key(self.tx, row)
         placement.set_aside(
@@ -153,14 +158,27 @@ class Regrowth:
         self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
         self.reopened.append(row.id)
 
+    def _report_again(self, row: Row, spawn_stage: str | None) -> None:
+        """Let a job that waits for its subjobs run stages marked ``again`` once more that passed before one of them was
+        opened again."""
+        spec = self.registry.types.get(row.type)
+        stage = None if spec is None else supersede_again(self.tx, row, spec, spawn_stage)
+        if stage is not None:
+            self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+
 
 # --- of one job -------------------------------------------------------------------------------
 
 
+def waits_for(tx: Tx, job_id: int) -> str | None:
+    """Return what a waiting job waits for, as ``Job.waits_for``."""
+    what: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
+    return what
+
+
 def failed_because(tx: Tx, job_id: int) -> str | None:
     """Return why a failed job failed when it was not by a stage of its own: ``children`` or ``needs``; else None."""
-    cause: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
-    return cause
+    return waits_for(tx, job_id)
 
 
 def retake_key(tx: Tx, row: Row) -> None:
@@ -175,12 +193,15 @@ def retake_key(tx: Tx, row: Row) -> None:
     tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
 
 
-def supersede_again(tx: Tx, row: Row, spec: TypeSpec) -> None:
-    """Supersede its stages marked ``again``, so that they run once more, unless one of its stages has ended with
-    ``finish``."""
-    for stage in again_stages(spec):
-        tx.run(
-            "update attempts set superseded = 1 where job_id = ?1 and stage = ?2 and not exists "
-            "(select 1 from attempts a where a.job_id = ?1 and a.outcome = 'finish' and a.superseded is null)",
-            (row.id, stage),
-        )
+def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = None) -> str | None:
+    """Supersede those of its stages marked ``again`` that have passed, with the subjobs that they spawned, so that they
+    run once more, unless one of its stages has ended with ``finish``; return its next stage. ``spawn_stage``: only
+    stages behind this one, whose subjob is opened again: that subjob goes on counting."""
+    names = [stage.name for stage in spec.stages]
+    passed = job_rows.passed_stages(tx, row.id, names)
+    finished = "select 1 from attempts where job_id = ? and outcome = 'finish' and superseded is null"
+    again = passed.intersection(again_stages(spec, spawn_stage))
+    if again and tx.value(finished, (row.id,)) is None:
+        job_rows.supersede(tx, row.id, again)
+        passed -= again
+    return next_stage(spec, passed)
