@@ -4,14 +4,18 @@ import pytest
 
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Lease
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
-from spinney.model.types import LockSpec
+from spinney.model.types import LockSpec, QueueSpec
 
 from .words import Site, kind, locked, stage
 
 SERNO = {"serno": "SG-1"}
 LOCK = "receiver:SG-1"
+ANN = Actor(by="ann", call="c1", reason="")
 
 
 def _rivals(site: Site, n: int = 3) -> tuple[Lease, list[int]]:
@@ -365,3 +369,53 @@ def test_a_lock_named_like_a_path_is_refused(site: Site) -> None:
 
     with pytest.raises(UsageError):
         site.store.take_lock(lease.job_id, lease.fence, "../etc", "attempt", now_us=site.now)
+
+
+# --- locks that are reserved for a job that cannot run any more ---------------------------------
+
+
+def test_a_job_that_is_moved_below_a_hold_lets_go_of_the_lock_reserved_for_it(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="shut")])
+    lease, (first, second) = _rivals(site)
+    site.pass_(lease)
+    assert site.states([first, second]) == [State.PENDING, State.WAITING]
+    site.store.holds.lay(Scope.QUEUE, "shut", "", ANN, now_us=site.now)
+
+    site.store.bulk.apply(Order(verb=Verb.MOVE, queue="shut"), [first], ANN, job_filter=None, now_us=site.now)
+
+    assert site.state(first) is State.HELD
+    assert site.claim_one().job_id == second
+
+
+@pytest.mark.parametrize(
+    "verb", [Order(verb=Verb.MOVE, queue="open"), Order(verb=Verb.PRIORITY, priority=90)]
+)
+def test_a_job_that_stays_claimable_when_its_row_is_changed_keeps_the_lock_reserved_for_it(
+    site: Site, verb: Order
+) -> None:
+    site.knows(queues=[QueueSpec(name="open")])
+    lease, (first, _) = _rivals(site)
+    site.pass_(lease)
+
+    site.store.bulk.apply(verb, [first], ANN, job_filter=None, now_us=site.now)
+
+    assert site.claim_one().job_id == first
+
+
+def test_a_parent_that_waits_again_lets_go_of_the_lock_reserved_for_it(site: Site) -> None:
+    site.knows(
+        kind("above", "expand", stage("merge", locks=locked(LOCK)), children="settled"),
+        kind("other", stage("work", locks=locked(LOCK))),
+    )
+    lease = site.run(site.submit_one("other"))
+    parent, (child,) = site.family("above", n=1)
+    site.fail(site.run(child))
+    other = site.submit_one("other")
+    assert site.claim() == []
+    site.pass_(lease)
+    assert site.states([parent, other]) == [State.PENDING, State.WAITING]
+
+    site.retry(child)
+
+    assert site.state(parent) is State.WAITING
+    assert sorted(lease.job_id for lease in site.claim()) == [child, other]

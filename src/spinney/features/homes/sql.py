@@ -12,6 +12,7 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import placement
+from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 3
 """How many nodes a message names."""
@@ -76,7 +77,9 @@ class SqlHomes:
             was_ready = row.state is State.PENDING and _taken_out(tx, self._session, row)
             tx.run("update jobs set node_id = null where id = ?", (job_id,))
             if was_ready:
-                placement.to_ready(tx, registry, job_rows.find(tx, job_id), now_us=now_us)
+                cascade = Cascade(tx, registry, now_us)
+                cascade.return_to_ready(job_rows.find(tx, job_id))
+                cascade.drain()
             note(tx, now_us, actor, "rehome", {"job": job_id, "host": home.host, "path": home.path}, 1)
             return home
 

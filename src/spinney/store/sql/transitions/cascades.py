@@ -10,7 +10,7 @@ from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import NoSuchJob
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
@@ -172,6 +172,13 @@ class Cascade:
             # A held job keeps its place in the serial order, which a hold must not change. Those behind it wait for it,
             # and its message names the hold.
             placement.to_ready(tx, self.registry, row, now_us=self.now_us, leased=leased)
+
+    def return_to_ready(self, row: Row) -> None:
+        """Make a job claimable again that was taken out of ``ready`` to change its row. Locks that are reserved for it
+        stay so, unless a hold covers it now."""
+        placement.to_ready(self.tx, self.registry, row, now_us=self.now_us)
+        if hold_coverage.stands_held(self.tx, row.id):
+            self.free_locks(row.id, locks.RESERVED)
 
     def older_children_open(self, row: Row) -> bool:
         """Return whether children of earlier stages are open (children of the next stage are no reason to wait: an

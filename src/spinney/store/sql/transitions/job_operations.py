@@ -256,7 +256,7 @@ class Operation:
         else:
             self.into(row.id, queue)
         if was_ready:
-            placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
+            self.cascade.return_to_ready(job_rows.find(self.tx, row.id))
         elif hold_coverage.stands_held(self.tx, row.id):
             self.cascade.place(job_rows.find(self.tx, row.id))  # perhaps no hold covers its new queue
         self.ids.append(row.id)
@@ -270,7 +270,7 @@ class Operation:
         self.tx.run("update jobs set priority = ? where id = ?", (priority, row.id))
         self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
         if was_ready:
-            placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
+            self.cascade.return_to_ready(job_rows.find(self.tx, row.id))
         self.ids.append(row.id)
 
     def _require_open(self, job_id: int, participle: str) -> Row:

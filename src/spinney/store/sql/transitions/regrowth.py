@@ -61,6 +61,7 @@ class Regrowth:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
             if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
                 placement.leave_ready(self.tx, self.registry, parent)
+                self.cascade.free_locks(parent.id, locks.RESERVED)
                 self.cascade.place(parent)
             if parent.state is State.WAITING and waits_for(self.tx, parent.id) == "children":
                 self._report_again(parent, spawn_stage)
