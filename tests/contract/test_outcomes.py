@@ -184,6 +184,33 @@ def test_the_handlers_own_code_is_kept_on_the_job(site: Site) -> None:
     assert (site.state(job), site.job(job).code) == (State.FAILED, 42)
 
 
+@pytest.mark.parametrize("needed", [False, True])
+@pytest.mark.parametrize("end", [Outcome.OK, Outcome.ERROR])
+def test_the_code_is_that_of_the_last_outcome_and_none_where_that_gave_none(
+    site: Site, end: Outcome, needed: bool
+) -> None:
+    site.knows(kind("two", "first", "second"))
+    job = site.submit_one("two")
+    site.record(site.run(job), Outcome.WARNING, code=7)
+    assert site.job(job).code == 7
+    if needed:
+        site.submit_one(needs=(job,))
+
+    site.record(site.run(job), end, retryable=False)
+
+    assert site.job(job).code is None
+
+
+def test_a_completed_job_with_a_result_has_no_code_of_an_earlier_stage(site: Site) -> None:
+    site.knows(kind("two", "first", "second"))
+    job = site.submit_one("two")
+    site.record(site.run(job), Outcome.WARNING, code=7)
+
+    site.pass_(site.run(job), result=1)
+
+    assert site.job(job).code is None
+
+
 # --- neither passed nor failed --------------------------------------------------------------
 
 

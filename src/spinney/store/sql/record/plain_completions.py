@@ -67,12 +67,13 @@ def _one_by_one(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
 _COMPLETED = RowChange(
     "jobs",
     "id = ?",
-    set="state = 'completed', attempts = 0, interruptions = 0, started_us = coalesce(started_us, ?), settled_us = ?, "
-    "node_id = ?, final_fence = ?, final_attempt = ?, final_began_us = ?, final_ended_us = ?, final_result = ?",
+    set="state = 'completed', attempts = 0, interruptions = 0, code = null, "
+    "started_us = coalesce(started_us, ?), settled_us = ?, node_id = ?, final_fence = ?, final_attempt = ?, "
+    "final_began_us = ?, final_ended_us = ?, final_result = ?",
 )
 _BEGAN = f"?1 + ((j.value >> {_FIELD}) & {_MOST})"
 _PACKED = (
-    "update jobs set state = 'completed', attempts = 0, interruptions = 0, "
+    "update jobs set state = 'completed', attempts = 0, interruptions = 0, code = null, "
     f"started_us = coalesce(started_us, {_BEGAN}), settled_us = ?2, "
     "node_id = l.node_id, final_fence = l.fence, final_attempt = l.attempt, "
     f"final_began_us = {_BEGAN}, final_ended_us = {_BEGAN} + (j.value & {_MOST}), final_result = null "

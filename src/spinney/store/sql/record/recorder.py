@@ -390,8 +390,7 @@ class Recorder:
             if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
                 c.lock_freed(lock)
         else:
-            if record.code is not None:
-                tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
+            tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
             settled_reason = (
                 f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
             )
