@@ -504,6 +504,29 @@ def test_a_key_that_was_taken_for_ever_stays_taken(site: Site) -> None:
         site.submit_one(keys=("once",))
 
 
+def test_the_sentence_on_a_key_of_a_removed_job_advises_no_rerun(site: Site) -> None:
+    once = done(site, keys=("once",), forever=True)
+    keep(site, "completed", 0)
+    walk(site)
+
+    with pytest.raises(DuplicateKey, match=f"job {once}, which retention has removed") as refusal:
+        site.submit_one(keys=("once",))
+
+    assert "rerun" not in str(refusal.value)
+
+
+def test_a_stage_that_submits_under_a_key_taken_for_ever_is_given_the_job_that_was_removed(
+    site: Site,
+) -> None:
+    once = done(site, keys=("once",), forever=True)
+    keep(site, "completed", 0)
+    assert set(walk(site)) == {once}
+    lease = site.run(site.submit_one("three"))
+
+    assert site.submit_from(lease, keys=("once",), forever=True) == [once]
+    assert site.submit_from(lease, n=2, keys=("new", "once"), forever=True)[1:] == [once]
+
+
 def test_a_branch_that_was_deleted_goes_with_its_tree(site: Site) -> None:
     root, born = site.family(n=2)
     site.drain()

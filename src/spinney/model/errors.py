@@ -92,17 +92,24 @@ class TooManyAttempts(Refused):
 
 
 class DuplicateKey(Refused):
-    """The key is taken by an unsettled job, or for ever; the message says what to do."""
+    """The key is taken by an unsettled job, or for ever; the message says what to do. ``gone``: retention has removed
+    that job."""
 
-    def __init__(self, key: str, job_id: int, *, forever: bool = False) -> None:
+    def __init__(self, key: str, job_id: int, *, forever: bool = False, gone: bool = False) -> None:
         self.key, self.job_id = key, job_id
-        super().__init__(
-            f"the key {key!r} is taken for ever by job {job_id}; rerun that job if its work is wanted once more, "
-            f"or choose another key"
-            if forever
-            else f"the key {key!r} is taken by job {job_id}; wait until it settles, "
-            f"cancel it, or choose another key"
-        )
+        if gone:
+            what = (
+                f"taken for ever by job {job_id}, which retention has removed; if its work is wanted once more, choose "
+                "another key"
+            )
+        elif forever:
+            what = (
+                f"taken for ever by job {job_id}; rerun that job if its work is wanted once more, or choose another "
+                "key"
+            )
+        else:
+            what = f"taken by job {job_id}; wait until it settles, cancel it, or choose another key"
+        super().__init__(f"the key {key!r} is {what}")
 
 
 class Cycle(UsageError):

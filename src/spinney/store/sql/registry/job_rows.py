@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from spinney.model import states
-from spinney.model.errors import NoSuchJob
+from spinney.model.errors import DuplicateKey, NoSuchJob
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
@@ -96,6 +96,17 @@ def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
         if outcome in PASSED:
             passed.add(stage)
     return passed
+
+
+def require_free_key(tx: Tx, scope: int, key: str) -> None:
+    """Raise DuplicateKey when a job has this key, also one that retention has removed since."""
+    holder = tx.one(
+        "select k.job_id, k.forever, jobs.id from keys k left join jobs on jobs.id = k.job_id "
+        "where k.scope = ? and k.key = ?",
+        (scope, key),
+    )
+    if holder is not None:
+        raise DuplicateKey(key, holder[0], forever=bool(holder[1]), gone=holder[2] is None)
 
 
 def move_final(tx: Tx, job_id: int) -> None:

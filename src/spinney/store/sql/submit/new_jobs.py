@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 import orjson
 
 from spinney.model import lineage as lineages
-from spinney.model.errors import Cycle, DuplicateKey, NoSuchJob, Refused, UsageError
+from spinney.model.errors import Cycle, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
@@ -261,9 +261,7 @@ def write_extras(
 
 
 def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
-    holder = tx.one("select job_id, forever from keys where scope = ? and key = ?", (scope, key))
-    if holder is not None:
-        raise DuplicateKey(key, holder[0], forever=bool(holder[1]))
+    job_rows.require_free_key(tx, scope, key)
     tx.run(
         "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
     )

@@ -13,7 +13,7 @@ A dependant that cannot be opened (an ancestor is cancelled, another job has its
 reason to refuse the operation, and must not stop a step."""
 
 from spinney.model.attempts.progress import again_stages, next_stage
-from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.errors import Refused
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
@@ -188,9 +188,7 @@ def retake_key(tx: Tx, row: Row) -> None:
         return
     if tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
         return
-    holder = tx.one("select job_id, forever from keys where scope = 0 and key = ?", (row.key,))
-    if holder is not None:
-        raise DuplicateKey(row.key, holder[0], forever=bool(holder[1]))
+    job_rows.require_free_key(tx, 0, row.key)
     tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
 
 
