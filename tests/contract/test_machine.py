@@ -166,7 +166,7 @@ class JobLife(RuleBasedStateMachine):
         assert self.model.may_spawn(job)
         self.model.spawned(job, [self.model.new(i, of, job.id, job.queue, job.priority) for i in ids])
 
-    @precondition(lambda self: self.leases)
+    @precondition(lambda self: self.leases and sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(of=LEAVES, key=st.sampled_from("xy"), data=st.data())
     def spawn_with_a_key(self, of: str, key: str, data: st.DataObject) -> None:
         lease, job = self._some_lease(data)
