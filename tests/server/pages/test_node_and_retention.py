@@ -78,7 +78,8 @@ def test_given_an_admin_when_a_rule_is_set_and_removed_then_the_page_follows(wor
     client = world.client("admin")
     assert "All jobs are kept for ever" in get(client, "/retention")
 
-    client.post("/retention", data={"type": "one", "state": "failed", "keep": "90d"}, headers=HTML)
+    sent = {"type": "one", "state": "failed", "keep": "90d", "sure": "1"}
+    client.post("/retention", data=sent, headers=HTML)
     text = get(client, "/retention")
     assert "Failed jobs of one are kept for 90 days" in text
     assert "set by admin" in text
@@ -93,8 +94,11 @@ def test_given_an_admin_when_a_rule_is_set_and_removed_then_the_page_follows(wor
     ("form", "reason"),
     [
         ({"type": "one", "state": "failed", "keep": "soon"}, "soon"),
-        ({"type": "none", "state": "failed", "keep": "1d"}, "none"),
-        ({"type": "one", "state": "pending", "keep": "1d"}, "pending"),
+        ({"type": "one", "state": "failed", "keep": ""}, "how long"),
+        ({"type": "", "state": "failed", "keep": "1d"}, "choose a type"),
+        ({"type": "one", "state": "", "keep": "1d"}, "choose a state"),
+        ({"type": "none", "state": "failed", "keep": "1d", "sure": "1"}, "none"),
+        ({"type": "one", "state": "pending", "keep": "1d", "sure": "1"}, "pending"),
     ],
 )
 def test_given_a_rule_that_cannot_be_then_the_form_says_why_and_keeps_what_was_typed(
@@ -106,6 +110,40 @@ def test_given_a_rule_that_cannot_be_then_the_form_says_why_and_keeps_what_was_t
     assert reason in re.sub(r"<[^>]*>", "", answer.text)
     assert f'value="{form["keep"]}"' in answer.text
     assert world.store.retention.all() == []
+
+
+def test_given_the_page_of_retention_then_nothing_is_chosen_and_all_must_be_said(world: World) -> None:
+    text = get(world.client("admin"), "/retention")
+
+    assert '<option value="*">all types</option>' in text
+    assert "selected" not in text.partition('id="set"')[2]
+    for name in ("f-type", "f-state", "f-keep"):
+        assert re.search(rf'<(?:select|input) id="{name}"[^>]* required', text), name
+
+
+def test_given_a_rule_that_deletes_jobs_when_sent_then_it_is_asked_about_before_it_is_set(
+    world: World,
+) -> None:
+    client, rule = world.client("admin"), {"type": "*", "state": "completed", "keep": "30d"}
+
+    asked = client.post("/retention", data=rule, headers=HTML).text
+    assert "All completed jobs of all types are deleted 30 days after they settled" in asked
+    assert world.store.retention.all() == []
+
+    sure = dict(re.findall(r'<input type="hidden" name="(type|state|keep)" value="([^"]*)"', asked))
+    assert sure == rule
+    client.post("/retention", data={**sure, "sure": "1"}, headers=HTML)
+    text = get(client, "/retention")
+    assert "the rule for completed jobs of all types" in text
+    assert [rule.type for rule in world.store.retention.all()] == ["*"]
+
+
+def test_given_a_rule_by_which_no_job_is_deleted_when_sent_then_it_is_set_at_once(world: World) -> None:
+    sent = {"type": "one", "state": "failed", "keep": "for ever"}
+
+    world.client("admin").post("/retention", data=sent, headers=HTML)
+
+    assert [rule.keep_s for rule in world.store.retention.all()] == [None]
 
 
 def test_given_an_operator_then_rules_can_be_read_and_not_set(world: World) -> None:

@@ -5,6 +5,8 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
+from spinney.model.access import Role
+from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.states import SETTLED
 from spinney.model.values import durations
@@ -23,8 +25,8 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 RETENTION = "/retention"
-DEFAULTS = {"type": ALL_TYPES, "state": "completed", "keep": "30d"}
-"""What the form shows at first."""
+FOR_EVER = "for ever"
+"""What is entered for jobs that are never deleted."""
 
 
 @router.get(RETENTION, summary="Retention")
@@ -35,32 +37,76 @@ async def retention(request: Request, context: Authenticated) -> Response:
 
 @router.post(RETENTION, summary="Set how long jobs are kept")
 async def change(request: Request, context: Authenticated, form: Form) -> Response:
-    """Set a rule, or remove the one that was set (``remove``)."""
+    """Set a rule, or remove the one that was set (``remove``). A rule by which jobs are deleted is set only when the
+    user has confirmed it (``sure``)."""
     try:
+        if (
+            _may_set(context)
+            and not (form.text("remove") or form.text("sure"))
+            and (question := _question(form))
+        ):
+            return await _list(request, context, asked=(form, question))
         done = await context.run(lambda control: _change(control, form))
     except FORM_ERRORS as error:
         return await _list(request, context, RefusedForm(form=form, error=error))
     return redirect(RETENTION, done=done)
 
 
+def _may_set(context: RequestContext) -> bool:
+    """Return whether the caller may set rules at all; others are refused before anything is asked."""
+    rights = context.principal.rights
+    return rights.permits(Role.ADMIN) and rights.everywhere
+
+
+def _question(form: FormFields) -> str | None:
+    """Return what the rule would do to jobs, to be confirmed; None for a rule by which no job is deleted."""
+    keep_s = _keep_s(form)
+    if keep_s is None:
+        return None
+    return (
+        f"All {_jobs(form)} are deleted {lasting(keep_s)} after they settled, with their folders, their output and all "
+        f"subjobs: those that settled earlier at once, and later ones as they reach that age. This cannot be undone."
+    )
+
+
 def _change(control: Control, form: FormFields) -> str:
     type_, state, reason = form.text("type"), form.text("state"), form.maybe("reason")
-    jobs = f"{state} jobs of {'all types' if type_ == ALL_TYPES else type_}"
+    jobs = _jobs(form)
     if form.text("remove"):
         control.do(UnsetRetention(type=type_, state=state, reason=reason))
         return f"The rule for {jobs} is removed"
-    text = form.text("keep")
-    keep_s = None if text in ("", "for ever") else durations.seconds(text, "the time")
+    keep_s = _keep_s(form)
     result = control.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     others = f"; it overrules what {len(result.overruled)} types declare" if len(result.overruled) > 1 else ""
     return f"{jobs[:1].upper()}{jobs[1:]} are kept {_time(keep_s)}{others}"
+
+
+def _jobs(form: FormFields) -> str:
+    """Return the jobs of a rule in words. Raises UsageError when the type or the state was not chosen."""
+    type_, state = form.text("type"), form.text("state")
+    if not type_ or not state:
+        raise UsageError(f"choose a {'type' if not type_ else 'state'} of jobs")
+    return f"{state} jobs of {'all types' if type_ == ALL_TYPES else type_}"
+
+
+def _keep_s(form: FormFields) -> float | None:
+    text = form.text("keep")
+    if not text:
+        raise UsageError(f"enter how long the jobs are kept, such as 30d, or {FOR_EVER!r}")
+    return None if text == FOR_EVER else durations.seconds(text, "the time")
 
 
 def _time(keep_s: float | None) -> str:
     return "for ever" if keep_s is None else f"for {lasting(keep_s)}"
 
 
-async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+async def _list(
+    request: Request,
+    context: RequestContext,
+    refused: RefusedForm | None = None,
+    asked: tuple[FormFields, str] | None = None,
+) -> Response:
+    """``asked``: the form that was sent, and what the user has to confirm."""
     rules, types = await context.run(
         lambda control: (control.do(ListRetention()).items, sorted(control.queries.types()))
     )
@@ -72,5 +118,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         types=[ALL_TYPES, *types],
         states=sorted(SETTLED - {"deleted"}),
         every_type=ALL_TYPES,
-        **form_variables(refused, DEFAULTS),
+        may=_may_set(context),
+        question=asked[1] if asked else None,
+        **form_variables(refused, asked[0].values if asked else None),
     )
