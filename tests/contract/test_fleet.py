@@ -301,6 +301,41 @@ def test_a_node_that_drains_and_one_that_left_are_shown_so(site: Site) -> None:
     assert states == ["draining", "left"]
 
 
+def test_a_node_that_died_stays_listed_for_a_day(site: Site) -> None:
+    elm, oak = site.node("elm"), site.node("oak")
+    job = site.submit_one()
+    site.run(job, elm)
+
+    site.recover(elm)
+
+    assert [s.node for s in site.store.fleet.all(now_us=site.now)] == ["elm", "oak"]
+    dead = status(site, elm)
+    assert (dead.state, dead.leases, dead.seen_us) == ("dead", 0, site.now)
+    assert "its jobs were taken back" in (dead.trouble or "")
+    assert [node.id for node in site.store.nodes()] == [oak.id]
+
+    site.clock.forward(86_401)
+    assert "elm" not in [s.node for s in site.store.fleet.all(now_us=site.now)]
+
+
+def test_a_node_that_died_is_listed_no_more_when_one_of_its_name_joins(site: Site) -> None:
+    site.recover(site.node("elm"))
+
+    again = site.node("elm")
+
+    assert [s.id for s in site.store.fleet.all(now_us=site.now)] == [again.id]
+
+
+def test_a_node_that_left_by_itself_is_listed_no_more_though_its_leases_are_taken_back(site: Site) -> None:
+    elm = site.node("elm")
+    site.run(site.submit_one(), elm)
+    site.store.update_node(elm.id, state="left", now_us=site.now)
+
+    site.recover(elm)
+
+    assert site.store.fleet.all(now_us=site.now) == []
+
+
 # --- who leads --------------------------------------------------------------------------
 
 

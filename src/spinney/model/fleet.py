@@ -25,6 +25,11 @@ notice, and allows for clocks that differ. With the usual lease of 15 s that is 
 OVER = "was cut off"
 """A trouble that begins with this is over, and is shown for a while because nobody may have seen it."""
 
+DIED = "died"
+"""The trouble that the store records for a node that was declared dead. One that left by itself never has it."""
+DIED_SHOWN_US = 86_400_000_000
+"""A node that died is listed for a day, or until a node of its name joins: nobody else may have noticed."""
+
 
 def presumed_dead(seen_us: int, lease_s: float | None, now_us: int) -> bool:
     """Return whether a node that was last seen at ``seen_us`` is dead by the wall clock, so that any other node would
@@ -70,7 +75,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """A node that has not left, or still owns leases, as of one snapshot."""
+    """A node that has not left, still owns leases, or died not long ago, as of one snapshot."""
 
     id: int
     node: str
@@ -79,8 +84,8 @@ class NodeStatus:
     version: str
     state: str
     """``active``, ``degraded`` (``trouble`` says why), ``drained`` (by an operator), ``draining`` (it is ending),
-    ``silent``, ``dead`` (silent for longer than its lease, so that any other node would have noticed), ``left`` (its
-    leases are being taken back)."""
+    ``silent``, ``dead`` (silent for longer than its lease, so that any other node would have noticed, or declared dead
+    within the last day), ``left`` (its leases are being taken back)."""
     seen_us: int
     started_us: int
     slots: int

@@ -169,8 +169,8 @@ class Queries(Service):
         return self.store.queue_admin.get(name, within=self._within)
 
     def nodes(self) -> Sequence[NodeStatus]:
-        """Return all nodes that have not left. A limited caller does not see what they do for others, nor operators'
-        reasons."""
+        """Return all nodes that have not left, and those that died not long ago. A limited caller does not see what
+        they do for others, nor operators' reasons."""
         nodes = self.store.fleet.all(now_us=self.clock())
         if self._within is None:
             return nodes

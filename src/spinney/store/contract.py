@@ -304,9 +304,12 @@ class Kernel(Protocol):
         too. Return True when that is so, and the node has not been declared dead until then, so that its attempts may
         continue; False when it has been, or the store cannot guarantee it (one with a server)."""
 
-    def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
+    def update_node(
+        self, node_id: int, *, state: str, beat: int | None = None, died: bool = False, now_us: int
+    ) -> bool:
         """Set that a node drains or has left; it leads no more then. ``beat``: only if its counter still has this
-        value. Return False when nothing was changed, because it has left or the counter has changed."""
+        value. ``died``: it has not left by itself, so the list of nodes shows it
+        as dead for a day. Return False when nothing was changed, because it has left or the counter has changed."""
 
     def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
         """Return the leader, which does what one node does for all (promotion of scheduled jobs, recovery, retention).

@@ -46,6 +46,18 @@ def test_given_a_node_then_its_page_has_what_it_runs_its_slots_and_orders(world:
     assert "Drained by operator: a new disk" in get(client, f"/nodes/{name}")
 
 
+def test_given_a_node_that_died_then_its_page_the_list_and_the_overview_say_so(world: World) -> None:
+    elm = world.site.node("elm")
+    world.site.recover(elm)
+    client = world.client("operator")
+
+    for path in ("/nodes/elm", "/nodes"):
+        text = get(client, path)
+        assert "s-dead" in text
+        assert "its jobs were taken back" in text
+    assert "Node elm is dead" in get(client, "/")
+
+
 def test_given_limits_then_others_jobs_are_neither_listed_nor_drawn(world: World) -> None:
     name = world.site.here.name
     mine, other = world.submit("one", collection="lab"), world.submit("one", collection="other")

@@ -131,10 +131,12 @@ def _number(text: str) -> int | None:
 
 
 def _running(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
-    """Return the nodes of this name that have not left."""
+    """Return the nodes of this name that have neither left nor died."""
     from spinney.features.nodes.commands import ListNodes
 
-    return [status for status in performer.do(ListNodes()).items if status.node == name]
+    return [
+        status for status in performer.do(ListNodes()).items if status.node == name and status.state != "dead"
+    ]
 
 
 def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> None:

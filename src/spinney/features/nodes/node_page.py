@@ -50,7 +50,7 @@ async def node(request: Request, context: Authenticated, name: str) -> Response:
 
 
 def read(control: Control, name: str) -> NodeView | None:
-    """Read the newest node of this name that has not left; None: there is none."""
+    """Read the newest node of this name that has not left, or died not long ago; None: there is none."""
     nodes = [node for node in control.queries.nodes() if node.node == name]
     if not nodes:
         return None

@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeOrders, NodeStatus, presumed_dead
+from spinney.model.fleet import (
+    DIED,
+    DIED_SHOWN_US,
+    OVER,
+    SILENT_US,
+    SLOTS_MAX,
+    NodeOrders,
+    NodeStatus,
+    presumed_dead,
+)
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, listed
@@ -19,6 +28,8 @@ from spinney.store.sql.records import upsert
 from spinney.store.sql.recover import leadership
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
+
+_DIED_TEXT = "it died, or could not be reached for longer than its lease; its jobs were taken back"
 
 
 class SqlFleet:
@@ -32,8 +43,8 @@ class SqlFleet:
         self._session = session
 
     def all(self, *, now_us: int) -> Sequence[NodeStatus]:
-        """Return the nodes that have not left, and those that left with leases still on them, in the order in which
-        they joined."""
+        """Return the nodes that have not left, those that left with leases still on them, and those that died within
+        the last day and have not come back, in the order in which they joined."""
         with self._session.look() as tx:
             used = dict(tx.all("select node_id, count(distinct slot) from leases group by node_id"))
             started = dict(tx.all("select id, slots from nodes"))
@@ -60,12 +71,15 @@ class SqlFleet:
                     serves=node.serves,
                     load=node.load,
                     is_leader=node.id == leader,
-                    trouble=node.trouble,
+                    trouble=_DIED_TEXT if node.trouble == DIED else node.trouble,
                     lease_s=node.lease_s,
                     drained_by=drains.get(node.name, (None, None))[0],
                     drained_reason=drains.get(node.name, (None, None))[1],
                 )
-                for node in nodes.all_nodes(tx)
+                for node in sorted(
+                    (*nodes.all_nodes(tx), *nodes.died_since(tx, now_us - DIED_SHOWN_US)),
+                    key=lambda node: node.id,
+                )
             ]
 
     def orders(self, name: str) -> NodeOrders:
@@ -134,6 +148,8 @@ def _require_known(tx: Tx, name: str) -> None:
 
 
 def _state(node: NodeInfo, now_us: int) -> str:
+    if node.state == "left" and node.trouble == DIED:
+        return "dead"
     silent_us = now_us - node.seen_us
     if node.is_external_worker and node.state != "left":
         return "silent" if silent_us > node.dead_after_s * 1e6 else node.status

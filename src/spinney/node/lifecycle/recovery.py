@@ -135,7 +135,7 @@ async def _declare_dead(db: StoreThread, node: NodeInfo, now_us: Callable[[], in
     Where another program has the database locked, nodes continue without beats and let no other process write before
     they have beaten (``Store.keep_out``). So this write fails then, or finds that the counter has changed."""
     return await db.call(
-        lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us())
+        lambda store: store.update_node(node.id, state="left", beat=node.beat, died=True, now_us=now_us())
     )
 
 

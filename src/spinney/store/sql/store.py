@@ -305,9 +305,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         with self.database.look() as tx:
             return tx.one("select 1 from nodes where id = ? and state <> 'left'", (node_id,)) is not None
 
-    def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
+    def update_node(
+        self, node_id: int, *, state: str, beat: int | None = None, died: bool = False, now_us: int
+    ) -> bool:
         with self._write() as tx:
-            return nodes.update(tx, node_id, state, now_us, beat)
+            return nodes.update(tx, node_id, state, now_us, beat, died=died)
 
     def nodes(self) -> Sequence[NodeInfo]:
         with self.database.look() as tx:
@@ -330,7 +332,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         from spinney.store.sql.transitions.cascades import Cascade
 
         # It is marked as left first, so that its records are refused and it claims nothing more.
-        self.update_node(node_id, state="left", now_us=now_us)
+        self.update_node(node_id, state="left", died=True, now_us=now_us)
         concerned: list[int] = []
         while True:
             with self._write() as tx:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.model.errors import NodeRefused, SpinneyError
-from spinney.model.fleet import Load
+from spinney.model.fleet import DIED, Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
@@ -77,26 +77,47 @@ def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | No
     return tx.changed() == 1
 
 
-def update(tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = None) -> bool:
-    """Set the state of a node. Return False when it has left already, or when its heartbeat counter is no longer
-    ``beat`` (None: any). Raises NodeRefused for an unknown state."""
+def update(
+    tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = None, *, died: bool = False
+) -> bool:
+    """Set the state of a node. ``died``: others have declared it dead, which is recorded as its trouble. Return
+    False when it has left already, or when its heartbeat counter is no longer ``beat`` (None: any). Raises NodeRefused
+    for an unknown state."""
     if state not in ("active", "draining", "left"):
         raise NodeRefused(f"a node is active, draining or left, not {state!r}")
     tx.run(
-        "update nodes set state = ?, seen_us = ? where id = ? and state <> 'left' and beat = coalesce(?, beat)",
-        (state, now_us, node_id, beat),
+        "update nodes set state = ?, seen_us = ?, trouble = coalesce(?, trouble) "
+        "where id = ? and state <> 'left' and beat = coalesce(?, beat)",
+        (state, now_us, DIED if died else None, node_id, beat),
     )
     return tx.changed() == 1
 
 
 def all_nodes(tx: Tx) -> list[NodeInfo]:
     """Return the nodes that have not left or still own leases, by id. External workers are among them."""
+    return _such(tx, "n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id)")
+
+
+def died_since(tx: Tx, since_us: int) -> list[NodeInfo]:
+    """Return the nodes that were declared dead after ``since_us`` and own no leases any more, by id, without those of
+    whose name a node has joined since. External workers are not among them."""
+    return _such(
+        tx,
+        "n.state = 'left' and n.trouble = ? and n.seen_us > ? and p.node_id is null "
+        "and not exists (select 1 from leases l where l.node_id = n.id) "
+        "and not exists (select 1 from nodes m where m.name = n.name and m.id > n.id)",
+        (DIED, since_us),
+    )
+
+
+def _such(tx: Tx, where: str, values: Sequence[object] = ()) -> list[NodeInfo]:
     columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
     columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
     rows = tx.all(
         f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.node_id is not null "
         f"from {_WITH_ORDERS} left join external_workers p on p.node_id = n.id "
-        "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
+        f"where {where} order by n.id",
+        values,
     )
     return [info(row) for row in rows]
 
