@@ -99,3 +99,26 @@ def test_given_verbs_on_all_below_a_batch_then_they_stand_in_its_history_once_a_
     assert "on 60 jobs" in history
     assert f'hx-get="/jobs/{batch}/history"' in get(client, f"/batches/{batch}")
     assert "disk mended" not in get(client, f"/jobs/{world.submit('one')}/history")
+
+
+def test_given_a_retry_of_a_batch_then_its_history_has_the_subjobs_that_were_retried_in_its_place(
+    world: World,
+) -> None:
+    batch = world.submit("batch")
+    lease = world.site.claim_by_job()[batch]
+    children = world.site.spawn(lease, "one", n=60)
+    world.site.pass_(lease)
+    world.site.drain(failing=children)
+    other = world.submit("one")
+    client = world.client("operator")
+    assert "No operator has acted on this job or on any below it." in get(client, f"/jobs/{batch}/history")
+
+    client.post(f"/jobs/{batch}/verb", data={"verb": "retry", "reason": "disk mended"}, headers=HTML)
+
+    history = get(client, f"/jobs/{batch}/history")
+    assert history.count("disk mended") == 1
+    assert "on 60 jobs" in history
+    own = get(client, f"/jobs/{children[0]}/history")
+    assert "disk mended" in own
+    assert "on 60 jobs" not in own
+    assert "disk mended" not in get(client, f"/jobs/{other}/history")

@@ -7,7 +7,8 @@
 ``relatives_sql``  subjobs and needs of a job, counted by type and state
 ``list_page``      the list of jobs, the search, and verbs on what was chosen
 ``columns``        the columns of the list and its order
-``job_page``       one job: state, reason, stages, output, files, history
+``job_page``       one job: state, reason, stages, output, files
+``job_history``    what operators did to a job and to those below it
 ``tree_page``      a job among those above and below it, and those that it needs
 
 What people ask about jobs (``ListJobs``, ``ShowJob``, …) is in ``spinney.commands.job_queries``, because other features

@@ -5,32 +5,28 @@ their own, since they are longer and are read only by those who open them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from spinney.commands import each
-from spinney.commands.fields import PAGE_MAX
 from spinney.control import Control
-from spinney.features.audit.commands import ListAuditEntries
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
 from spinney.features.files.uploads import Uploads
+from spinney.features.jobs.job_history import ENTRIES
+from spinney.features.jobs.job_history import entries as job_history_of
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.operators.audits import AuditEntry
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
-from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
@@ -47,8 +43,6 @@ BELOW = 200
 """How many subjobs the page of a job shows."""
 ATTEMPTS = 100
 """The latest are shown."""
-ENTRIES = 5_000
-"""How many of the latest entries of the audit are searched for those that name the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +192,9 @@ async def job_below(request: Request, context: Authenticated, job: JobId) -> Res
 
 @router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
 async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the verbs that were used on the job, as far as the latest ``ENTRIES`` entries of the audit tell."""
-    entries, whole = await context.run(lambda control: _entries(control, job), long=True)
+    """Show the verbs that were used on the job and on those below it, as far as the latest ``ENTRIES`` entries of the
+    audit tell."""
+    entries, whole = await context.run(lambda control: job_history_of(control, job), long=True)
     return page_or_part(
         request, context, "job_history", job_id=job, entries=entries, whole=whole, looked=ENTRIES
     )
@@ -279,41 +274,9 @@ def above(control: Control, job: Job) -> list[Job | None]:
     return ancestors
 
 
-def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
-    """Return the entries of the audit that name the job, newest first, and whether all of its life was searched."""
-    latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
-    job = control.queries.job(job_id)
-    whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us
-    named = [entry for entry in latest if entry.at_us >= job.created_us and _names(entry, job_id)]
-    return _calls(named), whole
-
-
 def _may_upload(control: Control, job_id: int) -> bool:
     try:
         control.part(Uploads).require_may_put(job_id)
     except (Refused, Forbidden):
         return False
     return True
-
-
-def _calls(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
-    """Put the steps of a verb on many jobs together: the latest of them, with the number of all."""
-    calls: dict[tuple[str, str], AuditEntry] = {}
-    for entry in entries:
-        latest = calls.get((entry.call, entry.verb))
-        calls[entry.call, entry.verb] = (
-            entry if latest is None else replace(latest, count=latest.count + entry.count)
-        )
-    return [*calls.values()]
-
-
-def _names(entry: AuditEntry, job_id: int) -> bool:
-    """Return whether a verb was for this job, or for jobs that were chosen by their place below it."""
-    details = json_object(entry.what, "the entry")
-    job_filter = details.get("which")
-    if isinstance(job_filter, Mapping) and job_id in (job_filter.get("root_id"), job_filter.get("parent_id")):
-        return True
-    jobs = details.get("jobs", ())
-    if details.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
-        return True
-    return details.get("scope") in (Scope.JOB, Scope.TREE) and details.get("name") == str(job_id)
