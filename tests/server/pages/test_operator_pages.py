@@ -247,6 +247,23 @@ def test_given_a_hold_that_cannot_be_meant_when_sent_then_the_form_says_why_and_
     assert not world.store.holds.all()
 
 
+def test_given_the_page_of_holds_then_a_name_is_required_and_a_hold_on_everything_is_asked_about(
+    world: World,
+) -> None:
+    client = world.client("operator")
+
+    text = get(client, "/holds")
+
+    assert re.search(r'<input id="lay-name"[^>]* required', text)
+    assert '<option value="everything"' not in text
+    asked = text.partition('id="ask-everything"')[2].partition("</details>")[0]
+    assert "No job of any queue starts until this hold is released" in asked
+    assert '<input type="hidden" name="scope" value="everything">' in asked
+    assert 'id="ask-everything"' not in get(world.client("limited"), "/holds")
+    told = post(client, "/holds", scope="everything", reason="a move")
+    assert "A hold is placed on everything: nothing new starts</" in told
+
+
 def test_given_a_submitter_when_he_holds_his_job_then_he_may_release_it_and_no_other(world: World) -> None:
     mine = world.submit("one", submitter="submitter")
     others = world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="not yours"))

@@ -123,7 +123,7 @@ def test_given_a_hold_then_jobs_held_by_their_own_stages_still_need_a_hand(world
 
 
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
-    hold = world.control().do(LayHold(scope=Scope.EVERYTHING, reason="move"))
+    hold = world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="move"))
     found = looked(world)
     group = Failure(
         fingerprint="ab",
@@ -139,7 +139,15 @@ def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
 
     assert titles(found) == ["3 poison jobs in one.work"]
     old = replace(hold, since_us=found.stats.at_us - OLD_HOLD_US - 1)
-    assert titles(replace(found, holds=[old])) == ["3 poison jobs in one.work", "Hold on everything"]
+    assert titles(replace(found, holds=[old])) == ["3 poison jobs in one.work", "Hold on queue slow"]
+
+
+def test_given_a_hold_on_everything_then_it_is_told_at_once(world: World) -> None:
+    world.control("ann").do(LayHold(scope=Scope.EVERYTHING, reason="a move"))
+
+    (need,) = needs(looked(world))
+
+    assert (need.title, need.more) == ("Hold on everything", "By ann: a move")
 
 
 def test_given_queues_then_those_at_work_are_listed_the_busiest_first(world: World) -> None:

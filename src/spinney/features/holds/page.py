@@ -72,8 +72,9 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
         hold = await context.run(call)
     except FORM_ERRORS as error:
         return await _list(request, context, RefusedForm(form=form, error=error))
+    there = "" if hold.scope is Scope.EVERYTHING else " there"
     answer = redirect(
-        HOLDS, done=f"A hold is placed on {scope_text(hold.scope, hold.name)}: nothing new starts there"
+        HOLDS, done=f"A hold is placed on {scope_text(hold.scope, hold.name)}: nothing new starts{there}"
     )
     answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
@@ -135,7 +136,8 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         hold_list=listed_holds,
         shown=SHOWN,
         counted_to=COUNTED_TO,
-        scopes=scopes(principal.rights),
+        scopes=[scope for scope in scopes(principal.rights) if scope != Scope.EVERYTHING],
+        may_hold_everything=Scope.EVERYTHING in scopes(principal.rights),
         liftable={hold.id for hold in listed_holds.holds if may_lift(principal, hold)},
         **form_variables(refused, {k: v for k, v in request.query_params.items() if k in ("scope", "name")}),
     )

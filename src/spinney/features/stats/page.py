@@ -20,7 +20,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.outcomes import Outcome
-from spinney.model.settings.holds import Hold
+from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.service.queries import Queries
@@ -37,7 +37,7 @@ router = APIRouter(include_in_schema=False)
 CHARTED_US = 600_000_000
 """The period of the charts: ten minutes."""
 OLD_HOLD_US = 86_400_000_000
-"""A hold that is older than a day may have been forgotten."""
+"""A hold that is older than a day may have been forgotten. One on everything is listed at once."""
 LISTED = 8
 """Failures, and shares of a queue."""
 BATCHES = 5
@@ -176,8 +176,9 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     if shown.held_by_stages:
         yield _held(shown.held_by_stages)
     for hold in shown.holds:
-        if shown.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
-            yield _lasting_hold(hold)
+        is_old = shown.stats.at_us - hold.since_us > OLD_HOLD_US
+        if is_old or hold.automatic or hold.scope is Scope.EVERYTHING:
+            yield _listed_hold(hold, is_old=is_old)
 
 
 def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
@@ -358,13 +359,14 @@ def _failed_batch(batch: FailedBatch) -> ActionNeeded:
     )
 
 
-def _lasting_hold(hold: Hold) -> ActionNeeded:
-    place = "everything" if not hold.name else f"{hold.scope} {hold.name}"
-    why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
+def _listed_hold(hold: Hold, *, is_old: bool) -> ActionNeeded:
+    why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}"
+    if is_old and not hold.automatic:
+        why += ", for longer than a day"
     return ActionNeeded(
         id=f"hold-{hold.id}",
         kind="held",
-        title=f"Hold on {place}",
+        title=f"Hold on {scope_text(hold.scope, hold.name)}",
         more=f"{why}: {hold.reason}",
         path="/holds",
         label="Holds",
