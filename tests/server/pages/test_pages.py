@@ -9,8 +9,10 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from server.conftest import World
+from spinney.features.holds.commands import LayHold
 from spinney.model.access import Role
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.holds import Scope
 from spinney.server import pages as ui
 
 HTML = {"Accept": "text/html"}
@@ -330,6 +332,29 @@ def test_given_a_filter_when_a_verb_is_asked_for_then_what_would_run_is_shown_an
     assert answer.status_code == 303
     assert "3 jobs retried" in get(client, answer.headers["location"])
     assert {world.store.job(n).state for n in ids} == {"pending"}
+
+
+def test_given_another_hold_when_jobs_are_released_then_the_page_and_the_question_name_it(
+    world: World,
+) -> None:
+    jobs = [world.submit("one") for _ in range(3)]
+    for job in jobs:
+        world.control().do(LayHold(scope=Scope.JOB, name=str(job), reason="mine"))
+    hold = world.control().do(LayHold(scope=Scope.EVERYTHING, reason="a move"))
+    client = world.client("operator")
+
+    asked = get(client, "/jobs/verbs?verb=release&all=1")
+    assert f"They stay held by hold {hold.id} on everything." in asked
+    assert 'href="/jobs">Back</a>' in asked
+    one = client.post(f"/jobs/{jobs[0]}/verb", data={"verb": "release"}, headers=HTML)
+    assert f"1 job released, still held by hold {hold.id} on everything" in get(
+        client, one.headers["location"]
+    )
+    form = {"verb": "release", "all": "1", "expect": "2"}
+    many = client.post("/jobs/verbs", data=form, headers=HTML)
+    assert f"2 jobs released, still held by hold {hold.id} on everything" in get(
+        client, many.headers["location"]
+    )
 
 
 def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(world: World) -> None:

@@ -7,15 +7,17 @@ from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
 from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
-from spinney.model.errors import UsageError
+from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import Plan, Report
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
+from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
 from spinney.model.values.times import parse_time
+from spinney.web.pages.forms import listed_in_words
 from spinney.web.request_context import Principal, RequestContext, now_us
 
 FIELDS = (
@@ -138,11 +140,51 @@ def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequ
     return control.part(Bulk).plan(trial, job_filter, ids, exact=exact)
 
 
-def outcome_sentences(verb_: Verb, report: Report) -> tuple[str, str | None]:
-    """Return what was done as a sentence, and as another one what was refused (None: nothing was)."""
-    parts = [f"{counted(report.touched, 'job')} {_DONE[verb_]}"]
+def remaining_holds(control: Control, plan: Plan) -> Sequence[Hold]:
+    """Return the holds by which the jobs of a release stay held: of one job those that cover it, of many those on
+    everything and on a name that their filter has. Others may cover some of the jobs."""
+    if plan.order.verb is not Verb.RELEASE:
+        return ()
+    if len(plan.ids) == 1:
+        try:
+            return [hold for hold in control.queries.holds_on(plan.ids[0]) if hold.scope is not Scope.JOB]
+        except NoSuchJob:
+            return ()
+    chosen = plan.job_filter or Filter()
+    covering = {
+        (Scope.EVERYTHING, ""),
+        (Scope.QUEUE, chosen.queue),
+        (Scope.TYPE, chosen.type),
+        (Scope.COLLECTION, chosen.collection),
+        (Scope.SUBMITTER, chosen.submitter),
+        (Scope.TREE, str(chosen.root_id)),
+    }
+    return [hold for hold in control.queries.holds() if (hold.scope, hold.name) in covering]
+
+
+def named(holds: Sequence[Hold]) -> str:
+    """Return the first of the holds in words; empty: there is none."""
+    return listed_in_words(
+        [f"hold {hold.id} on {scope_text(hold.scope, hold.name)}" for hold in holds], most=2
+    )
+
+
+async def outcome(context: RequestContext, plan: Plan, report: Report) -> tuple[str, str | None]:
+    """Return ``outcome_sentences`` of a run, with the holds by which released jobs stay held."""
+    holds: Sequence[Hold] = ()
+    if plan.order.verb is Verb.RELEASE and report.touched:
+        holds = await context.run(lambda control: remaining_holds(control, plan))
+    return outcome_sentences(plan.order.verb, report, holds)
+
+
+def outcome_sentences(verb_: Verb, report: Report, holds: Sequence[Hold] = ()) -> tuple[str, str | None]:
+    """Return what was done as a sentence, and as another one what was refused (None: nothing was). ``holds``: those by
+    which the released jobs stay held."""
+    still = f", still held by {named(holds)}" if holds else ""
+    parts = [f"{counted(report.touched, 'job')} {_DONE[verb_]}{still}"]
     if report.reopened:
-        parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
+        others = "1 other job waits" if report.reopened == 1 else f"{report.reopened:,} other jobs wait"
+        parts.append(f"{others} for {'it' if report.touched == 1 else 'them'}")
     if report.skipped:
         parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
     return "; ".join(parts), refusals(report)

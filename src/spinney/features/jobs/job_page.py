@@ -22,6 +22,7 @@ from spinney.features.jobs.job_history import entries as job_history_of
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
 from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_runs import Plan
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
@@ -110,7 +111,7 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
         return redirect(back, refused=str(error))
     if job in report.refused and not report.touched:
         return redirect(back, refused=report.refused[job])
-    done, refused = verbs.outcome_sentences(order.verb, report)
+    done, refused = await verbs.outcome(context, Plan(order=order, job_filter=None, ids=(job,)), report)
     if order.verb is Verb.DELETE and not refused:
         return redirect("/jobs", done=f"job {job}: {done}")
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)

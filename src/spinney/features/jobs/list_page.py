@@ -79,6 +79,8 @@ class VerbPreview:
     """The queues that a form may name."""
     types: Mapping[str, Any]
     """The job types, whose stages a form may name."""
+    still_held: str
+    """For release: the other holds by which the jobs stay held; empty: there are none."""
 
 
 _NOTHING = JobPage(jobs=(), next=None, hint=None)
@@ -153,7 +155,7 @@ async def do(request: Request, context: Authenticated) -> Response:
     )
     if not run.done:
         return redirect(f"/jobs/runs/{run.id}")
-    done, refused = verbs.outcome_sentences(order.verb, run.report)
+    done, refused = await verbs.outcome(context, bulk_plan, run.report)
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
@@ -163,7 +165,7 @@ async def run(request: Request, context: Authenticated, run_id: str) -> Response
     bulk_run = request.app.state.runs.of(run_id, context.principal.name)
     if bulk_run is None:
         raise HTTPException(404)
-    done, refused = verbs.outcome_sentences(bulk_run.plan.order.verb, bulk_run.report)
+    done, refused = await verbs.outcome(context, bulk_run.plan, bulk_run.report)
     return page_or_part(request, context, "run", run=bulk_run, done=done, refused=refused)
 
 
@@ -359,6 +361,7 @@ async def _asked_about(
             sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
             queues=[queue.queue for queue in control.queries.queues()],
             types=control.queries.types(),
+            still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),
         )
 
     preview = await context.run(call, long=True)

@@ -152,14 +152,17 @@ async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.F
     until = form.get("until", "").strip()
     until_us = parse_time(until, now_us(), ahead=True) if until else None
 
-    def call(control: Control) -> None:
+    def call(control: Control) -> Sequence[Hold]:
         if verb_ is Verb.HOLD:
             control.do(LayHold(scope=Scope.TREE, name=str(job_id), reason=reason or "", until=until_us))
         else:
             lift_holds(control, Scope.TREE, str(job_id), reason=reason)
+        return control.queries.holds_on(job_id)
 
-    await context.run(call)
-    outcome = "is held, with all below it; what runs finishes its stage" if verb_ is Verb.HOLD else "goes on"
+    holds = await context.run(call)
+    outcome = f"is released, but still held by {verbs.named(holds)}" if holds else "goes on"
+    if verb_ is Verb.HOLD:
+        outcome = "is held, with all below it; what runs finishes its stage"
     answer = redirect(back, done=f"batch {job_id} {outcome}")
     answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
