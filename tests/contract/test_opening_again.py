@@ -35,6 +35,19 @@ def test_a_failed_job_goes_on_from_the_stage_after_the_last_that_passed(site: Si
     assert site.state(job) is State.COMPLETED
 
 
+def test_a_job_that_is_retried_counts_its_time_from_its_next_attempt(site: Site) -> None:
+    job = site.submit_one("one")
+    site.drain(failing=[job])
+    site.clock.forward(3_600)
+
+    site.retry(job)
+
+    assert site.job(job).started_us is None
+    site.clock.forward(60)
+    site.pass_(site.claim_by_job()[job])
+    assert site.job(job).started_us == site.now
+
+
 def test_an_orphaned_job_can_be_retried(site: Site) -> None:
     site.knows(kind("fragile", "work", on_lost="orphan"))
     node = site.node("n")

@@ -224,7 +224,7 @@ class Job:
     """The decoded JSON object; ``Unreadable`` where the row is damaged."""
     created_us: int
     started_us: int | None
-    """When its first attempt began; None: none has."""
+    """When its first attempt began, since it was last retried or rerun; None: none has."""
     settled_us: int | None
     wake_us: int | None
     """When a scheduled job becomes due."""

@@ -221,8 +221,8 @@ class Operation:
             stage = regrowth.supersede_again(self.tx, row, spec)
         regrowth.retake_key(self.tx, row)
         self.tx.run(
-            "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "
-            "at_us = null where id = ?",
+            "update jobs set stage = ?, attempts = 0, interruptions = 0, started_us = null, settled_us = null, "
+            "code = null, at_us = null where id = ?",
             (stage, row.id),
         )
         self.ids.append(row.id)
