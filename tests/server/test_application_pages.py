@@ -51,6 +51,7 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pages:
         nav=[
             NavItem(path="", label="The library", icon="folder"),
             NavItem(path="/cellar", label="The cellar", icon="folder", role=Role.ADMIN),
+            NavItem(path="/attic", label="The attic", icon="folder", shown=lambda: False),
         ],
     )
 

@@ -46,6 +46,18 @@ def read(world: World, path: str, name: str | None = "viewer") -> str:
     return page.text
 
 
+def test_the_navigation_names_the_monitor_where_there_is_one(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = 'href="/apps/monitor"'
+    assert link in world.client("viewer").get("/holds", headers=BROWSER).text
+
+    monkeypatch.delenv("SPINNEY_MONITOR", raising=False)
+    monkeypatch.setenv("SPINNEY_STORE", f"sqlite:///{tmp_path / 'elsewhere' / 'spinney.db'}")
+    monkeypatch.chdir(tmp_path / "server")
+    assert link not in world.client("viewer").get("/holds", headers=BROWSER).text
+
+
 def test_the_overview_tells_states_changes_and_entities(world: World) -> None:
     page = read(world, "")
 

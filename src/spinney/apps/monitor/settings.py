@@ -166,6 +166,18 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     return _load(path, modified_ns, environment.get("SPINNEY_STORE", ""))
 
 
+def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether there is a monitor here, so that its pages show something: settings, or a database with its
+    tables. (Of one on a server that is not known without asking it, so it counts.)"""
+    if environment.get(VARIABLE) or Path(FILE).exists():
+        return True
+    try:
+        file = database_file(load(environment).tables)
+    except UsageError:
+        return False
+    return file is None or file.exists()
+
+
 @lru_cache(maxsize=8)
 def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
     """Read the file. ``modified_ns`` and ``store`` are part of the cache's key."""

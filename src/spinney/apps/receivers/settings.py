@@ -92,6 +92,11 @@ class Settings(_Table):
         return self.data / "files" / receiver
 
 
+def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the service is used here, so that its pages show something: settings, or a folder with data."""
+    return bool(environment.get(VARIABLE)) or Path(FILE).exists() or load(environment).data.is_dir()
+
+
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings. Raises UsageError that names the file."""
     named = environment.get(VARIABLE)

@@ -6,7 +6,7 @@ next page.
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -47,6 +47,8 @@ class NavItem:
     """The lowest role that sees the link."""
     everywhere: bool = False
     """Whether only users who see all jobs see the link."""
+    shown: Callable[[], bool] = lambda: True
+    """Whether there is anything behind the link here; asked for each page, so it must be fast."""
 
 
 NAV_ITEMS = (

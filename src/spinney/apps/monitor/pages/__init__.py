@@ -37,7 +37,9 @@ SERVICES = 250
 Start = Annotated[int, Query(ge=0, le=1_000_000)]
 
 pages = Pages(
-    "monitor", "spinney.apps.monitor.pages", nav=[NavItem(path="", label="Monitor", icon="tick", key="m")]
+    "monitor",
+    "spinney.apps.monitor.pages",
+    nav=[NavItem(path="", label="Monitor", icon="tick", key="m", shown=settings.is_set_up)],
 )
 
 

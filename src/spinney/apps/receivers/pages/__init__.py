@@ -26,7 +26,9 @@ from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, r
 NEWEST = 20
 
 pages = Pages(
-    "receivers", "spinney.apps.receivers.pages", nav=[NavItem(path="", label="Receivers", icon="nodes")]
+    "receivers",
+    "spinney.apps.receivers.pages",
+    nav=[NavItem(path="", label="Receivers", icon="nodes", shown=settings.is_set_up)],
 )
 
 
