@@ -50,6 +50,22 @@ def admin(world: World) -> TestClient:
     return world.client("admin")
 
 
+# --- how users sign in ------------------------------------------------------------------------
+
+
+def test_given_a_user_without_a_password_then_the_pages_say_whether_there_is_another_way_to_sign_in(
+    world: World, admin: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.control("root").do(AddUser(name="ann", rights=Rights(role=Role.VIEWER)))
+
+    for path in ("/users", "/users/ann"):
+        assert "no password yet" in get(admin, path)
+    proxied = world.app.state.settings.model_copy(update={"trusted_header": "X-User"})
+    monkeypatch.setattr(world.app.state, "settings", proxied)
+    assert "proxy or identity provider" in get(admin, "/users")
+    assert "signs in through a proxy or an identity provider" in get(admin, "/users/ann")
+
+
 # --- who --------------------------------------------------------------------------------------
 
 

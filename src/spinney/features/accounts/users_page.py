@@ -120,6 +120,12 @@ async def make_link(request: Request, context: Authenticated, name: str) -> Resp
 # --- steps ------------------------------------------------------------------------------------
 
 
+def _signs_in_elsewhere(request: Request) -> bool:
+    """Return whether users without a password can sign in: by a reverse proxy or an identity provider."""
+    settings = request.app.state.settings
+    return settings.oidc is not None or settings.trusted_header is not None
+
+
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
     user_list = await context.run(lambda control: control.do(ListUsers()).items)
     return page(
@@ -128,6 +134,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         "users.html",
         users=user_list,
         limits=limits_in_words,
+        signs_in_elsewhere=_signs_in_elsewhere(request),
         roles=list(Role),
         **form_variables(refused, {"role": str(Role.SUBMITTER), "link": "1"}),
     )
@@ -152,6 +159,7 @@ async def _user_page(
         details=details,
         path=_path(name),
         limits=limits_in_words,
+        signs_in_elsewhere=_signs_in_elsewhere(request),
         roles=list(Role),
         **form_variables(refused, fields_of(details.user.rights)),
     )
