@@ -122,3 +122,23 @@ def test_given_a_retry_of_a_batch_then_its_history_has_the_subjobs_that_were_ret
     assert "disk mended" in own
     assert "on 60 jobs" not in own
     assert "disk mended" not in get(client, f"/jobs/{other}/history")
+
+
+def test_given_a_batch_of_which_many_subjobs_failed_then_its_page_has_their_number_and_leads_to_the_first(
+    world: World,
+) -> None:
+    batch = world.submit("batch")
+    lease = world.site.claim_by_job()[batch]
+    children = world.site.spawn(lease, "one", n=3)
+    world.site.pass_(lease)
+    world.site.drain(failing=children)
+    client = world.client("operator")
+
+    page = get(client, f"/jobs/{batch}")
+
+    link = f'<a class="id" href="/jobs/{children[0]}">#{children[0]}</a>'
+    assert f"It failed: 3 of its subjobs failed, first subjob {link}." in page
+    assert "Retries its 3 failed subjobs; the job goes on when they have ended." in page
+    assert "3 jobs, 1 cause, and the batch itself" in get(client, f"/batches/{batch}")
+    told = client.post(f"/jobs/{batch}/verb", data={"verb": "retry"}, headers=HTML)
+    assert "3 jobs retried; 1 other job waits for them" in get(client, told.headers["location"])

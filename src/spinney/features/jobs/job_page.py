@@ -4,6 +4,7 @@ The main page and its live part are read as a whole (``read``). Output, files, s
 their own, since they are longer and are read only by those who open them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from spinney.model.values.products import Product, Summary, products_of, summari
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
+from spinney.web.pages.text_formats import cut
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated
@@ -45,6 +47,11 @@ BELOW = 200
 ATTEMPTS = 100
 """The latest are shown."""
 
+SENTENCE = 400
+"""How many characters of an explanation are shown."""
+_ONE_CHILD = re.compile(r"\bits (subjob \d+) failed")
+_JOB = re.compile(r"\b(?:sub)?job (\d{1,18})\b")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
@@ -54,8 +61,11 @@ class JobView:
     spec: TypeSpec | None
     """The job type; None where no node has registered it."""
     explanation: Explanation
+    sentence: Sequence[tuple[str, int | None]]
+    """The sentence of the explanation in pieces: text, and the number of a job that it names."""
     because: int | None
-    """The job that the explanation names first, to which the page leads; None: it names none."""
+    """The job that the explanation is about first, to which the page leads beside the sentence; None: there is none, or
+    the sentence names it."""
     steps: Sequence[Step]
     """The stages with their attempts, for the picture."""
     timeline: Timeline | None
@@ -86,6 +96,8 @@ class JobView:
     """The nearest ancestors, from the top down, at most ``ABOVE``; None in place of one that the caller may not see."""
     children: Mapping[str, int]
     """How many direct subjobs that count are in each state."""
+    retries_children: bool
+    """Whether a retry is done to failed subjobs in its place."""
     queues: Sequence[str]
     """The queues to which the caller may move the job."""
     has_needs: bool
@@ -216,11 +228,16 @@ def read(control: Control, job_id: int) -> JobView:
         # It waits for something else first; the hold on it can be lifted all the same.
         allowed += [Verb.RELEASE] if may(Verb.RELEASE, shown_job, control.rights, control.by) else []
     data = look.data(job_id)
+    explanation = control.part(Explainer).explain(job_id)
+    children = {str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n}
+    sentence = _pieces(_of_all_children(explanation.sentence, children))
+    because = _because(explanation)
     return JobView(
         job=shown_job,
         spec=spec,
-        explanation=(explanation := control.part(Explainer).explain(job_id)),
-        because=_because(explanation),
+        explanation=explanation,
+        sentence=sentence,
+        because=because if because not in [number for _, number in sentence] else None,
         steps=steps(shown_job, spec, attempts),
         timeline=of_job(shown_job, attempts, control.clock(), most=ATTEMPTS),
         attempts=attempts[::-1][:ATTEMPTS],
@@ -238,7 +255,8 @@ def read(control: Control, job_id: int) -> JobView:
         holds=holds,
         allowed=allowed,
         above=above(control, shown_job),
-        children={str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n},
+        children=children,
+        retries_children=Verb.RETRY in allowed and bool(control.store.bulk.failed_children(job_id, limit=1)),
         queues=[queue.queue for queue in look.queues()] if Verb.MOVE in allowed else (),
         has_needs=control.store.relatives.has_needs(job_id),
     )
@@ -255,6 +273,27 @@ def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
 def _runs_program(spec: TypeSpec | None, stage: str) -> bool:
     stage_spec = None if spec is None else spec.stage(stage)
     return stage_spec is not None and bool(stage_spec.program)
+
+
+def _of_all_children(sentence: str, children: Mapping[str, int]) -> str:
+    """Return the sentence, which names the first of the subjobs that failed, with the number of all that did."""
+    failed = children.get(State.FAILED, 0)
+    return (
+        _ONE_CHILD.sub(rf"{failed:,} of its subjobs failed, first \1", sentence) if failed > 1 else sentence
+    )
+
+
+def _pieces(sentence: str) -> list[tuple[str, int | None]]:
+    """Return a sentence in pieces: each number of a job with the text before it, and the text behind the last."""
+    text = cut(sentence, SENTENCE)
+    text = text[:1].upper() + text[1:]
+    pieces: list[tuple[str, int | None]] = []
+    end = 0
+    for named in _JOB.finditer(text):
+        pieces.append((text[end : named.start(1)], int(named[1])))
+        end = named.end(1)
+    rest = text[end:]
+    return [*pieces, (rest if rest.endswith("…") else f"{rest}.", None)]
 
 
 def _because(explanation: Explanation) -> int | None:
