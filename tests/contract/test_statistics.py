@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from spinney.model.access import AccessScope
 from spinney.model.jobs import ClaimRequest, Filter, SlotRequest
 from spinney.model.operators.stats import QueueStats, StageStats, Stats
 from spinney.model.outcomes import Outcome
@@ -267,3 +268,20 @@ def test_an_empty_store_has_figures_too(site: Site) -> None:
     assert found.rate == 0
     assert [q.queue for q in found.queues] == ["default"]
     assert (found.shares, found.nodes) == ([], [])
+
+
+def test_of_the_latest_trees_those_that_failed_are_named_whatever_single_jobs_did(site: Site) -> None:
+    trees = []
+    for _ in range(3):
+        trees.append(site.submit_one("parent"))
+        lease = site.run(trees[-1])
+        children = site.spawn(lease, n=2)
+        site.pass_(lease)
+        site.drain(failing=children if len(trees) != 2 else ())
+    site.drain(failing=site.submit(n=3))
+
+    failed = site.store.statistics.failed_trees
+    assert site.state(trees[0]) is State.FAILED
+    assert failed(AccessScope(), latest=10) == [trees[2], trees[0]]
+    assert failed(AccessScope(), latest=2) == [trees[2]]
+    assert failed(AccessScope(queues=("other",)), latest=10) == []

@@ -6,7 +6,7 @@ from server.conftest import World
 from spinney.features.holds.commands import LayHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.page import notes
-from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.features.stats.page import BATCHES, OLD_HOLD_US, Overview, needs, queue_lines, read
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
@@ -91,6 +91,25 @@ def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world:
     assert titles(found) == [f"#{batch} batch failed", "3 jobs failed in one.work"]
     first = next(needs(found))
     assert (first.more, first.path) == ("2 × error in one.work", f"/batches/{batch}")
+
+
+def test_given_more_failed_batches_than_are_listed_then_their_number_is_told_whatever_else_failed_since(
+    world: World,
+) -> None:
+    batches, failing = [], []
+    for _ in range(BATCHES + 2):
+        batches.append(world.submit("batch"))
+        lease = world.site.run(batches[-1])
+        failing += world.site.spawn(lease, "one", n=2)
+        world.site.pass_(lease)
+        world.site.drain(failing=failing)
+    world.site.drain(failing=[world.submit("one") for _ in range(25)])
+
+    found = looked(world)
+
+    assert [batch.job.id for batch in found.failed] == batches[:1:-1]
+    (more,) = [need for need in needs(found) if need.id == "more-failed"]
+    assert (more.title, more.path) == ("2 more failed batches", "/batches?state=failed&state=orphaned")
 
 
 def test_given_jobs_whose_worker_died_and_others_held_by_a_stage_then_their_numbers_are_told(

@@ -44,8 +44,8 @@ BATCHES = 5
 """Failed batches."""
 CAUSES = 3
 """Causes of failures that are named, of a batch and in all."""
-LOOKED_AT = 20
-"""How many of the latest failed root jobs are checked for subjobs."""
+LOOKED_AT = 1_000
+"""How many of the latest batches are looked at for failed ones."""
 _POISON = "poison"
 _BAD = (State.FAILED, State.ORPHANED)
 _UNWELL = ("dead", "silent", "degraded")
@@ -99,7 +99,9 @@ class Overview:
     holds: Sequence[Hold]
     queues: Sequence[QueueInfo]
     failed: Sequence[FailedBatch]
-    """The latest failed jobs that have subjobs. Single jobs are among the failures by cause."""
+    """The latest failed jobs that have subjobs, at most ``BATCHES``. Single jobs are among the failures by cause."""
+    more_failed: int
+    """How many other of the ``LOOKED_AT`` latest batches have failed."""
     held_by_stages: int
     """Held jobs that no hold covers."""
 
@@ -134,15 +136,17 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
     look = control.queries
     stats = stats_cache.stats(control)
     bad = sum(stats.states.get(state, 0) for state in _BAD)
+    failed, more_failed = (
+        stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look)) if bad else ((), 0)
+    )
     return Overview(
         stats=stats,
         failures=look.failures(limit=LISTED),
         nodes=look.nodes(),
         holds=look.holds(),
         queues=look.queues(),
-        failed=stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look))
-        if bad
-        else (),
+        failed=failed,
+        more_failed=more_failed,
         held_by_stages=stats_cache.get(
             OVERVIEW,
             ("held", look.rights),
@@ -153,14 +157,16 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
     )
 
 
-def _failed_batches(look: Queries) -> Sequence[FailedBatch]:
-    tops = look.jobs(Filter(states=_BAD, roots_only=True), limit=LOOKED_AT, newest=True)
-    batches = [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
+def _failed_batches(look: Queries) -> tuple[Sequence[FailedBatch], int]:
+    """Return the latest failed batches, and how many more there are."""
+    failed = look.store.statistics.failed_trees(look.rights.within, latest=LOOKED_AT)
+    latest = look.jobs(Filter(ids=tuple(failed[:BATCHES])), limit=BATCHES, newest=True) if failed else ()
     within = look.within(Filter()).within
-    return [
+    batches = [
         FailedBatch(job=job, causes=look.store.failures.groups(root_id=job.id, limit=CAUSES, within=within))
-        for job in batches
+        for job in latest
     ]
+    return batches, max(0, len(failed) - BATCHES)
 
 
 def needs(shown: Overview) -> Iterator[ActionNeeded]:
@@ -171,6 +177,8 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     yield from (_died(group) for group in groups if group.exception == Outcome.DIED)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
     yield from (_failed_batch(batch) for batch in shown.failed)
+    if shown.more_failed:
+        yield _more_failed(shown.more_failed)
     others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
     yield from (_cause(group) for group in others[:CAUSES])
     if shown.held_by_stages:
@@ -356,6 +364,17 @@ def _failed_batch(batch: FailedBatch) -> ActionNeeded:
         more=f"{', '.join(named)}{more}" if named else job.message or "it failed",
         path=f"/batches/{job.id}",
         label="Batch",
+    )
+
+
+def _more_failed(batches: int) -> ActionNeeded:
+    return ActionNeeded(
+        id="more-failed",
+        kind="failed",
+        title=f"{batches:,} more failed {'batch' if batches == 1 else 'batches'}",
+        more=f"of the {LOOKED_AT:,} latest; only the {BATCHES} latest that failed are shown above",
+        path=with_query("/batches", state=[str(state) for state in _BAD]),
+        label="Batches",
     )
 
 

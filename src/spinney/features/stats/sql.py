@@ -51,11 +51,30 @@ class SqlStatistics:
         with self._session.look() as tx:
             return int(tx.value(sql, (State.HELD, *args)))
 
+    def failed_trees(self, within: AccessScope, *, latest: int) -> list[int]:
+        """Return those of the ``latest`` newest visible jobs with subjobs at the top of a tree that are failed or
+        orphaned, the newest first. This takes one look into an index for each tree, however many jobs it has, and
+        however many other jobs have failed."""
+        where, args = filter_queries.conditions(Filter(within=within))
+        sql = f"{_TREES} where {' and '.join(['i.state in (?, ?)', *where])} order by jobs.id desc"
+        with self._session.look() as tx:
+            rows = tx.all(sql, (latest, State.FAILED, State.ORPHANED, *args))
+        return [job_id for (job_id,) in rows]
+
     def waits(self, job_ids: Sequence[int]) -> list[Wait]:
         """Return how long each attempt of these jobs that has ended had waited; attempts after a failure, which wait
         for something else than their turn, are left out."""
         with self._session.read() as tx:
             return duration_samples.waits(tx, job_ids)
+
+
+_TREES = (
+    "with recursive trees (root_id, nth) as (select max(root_id), 1 from jobs where parent_id is not null union all "
+    "select (select max(j.root_id) from jobs j where j.parent_id is not null and j.root_id < trees.root_id), nth + 1 "
+    "from trees where trees.root_id is not null and nth < ?) select jobs.id from trees join jobs on "
+    "jobs.id = trees.root_id join inactive_jobs i on i.job_id = jobs.id"
+)
+"""The newest roots of jobs with subjobs, one by one from the index of lineages."""
 
 
 class Slot(NamedTuple):
