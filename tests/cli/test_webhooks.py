@@ -50,6 +50,14 @@ def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -
     assert "hush" not in shell.ok("audit", "--json")
 
 
+def test_an_address_that_is_not_public_is_noted_when_a_webhook_is_made(shell: Shell) -> None:
+    made = shell.call("webhook", "add", "inside", "http://127.0.0.1:9/hook")
+
+    assert made.returncode == 0
+    assert "note: 127.0.0.1 is not on the public Internet" in made.stderr
+    assert "note:" not in shell.call("webhook", "add", "outside", URL).stderr
+
+
 def test_it_is_set_otherwise_and_its_limits_are_taken_back(shell: Shell) -> None:
     shell.ok("webhook", "add", "archive", URL, "--collection", "maps")
     told = shell.ok(

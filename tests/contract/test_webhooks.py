@@ -23,6 +23,8 @@ from .words import SECOND_US, Site
 ANN = Actor(by="ann", call="c", reason="because")
 URL = "https://example.org/hook?token=hush"
 DONE = DeliveryResult(outcome=DeliveryOutcome.DELIVERED, status=204, answer="")
+NOT_NOW = DeliveryResult(outcome=DeliveryOutcome.DUE, next_us=2**60, status=503, answer="later")
+REFUSED = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=500, answer="no disk")
 
 
 def watch(site: Site, name: str = "all", **more: Any) -> Webhook:
@@ -738,3 +740,25 @@ def test_one_of_an_older_version_goes_by_the_user_who_has_the_name_of_its_maker(
         site.store.accounts.add("ann", Rights(role=role), None, BOB, now_us=site.now)
 
     assert (all_of(site).paused is None) == goes_on
+
+
+# --- how the latest tries went ----------------------------------------------------------------
+
+
+def test_its_health_counts_what_was_not_accepted_since_the_last_that_was(site: Site) -> None:
+    watch(site)
+    assert site.store.webhooks.health() == {}
+    for result in (DONE, NOT_NOW, REFUSED):
+        site.submit()
+        site.drain()
+        (due,) = take(site, most=1)
+        site.store.webhooks.record_result(due, result, now_us=site.now)
+        site.clock.forward(1)
+    site.submit()
+    site.drain()  # of which nobody has tried to tell yet
+
+    (health,) = site.store.webhooks.health().values()
+
+    assert (health.accepted, health.failing, health.tries) == (False, 2, 1)
+    assert (health.status, health.answer) == (500, "no disk")
+    assert not health.is_unwell

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from contract.behind import sql_store
 from server.conftest import World
 from spinney.features.accounts.commands import AddUser, MakeToken
 from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
+from spinney.features.stats.page import read
 from spinney.features.webhooks.commands import AddWebhook
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import NoSuch
@@ -18,8 +20,11 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Webhook
 from spinney.service.sign_in import SignIn
 from spinney.web.pages.forms import FormFields
+from spinney.web.stats_cache import StatsCache
 
 HTML = {"Accept": "text/html"}
+DELIVERED, REFUSED = ("delivered", 204, ""), ("failed", 500, "no disk")
+"""Outcome, status and answer of a delivery."""
 
 
 def get(client: TestClient, path: str, status: int = 200) -> str:
@@ -290,6 +295,46 @@ def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once
     assert first not in get(client, "/webhooks/archive")
     second = secret(post(client, "/webhooks/archive/rotate", 200))
     assert second != first
+
+
+def test_given_a_webhook_whose_deliveries_are_not_accepted_then_the_list_and_the_overview_say_so(
+    world: World,
+) -> None:
+    client = world.client("operator")
+    ann = Actor(by="ann", call="c", reason=None)
+    world.store.webhooks.add(Webhook(name="archive", url="https://example.org"), "secret", ann, now_us=1)
+    assert "none yet" in get(client, "/webhooks")
+    # Written as their sender leaves them, since that of the server would send what is due.
+    with sql_store(world.store).database.write() as tx:
+        for seq, (outcome, status, answer) in enumerate((DELIVERED, REFUSED, REFUSED, REFUSED), start=1):
+            tx.run(
+                "insert into webhook_events (seq, webhook_id, event, batch, at_us, outcome, tries, tried_us, status, "
+                "answer) values (?, 1, 'failed', ?, ?, ?, 1, ?, ?, ?)",
+                (seq, False, seq, outcome, seq, status, answer),
+            )
+
+    assert "3 deliveries failing" in get(client, "/webhooks")
+    assert "Webhook archive reaches nobody" in get(client, "/")
+    assert "3 deliveries not accepted since the last that was: 500 no disk" in get(client, "/")
+    assert "reaches nobody" not in get(world.client("viewer"), "/")
+    post(client, "/webhooks/archive/pause", reason="known")
+    assert not read(world.control(), StatsCache()).webhooks
+
+
+def test_given_an_address_to_which_this_server_sends_nothing_then_the_form_refuses_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = world.client("operator")
+    asked = {"name": "archive", "event": "*"}
+
+    for url in ("http://127.0.0.1:9/hook", "http://localhost/hook", "http://[::1]/", "http://10.1.2.3/"):
+        text = post(client, "/webhooks", 422, **asked, url=url)
+        assert "this server sends nothing there" in text
+    post(client, "/webhooks", 422, **asked, url="http://[")
+    assert not world.store.webhooks.all(now_us=0)
+    private = world.app.state.settings.model_copy(update={"webhook_private": True})
+    monkeypatch.setattr(world.app.state, "settings", private)
+    post(client, "/webhooks", 200, **asked, url="http://127.0.0.1:9/hook")
 
 
 def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(world: World) -> None:

@@ -14,6 +14,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.webhooks.commands import ListWebhooks
+from spinney.model.access import Role
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.jobs import Filter, Job
@@ -21,6 +23,7 @@ from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Hold, Scope, scope_text
+from spinney.model.settings.webhooks import WebhookHealth
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.service.queries import Queries
@@ -104,6 +107,8 @@ class Overview:
     """How many other of the ``LOOKED_AT`` latest batches have failed."""
     held_by_stages: int
     """Held jobs that no hold covers."""
+    webhooks: Mapping[str, WebhookHealth]
+    """Webhooks whose deliveries are not accepted, by name; for operators only."""
 
 
 @router.get("/", summary="The overview")
@@ -117,7 +122,8 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     rights = context.principal.rights
     stats_cache = context.stores.stats_cache
     shown = await request.app.state.coalesced.get(
-        ("overview", rights.within), lambda: context.run(lambda control: read(control, stats_cache))
+        ("overview", rights.within, rights.permits(Role.OPERATOR)),
+        lambda: context.run(lambda control: read(control, stats_cache)),
     )
     # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
     whole = rights.within.collections is None
@@ -154,6 +160,9 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
         )
         if stats.states.get(State.HELD)
         else 0,
+        webhooks=stats_cache.get(OVERVIEW, ("webhooks", look.rights), lambda: _unwell_webhooks(control))
+        if look.rights.permits(Role.OPERATOR)
+        else {},
     )
 
 
@@ -167,6 +176,14 @@ def _failed_batches(look: Queries) -> tuple[Sequence[FailedBatch], int]:
         for job in latest
     ]
     return batches, max(0, len(failed) - BATCHES)
+
+
+def _unwell_webhooks(control: Control) -> Mapping[str, WebhookHealth]:
+    health = control.store.webhooks.health()
+    if not any(one.is_unwell for one in health.values()):
+        return {}
+    at_work = [webhook.name for webhook in control.do(ListWebhooks()).items if webhook.paused is None]
+    return {name: health[name] for name in at_work if name in health and health[name].is_unwell}
 
 
 def needs(shown: Overview) -> Iterator[ActionNeeded]:
@@ -183,6 +200,7 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     yield from (_cause(group) for group in others[:CAUSES])
     if shown.held_by_stages:
         yield _held(shown.held_by_stages)
+    yield from (_unwell_webhook(name, health) for name, health in shown.webhooks.items())
     for hold in shown.holds:
         is_old = shown.stats.at_us - hold.since_us > OLD_HOLD_US
         if is_old or hold.automatic or hold.scope is Scope.EVERYTHING:
@@ -364,6 +382,19 @@ def _failed_batch(batch: FailedBatch) -> ActionNeeded:
         more=f"{', '.join(named)}{more}" if named else job.message or "it failed",
         path=f"/batches/{job.id}",
         label="Batch",
+    )
+
+
+def _unwell_webhook(name: str, health: WebhookHealth) -> ActionNeeded:
+    last = " ".join(str(part) for part in (health.status, health.answer) if part)
+    return ActionNeeded(
+        id=f"webhook-{name}",
+        kind="failed",
+        title=f"Webhook {name} reaches nobody",
+        more=f"{counted(health.failing, 'delivery', 'deliveries')} not accepted since the last that was"
+        + (f": {last}" if last else ""),
+        path=f"/webhooks/{segment(name)}",
+        label="Webhook",
     )
 
 

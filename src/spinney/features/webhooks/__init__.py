@@ -1,6 +1,7 @@
 """Webhooks: other services that are told when jobs settle; their registration, deliveries and sending.
 
 ``sql``           webhooks, and the queue of deliveries, which senders lease for a while
+``health_sql``    how the latest tries of each webhook went
 ``delivery``      one delivery: its body, one try, its result
 ``sender``        the background task of a server that sends what is due
 ``maker_rights``  the rights with which webhooks and schedules act for whoever made them

@@ -100,6 +100,7 @@ def add(
 ) -> None:
     """Create a webhook, which reports settled jobs to a URL. Prints its signing secret, which is shown only once."""
     from spinney.features.webhooks.commands import AddWebhook
+    from spinney.model.settings.webhooks import private_host
 
     limits = {key: limit for key, limit in _limits(type_, collection, queue).items() if limit is not None}
     with open_commands(store, by) as performer:
@@ -107,6 +108,13 @@ def add(
             AddWebhook(
                 name=name, url=url, events=event or ["*"], roots_only=not each, reason=reason, **limits
             )
+        )
+    host = private_host(url)
+    if host is not None:
+        typer.echo(
+            f"note: {host} is not on the public Internet; a server sends there only with webhook_private = true in "
+            f"[server] of its spinney.toml",
+            err=True,
         )
     _print_secret(created, json=json)
 

@@ -23,7 +23,15 @@ from spinney.features.webhooks.commands import (
     WebhookWithSecret,
 )
 from spinney.model.errors import UsageError
-from spinney.model.settings.webhooks import EVENTS, EVERY, Delivery, DeliveryOutcome, Webhook
+from spinney.model.settings.webhooks import (
+    EVENTS,
+    EVERY,
+    Delivery,
+    DeliveryOutcome,
+    Webhook,
+    WebhookHealth,
+    private_host,
+)
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import (
     FORM_ERRORS,
@@ -59,6 +67,7 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a webhook, and show its secret once."""
 
     def call(control: Control) -> WebhookWithSecret:
+        _require_reachable(request, form)
         return control.do(AddWebhook(name=form.text("name"), reason=form.maybe("reason"), **_settings(form)))
 
     try:
@@ -81,6 +90,8 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     """Change a webhook; pending deliveries are sent to the new URL."""
 
     def call(control: Control) -> Webhook:
+        if form.text("url") != control.do(ShowWebhook(name=name)).url:
+            _require_reachable(request, form)
         return control.do(ChangeWebhook(name=name, reason=form.maybe("reason"), **_settings(form)))
 
     try:
@@ -117,15 +128,16 @@ async def retry(context: Authenticated, name: str, delivery: str, form: Form) ->
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
-    def read(control: Control) -> tuple[Sequence[Webhook], dict[str, list[str]]]:
-        return control.do(ListWebhooks()).items, _names(control)
+    def read(control: Control) -> tuple[Sequence[Webhook], Mapping[str, WebhookHealth], dict[str, list[str]]]:
+        return control.do(ListWebhooks()).items, control.store.webhooks.health(), _names(control)
 
-    visible, names = await context.run(read)
+    visible, health, names = await context.run(read)
     return page(
         request,
         context.principal,
         "webhooks.html",
         webhooks=visible,
+        health=health,
         names=names,
         chosen=refused.form.all("event") if refused else (EVERY,),
         events=EVENTS,
@@ -168,6 +180,16 @@ async def _webhook_page(
         first=with_query(path, outcome=only) if seq else None,
         **form_variables(refused, _fields(webhook)),
     )
+
+
+def _require_reachable(request: Request, form: FormFields) -> None:
+    """Raise UsageError for a URL to which this server would send nothing."""
+    host = private_host(form.text("url"))
+    if host is not None and not request.app.state.settings.webhook_private:
+        raise UsageError(
+            f"{host} is not on the public Internet, and this server sends nothing there; give a public address, or set "
+            f"webhook_private = true in [server] of spinney.toml and start the server again"
+        )
 
 
 def _fields(webhook: Webhook) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.features.webhooks import maker_rights
+from spinney.features.webhooks import health_sql, maker_rights
 from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
@@ -24,6 +24,7 @@ from spinney.model.settings.webhooks import (
     DeliveryResult,
     DueDelivery,
     Webhook,
+    WebhookHealth,
     shown,
 )
 from spinney.model.values.hints import no_such
@@ -216,6 +217,11 @@ class SqlWebhooks:
                 "order by e.seq desc limit ?",
                 (_find(tx, name).id, after or _BEYOND, only, only, limit),
             )
+
+    def health(self) -> Mapping[str, WebhookHealth]:
+        """Return how the latest tries of each webhook went, by its name, without those that were never tried."""
+        with self._session.look() as tx:
+            return health_sql.of_each(tx)
 
     def delivery(self, delivery: str) -> Delivery:
         """Return the delivery with this id."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from spinney.model.access import AccessScope
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.states import State
 from spinney.model.values import names
+from spinney.model.values.networks import is_public
 
 URL_MAX = 2000
 EVERY = "*"
@@ -24,6 +26,9 @@ EVENTS = (*map(str, STATES), BATCH)
 """The events that a webhook may subscribe to, beside ``*``."""
 SETTABLE = ("url", "events", "type", "collection", "queue", "roots_only")
 """The fields that may be changed later."""
+
+UNWELL_TRIES = 3
+"""So many deliveries in a row that were not accepted, or tries of one, need attention: fewer happen at a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +135,27 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookHealth:
+    """How the latest tries of a webhook went. Only its latest deliveries are looked at."""
+
+    accepted: bool
+    """Whether its receiver accepted what was tried last."""
+    tried_us: int
+    status: int | None
+    """The HTTP status of that try; None: there was no answer."""
+    answer: str | None
+    failing: int
+    """How many deliveries were not accepted since the last one that was."""
+    tries: int
+    """How often one of these was tried at most."""
+
+    @property
+    def is_unwell(self) -> bool:
+        """Return whether nothing has been accepted for so long that somebody should look."""
+        return not self.accepted and max(self.failing, self.tries) >= UNWELL_TRIES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DueDelivery:
     """A delivery that belongs to this sender until its ``next_us``."""
 
@@ -178,6 +204,22 @@ def require_url(url: str) -> None:
         raise ValueError(
             f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it"
         )
+
+
+def private_host(url: str) -> str | None:
+    """Return the host of a URL that names a loopback or private address, to which servers send nothing by default. None
+    for other URLs; a name may lead to such an address all the same, which is known only when it is sent to."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return None
+    if host == "localhost" or host.endswith(".localhost"):
+        return host
+    try:
+        ip_address(host)
+    except ValueError:
+        return None
+    return None if is_public(host) else host
 
 
 def shown(url: str) -> str:

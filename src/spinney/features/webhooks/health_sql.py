@@ -1,0 +1,65 @@
+"""How the latest tries of each webhook went, for those who look whether anything arrives."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from spinney.model.settings.webhooks import DeliveryOutcome, WebhookHealth
+from spinney.store.sql.connection.database import Tx
+
+NEWEST = 1_000
+"""How many of the newest deliveries of a webhook are looked at, tried or not."""
+DUE = 100
+"""How many of those that are tried again are looked at, beside the newest: behind a receiver that is down, thousands
+of newer ones may not have been tried yet. Those that were have the latest times."""
+_COLUMNS = "seq, outcome, status, answer, tried_us, tries"
+_TRIED = "tried_us is not null and (outcome <> 'due' or status is not null or answer is not null)"
+
+
+class _Try(NamedTuple):
+    seq: int
+    outcome: str
+    status: int | None
+    answer: str | None
+    tried_us: int
+    tries: int
+
+    @property
+    def accepted(self) -> bool:
+        return self.outcome == DeliveryOutcome.DELIVERED
+
+
+def of_each(tx: Tx) -> dict[str, WebhookHealth]:
+    """Return how the latest tries of each webhook went, by its name, without those that were never tried."""
+    found = {
+        name: _health(_tries(tx, webhook_id)) for webhook_id, name in tx.all("select id, name from webhooks")
+    }
+    return {name: health for name, health in found.items() if health is not None}
+
+
+def _tries(tx: Tx, webhook_id: int) -> list[_Try]:
+    """Return the latest tries, the last one first."""
+    rows: list[Sequence[Any]] = []
+    for where, order, most in (("seq > 0", "seq", NEWEST), ("next_us is not null", "next_us", DUE)):
+        rows += tx.all(
+            f"select {_COLUMNS} from (select {_COLUMNS} from webhook_events where webhook_id = ? and {where} "
+            f"order by {order} desc limit ?) latest where {_TRIED}",
+            (webhook_id, most),
+        )
+    tries = {row[0]: _Try(*row) for row in rows}
+    return sorted(tries.values(), key=lambda one: (-one.tried_us, -one.seq))
+
+
+def _health(tries: Sequence[_Try]) -> WebhookHealth | None:
+    if not tries:
+        return None
+    last = tries[0]
+    failing = list(takewhile(lambda one: not one.accepted, tries))
+    return WebhookHealth(
+        accepted=last.accepted,
+        tried_us=last.tried_us,
+        status=last.status,
+        answer=last.answer,
+        failing=len(failing),
+        tries=max((one.tries for one in failing), default=0),
+    )
