@@ -77,3 +77,29 @@ def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_ha
     sound: Sound, batch: int
 ) -> None:
     sound(("/batches", f"/batches/{batch}", "/batches?submitter=nobody", f"/batches/{batch}/report"))
+
+
+def test_given_long_times_and_messages_then_each_has_room_in_its_card(page: Page, batch: int) -> None:
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.goto(f"/jobs/{batch}")
+    # Each is set and measured at once, since an open page may be filled in anew between two steps.
+    beyond, ends = page.locator(".timeline").evaluate(
+        """line => {
+            const times = line.querySelector(".lane .figure");
+            times.textContent = "waited 59 min 59 s, ran 23 h 59 min";
+            const ends = [...line.querySelectorAll(".bars")].map(bar => bar.getBoundingClientRect().right);
+            return [times.scrollWidth - times.clientWidth, ends];
+        }"""
+    )
+    assert beyond <= 0
+    assert len(set(ends)) == 1
+
+    page.goto("/jobs")
+    lines = page.locator("td.wide").first.evaluate(
+        """cell => {
+            cell.innerHTML = "<span title=m></span>";
+            cell.firstChild.textContent = "It is long. ".repeat(40);
+            return cell.firstChild.clientHeight / parseFloat(getComputedStyle(cell).lineHeight);
+        }"""
+    )
+    assert round(lines) == 2

@@ -61,7 +61,7 @@ def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_
 
     mine.get_by_label("On", exact=True).select_option("submitter")
     mine.get_by_label("Name or job number").fill("linus")
-    mine.get_by_label("Reason (required)").fill("the disk is full")
+    mine.locator("#lay-reason").fill("the disk is full")
     mine.get_by_role("button", name="Place hold").click()
     expect(mine.locator("#flash")).to_contain_text("submitter linus")
     expect(row).to_contain_text("linus")
@@ -155,7 +155,7 @@ def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furn
     page.goto("/holds?scope=queue&name=closed#lay")
 
     expect(page.get_by_label("Name or job number")).to_have_value("closed")
-    page.get_by_label("Reason (required)").fill("without scripts")
+    page.locator("#lay-reason").fill("without scripts")
     page.get_by_role("button", name="Place hold").click()
 
     expect(page.locator("#flash")).to_contain_text("queue closed")
