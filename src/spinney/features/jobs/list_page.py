@@ -304,7 +304,7 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
     if filters.values.keys() != {"message"}:
         return ()
     text = filters.value("message")
-    known = {
+    names_by_label = {
         "of type": ("type", names.types),
         "in queue": ("queue", names.queues),
         "in stage": ("stage", names.stages),
@@ -312,7 +312,7 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
         "of collection": ("collection", names.collections),
         "of submitter": ("submitter", names.submitters),
     }
-    return [(label, name) for label, (name, values) in known.items() if text in values]
+    return [(label, name) for label, (name, values) in names_by_label.items() if text in values]
 
 
 async def _counts(

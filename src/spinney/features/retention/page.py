@@ -45,7 +45,7 @@ async def change(request: Request, context: Authenticated, form: Form) -> Respon
             and not (form.text("remove") or form.text("sure"))
             and (question := _question(form))
         ):
-            return await _list(request, context, asked=(form, question))
+            return await _list(request, context, to_confirm=(form, question))
         done = await context.run(lambda control: _change(control, form))
     except FORM_ERRORS as error:
         return await _list(request, context, RefusedForm(form=form, error=error))
@@ -104,9 +104,9 @@ async def _list(
     request: Request,
     context: RequestContext,
     refused: RefusedForm | None = None,
-    asked: tuple[FormFields, str] | None = None,
+    to_confirm: tuple[FormFields, str] | None = None,
 ) -> Response:
-    """``asked``: the form that was sent, and what the user has to confirm."""
+    """``to_confirm``: the form that was sent, and what the user has to confirm."""
     rules, types = await context.run(
         lambda control: (control.do(ListRetention()).items, sorted(control.queries.types()))
     )
@@ -119,6 +119,6 @@ async def _list(
         states=sorted(SETTLED - {"deleted"}),
         every_type=ALL_TYPES,
         may=_may_set(context),
-        question=asked[1] if asked else None,
-        **form_variables(refused, asked[0].values if asked else None),
+        question=to_confirm[1] if to_confirm else None,
+        **form_variables(refused, to_confirm[0].values if to_confirm else None),
     )

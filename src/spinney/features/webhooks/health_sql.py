@@ -31,10 +31,10 @@ class _Try(NamedTuple):
 
 def of_each(tx: Tx) -> dict[str, WebhookHealth]:
     """Return how the latest tries of each webhook went, by its name, without those that were never tried."""
-    found = {
+    by_name = {
         name: _health(_tries(tx, webhook_id)) for webhook_id, name in tx.all("select id, name from webhooks")
     }
-    return {name: health for name, health in found.items() if health is not None}
+    return {name: health for name, health in by_name.items() if health is not None}
 
 
 def _tries(tx: Tx, webhook_id: int) -> list[_Try]:

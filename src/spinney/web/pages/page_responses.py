@@ -48,7 +48,7 @@ class NavItem:
     everywhere: bool = False
     """Whether only users who see all jobs see the link."""
     shown: Callable[[], bool] = lambda: True
-    """Whether there is anything behind the link here; asked for each page, so it must be fast."""
+    """Whether there is anything behind the link here; called for each page, so it must be fast."""
 
 
 NAV_ITEMS = (
