@@ -1,9 +1,11 @@
 """Detections in simulated files: they are the true ones, and the same in whatever pieces and order the files come."""
 
 import gzip
+import itertools
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
-from spinney.apps.receivers.detection.pulses import LINE_BYTES, ReadCounts, read_pulses
+from spinney.apps.receivers.detection.bursts import BurstFinder
+from spinney.apps.receivers.detection.jumps import sifted
+from spinney.apps.receivers.detection.pulses import LINE_BYTES, Pulses, ReadCounts, read_pulses
 from spinney.apps.receivers.detection.source_files import source_file
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.errors import UsageError
@@ -194,6 +198,42 @@ def test_a_time_that_the_next_pulse_contradicts_is_broken_and_those_after_it_cou
     contradicted = 0 if at == len(LINES) else 2
     assert (detected.pulses, detected.broken) == (len(LINES) + 2 - contradicted, contradicted)
     assert content(tmp_path / "r.sqlite")[1:] == whole[1:]
+
+
+@pytest.mark.parametrize("quiet_s", [0.0, 3_600.0])
+@pytest.mark.parametrize("between_calls", [False, True])
+def test_a_wrong_time_behind_the_first_pulse_of_a_port_or_of_a_quiet_hour_loses_no_burst(
+    quiet_s: float, between_calls: bool, tmp_path: Path
+) -> None:
+    times = [float(time) for time in BEGUN + quiet_s + np.cumsum((0.0, *TAGS[0].gaps_s))]
+    early = [BEGUN - 1.0, BEGUN] if quiet_s else []
+    lines = [
+        f"p,1,{time:.6f},4.0,-60.0,-90.0" for time in (*early, times[0], times[0] + 10_000.0, *times[1:])
+    ]
+    cuts = [number for number in range(1, len(lines)) if between_calls]
+    finder = BurstFinder(TAGS)
+    found, broken = 0, 0
+    for begin, end in itertools.pairwise([0, *cuts, len(lines)]):
+        finder = BurstFinder(TAGS, orjson.loads(orjson.dumps(finder.state)))
+        (file,) = write_files(lines[begin:end], tmp_path, [])
+        for piece in read_pulses(file, ReadCounts(), now_s=NOW_S):
+            found += len(finder.find(piece))
+        broken += finder.broken
+
+    assert (found, broken) == (1, 1)
+
+
+def test_a_pulse_between_two_doubtful_ones_decides_for_the_first() -> None:
+    rows = np.array([[1_000.0], [1_070.0], [1_015.0]])
+    counted, doubtful, broken = sifted(rows, 0.0, rows[:0])
+    assert (counted.tolist(), doubtful.tolist(), broken) == ([[1_000.0], [1_015.0]], [], 1)
+
+
+def test_a_doubtful_pulse_that_an_older_version_saved_still_counts() -> None:
+    times = [float(time) for time in BEGUN + np.cumsum((0.0, *TAGS[0].gaps_s))]
+    state = {"1": [[], [], [times[0], 4.0, -60.0, -90.0]]}
+    rest = np.array([[1, time, 4.0, -60.0, -90.0] for time in times[1:]]).T
+    assert len(BurstFinder(TAGS, state).find(Pulses(rest[0].astype(np.int32), *rest[1:]))) == 1
 
 
 def test_a_wrong_time_at_the_end_of_a_file_hides_nothing_of_the_next_nor_of_the_same_file_again(

@@ -45,8 +45,8 @@ class _Port:
     """Which belong to a burst."""
     searched: int = 0
     """How many were there when bursts were looked for last."""
-    doubtful: NDArray[np.float64] | None = None
-    """A pulse of which the next one says whether it counts (``jumps``)."""
+    doubtful: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, _COLUMNS)))
+    """Pulses of which the next one says whether they count (``jumps``)."""
 
 
 class BurstFinder:
@@ -59,25 +59,20 @@ class BurstFinder:
         self._ports: dict[int, _Port] = {}
         self.broken = 0
         """How many pulses were left out because their times were wrong."""
-        for port, (rows, used, *doubtful) in (
-            state or {}
-        ).items():  # older versions wrote none that is doubtful
+        for port, (rows, used, *doubtful) in (state or {}).items():
+            # Older versions wrote none that is doubtful, or one.
             self._ports[int(port)] = _Port(
                 np.array(rows, dtype=np.float64).reshape(-1, _COLUMNS),
                 np.array(used, dtype=np.bool_),
                 len(used),
-                np.array(doubtful[0], dtype=np.float64) if doubtful and doubtful[0] else None,
+                np.array((doubtful or [None])[0] or [], dtype=np.float64).reshape(-1, _COLUMNS),
             )
 
     @property
     def state(self) -> dict[str, Any]:
         """Return what a later finder needs, as JSON values: the latest pulses of each port."""
         return {
-            str(port): [
-                kept.rows.tolist(),
-                kept.used.tolist(),
-                None if kept.doubtful is None else kept.doubtful.tolist(),
-            ]
+            str(port): [kept.rows.tolist(), kept.used.tolist(), kept.doubtful.tolist()]
             for port, kept in self._ports.items()
         }
 
