@@ -115,19 +115,76 @@ def test_a_file_that_came_in_part_and_then_whole_counts_once(
     assert detected(tmp_path, [part, file], calls=2)[:1] == whole[:1]
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_damaged_copy_and_the_whole_file_of_its_name_are_detected_alike_in_either_order(
-    order: tuple[int, int], calls: int, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+    order: tuple[int, int], calls: int, packed: bool, tmp_path: Path, whole: list[list[tuple[object, ...]]]
 ) -> None:
-    (file,) = write_files(LINES, tmp_path / "whole", [])
-    damaged = tmp_path / "damaged" / file.name
+    (file,) = write_files(LINES, tmp_path / "whole", [], packed=packed)
+    damaged = tmp_path / "damaged" / file.name.removesuffix(".gz")
     damaged.parent.mkdir()
     damaged.write_text(
         "".join(f"{line}\n" for number, line in enumerate(LINES[: len(LINES) * 2 // 3]) if number % 7)
     )
+    assert not packed or damaged.stat().st_size > file.stat().st_size
     files = [(damaged, file)[number] for number in order]
     assert detected(tmp_path, files, calls=calls) == whole
+
+
+def grown(folder: Path, ends: list[int], lines: list[str] = LINES, *, cut_off: int = 0) -> list[Path]:
+    """Write one file as it is when it has so many lines, each time but the last without its last ``cut_off`` bytes;
+    every other one is packed."""
+    files = []
+    for number, end in enumerate(ends):
+        (file,) = write_files(lines[:end], folder / str(end), [], packed=bool(number % 2))
+        if cut_off and end < ends[-1]:
+            content = gzip.decompress(file.read_bytes()) if number % 2 else file.read_bytes()
+            file.write_bytes(gzip.compress(content[:-cut_off]) if number % 2 else content[:-cut_off])
+        files.append(file)
+    return files
+
+
+@pytest.mark.parametrize("cut_off", [0, 1, 40])
+def test_a_file_that_has_grown_goes_on_where_it_ended(
+    cut_off: int, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    third = len(LINES) // 3
+    database = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
+
+    done = [
+        database.detect([file], now_s=NOW_S)
+        for file in grown(tmp_path, [third, 2 * third, len(LINES)], cut_off=cut_off)
+    ]
+
+    assert [each.afresh for each in done] == [(), (), ()]
+    assert sum(each.pulses for each in done) <= len(LINES) + 2  # the lines that were cut off, once more
+    assert content(tmp_path / "r.sqlite") == whole
+
+
+def test_a_file_that_has_grown_and_those_behind_it_go_on_in_one_call(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    half = len(LINES) // 2
+    first, second = write_files(LINES, tmp_path / "whole", [half])
+    (part,) = write_files(LINES[: half // 2], tmp_path / "part", [])
+    database = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
+    begun = database.detect([part], now_s=NOW_S)
+
+    done = database.detect([second, first], now_s=NOW_S)
+
+    assert (begun.pulses + done.pulses, done.afresh) == (len(LINES), ())
+    assert content(tmp_path / "r.sqlite") == whole
+
+
+def test_wrong_times_that_are_near_to_each_other_hide_nothing_of_what_a_file_has_grown_by(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    third = len(LINES) // 3
+    garbled = [[f"p,{port},{BEGUN + 80_000 + s},4.0,-60.0,-90.0" for port in (1, 2)] for s in (0, 30)]
+    lines = [*LINES[:third], *garbled[0], *LINES[third : third + 50], *garbled[1], *LINES[third + 50 :]]
+
+    assert detected(tmp_path, grown(tmp_path, [2 * third, len(lines)], lines), calls=2) == whole
 
 
 def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:

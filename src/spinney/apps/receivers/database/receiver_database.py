@@ -1,22 +1,24 @@
 """Write the detections of new raw files into the database of their receiver.
 
-The files of a boot session are detected in the order of their times, and different ones of one name by size, the
-largest first. New files that come behind all others of their session go on from where the last one ended; others let
-the session be detected afresh, from the copies that are kept of its files. So the detections are the same in whatever
-pieces and order the files come, and a file that comes again, under whatever name, changes nothing. All of a call is one
-transaction: readers see all of it or nothing, and after a kill the call is repeated."""
+The files of a boot session are detected in the order of their times, and different ones of one name by the length of
+their unpacked contents, the longest first. New files that come behind all others of their session go on from where the
+last one ended, and so does the last one itself when it has grown; others let the session be detected afresh, from the
+copies that are kept of its files. So the detections are the same in whatever pieces and order the files come, and a
+file that comes again, under whatever name, changes nothing. All of a call is one transaction: readers see all of it or
+nothing, and after a kill the call is repeated."""
 
 import hashlib
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from spinney.apps.receivers.database.schema import SCHEMA
+from spinney.apps.receivers.detection import contents
 from spinney.apps.receivers.detection.bursts import BurstFinder
 from spinney.apps.receivers.detection.pulses import Position, ReadCounts, read_pulses
 from spinney.apps.receivers.detection.runs import Hit, RunFinder, RunRules
@@ -47,8 +49,12 @@ class Detected(NamedTuple):
 class _New(NamedTuple):
     source: SourceFile
     path: Path
-    size: int
     sha256: str
+
+    @property
+    def place(self) -> tuple[float, str]:
+        """By what the files of a session are sorted."""
+        return self.source.begun, self.source.name
 
 
 class ReceiverDatabase:
@@ -75,7 +81,8 @@ class ReceiverDatabase:
         Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
         """
         new = sorted(
-            (_described(Path(path)) for path in paths), key=lambda each: (each.source.session, *_order(each))
+            (_described(Path(path)) for path in paths),
+            key=lambda each: (each.source.session, *each.place, each.sha256),
         )
         with self._writing() as db:
             digests = {sha256 for (sha256,) in db.execute("select sha256 from files")}
@@ -137,17 +144,14 @@ class ReceiverDatabase:
         *,
         afresh: bool = False,
     ) -> Detected:
-        new.sort(key=_order)
-        row = db.execute(
-            "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
-        ).fetchone()
-        if row is not None:
-            behind = bool(new) and row[2] == self._digest and (row[0], row[1]) < _order(new[0])[:2]
-            afresh = afresh or not behind
-        state = orjson.loads(row[3]) if row is not None and not afresh else {}
+        new = _ordered(new)
+        start = None if afresh else _start(db, session, new, self._digest)
+        afresh = start is None
+        begin, state = start or (0, {})
         before = _number_of_hits(db, session)
-        old = _known_files(db, session) if afresh else []
+        every = new
         if afresh:
+            every = _ordered([*_known_files(db, session), *new])
             for table in ("runs", "hits", "gps"):
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
         (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
@@ -155,15 +159,15 @@ class ReceiverDatabase:
         bursts = BurstFinder(self._tags, state.get("bursts"))
         runs = RunFinder(self._tags, self._rules, state.get("runs"))
         pulses = broken = 0
-        every = sorted([*old, *new], key=_order)
         fresh = {each.sha256 for each in new}
         for each in every:
             counts, broken_before = ReadCounts(), bursts.broken
-            for piece in read_pulses(each.path, counts, now_s=by[1]):
+            for piece in read_pulses(each.path, counts, now_s=by[1], begin=begin):
                 _write_hits(db, session, runs.add(bursts.find(piece)))
                 _write_positions(db, session, counts.positions)
                 counts.positions.clear()
                 between()
+            begin = 0  # only the first file continues one
             counts.broken += bursts.broken - broken_before
             counts.pulses -= bursts.broken - broken_before
             pulses, broken = pulses + counts.pulses, broken + counts.broken
@@ -186,7 +190,7 @@ def _described(path: Path) -> _New:
     source = source_file(path)
     if source is None:
         raise UsageError(f"{path.name!r} is not the name of a raw file of a receiver")
-    return _New(source, path, path.stat().st_size, sha256_of(path))
+    return _New(source, path, sha256_of(path))
 
 
 def sha256_of(path: Path) -> str:
@@ -195,9 +199,44 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _order(each: _New) -> tuple[float, str, int, str]:
-    """Return by what files are sorted. Of one name the largest is first: a damaged copy then adds nothing to it."""
-    return each.source.begun, each.source.name, -each.size, each.sha256
+def _ordered(files: Sequence[_New]) -> list[_New]:
+    """Return the files of a session as they are detected. Of one name that which has the longest content, unpacked, is
+    first: a damaged copy then adds nothing to it."""
+    number = Counter(each.place for each in files)
+
+    def order(each: _New) -> tuple[float, str, int, str]:
+        return (*each.place, -contents.length(each.path) if number[each.place] > 1 else 0, each.sha256)
+
+    return sorted(files, key=order)
+
+
+def _start(
+    db: sqlite3.Connection, session: int, new: Sequence[_New], digest: str
+) -> tuple[int, dict[str, Any]] | None:
+    """Return from which byte of its content the first new file is read, and the state with which the session goes on;
+    None if the session has to be detected afresh."""
+    row = db.execute(
+        "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
+    ).fetchone()
+    if row is None:
+        return 0, {}
+    begun, name, tags, state = row
+    begin = _resumes_at(db, (begun, name), new[0]) if new and tags == digest else None
+    return None if begin is None else (begin, orjson.loads(state))
+
+
+def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New) -> int | None:
+    """Return from which byte on the first new file is new to a session that ended with the file ``last``: all of it if
+    it is behind that, and what it has more if it is that file, grown. Return None for any other."""
+    if first.place != last:
+        return 0 if first.place > last else None
+    known = db.execute(
+        "select path from files where session = ? and begun = ? and name = ?", (first.source.session, *last)
+    )
+    grown = [contents.grown_from(first.path, Path(path)) for (path,) in known]
+    ends = [end for end in grown if end is not None]
+    # Of several copies, one from which it has not grown is damaged, and the session may have gone on from it.
+    return max(ends) if ends and len(ends) == len(grown) else None
 
 
 def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
@@ -206,7 +245,7 @@ def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
     for name, path, sha256 in rows:
         source = source_file(name)
         if source is not None:
-            files.append(_New(source, Path(path), Path(path).stat().st_size, sha256))
+            files.append(_New(source, Path(path), sha256))
     return files
 
 

@@ -58,6 +58,7 @@ create table if not exists gps (
 ) without rowid;
 """
 """``batches``: one for each session of a call that found new files; ``job``: the job that made the call; ``afresh``:
-the session was detected again from its first file. ``files``: the raw files, by their content. ``sessions``: how far
-each boot session is; ``tags`` is a digest of the tags and the rules, ``state`` what the next file needs (JSON).
+the session was detected again from its first file. ``files``: the raw files, by their content; of one that went on
+where a shorter one of its name ended, the counts are those of what it has more. ``sessions``: how far each boot session
+is; ``tags`` is a digest of the tags and the rules, ``state`` what the next file needs (JSON).
 ``runs`` and ``hits``: the detections. ``gps``: where the receiver was. Times are seconds since 1970."""

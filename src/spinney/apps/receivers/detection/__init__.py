@@ -1,6 +1,7 @@
 """Pulses become detections here: four pulses with the gaps of a tag are a burst, bursts at its interval are a run.
 
 ``source_files``  the names of raw files
+``contents``      what they contain, packed or not
 ``pulses``        their lines, read in pieces of bounded size
 ``tags``          the table of tags
 ``jumps``         times that are wrong, and clocks that are set
