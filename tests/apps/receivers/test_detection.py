@@ -177,14 +177,27 @@ def test_a_file_that_has_grown_and_those_behind_it_go_on_in_one_call(
     assert content(tmp_path / "r.sqlite") == whole
 
 
+def with_wrong_times_that_are_near_to_each_other() -> list[str]:
+    third = len(LINES) // 3
+    garbled = [[f"p,{port},{BEGUN + 80_000 + s},4.0,-60.0,-90.0" for port in (1, 2)] for s in (0, 30)]
+    return [*LINES[:third], *garbled[0], *LINES[third : third + 50], *garbled[1], *LINES[third + 50 :]]
+
+
 def test_wrong_times_that_are_near_to_each_other_hide_nothing_of_what_a_file_has_grown_by(
     tmp_path: Path, whole: list[list[tuple[object, ...]]]
 ) -> None:
-    third = len(LINES) // 3
-    garbled = [[f"p,{port},{BEGUN + 80_000 + s},4.0,-60.0,-90.0" for port in (1, 2)] for s in (0, 30)]
-    lines = [*LINES[:third], *garbled[0], *LINES[third : third + 50], *garbled[1], *LINES[third + 50 :]]
+    lines = with_wrong_times_that_are_near_to_each_other()
+    assert detected(tmp_path, grown(tmp_path, [len(lines) * 2 // 3, len(lines)], lines), calls=2) == whole
 
-    assert detected(tmp_path, grown(tmp_path, [2 * third, len(lines)], lines), calls=2) == whole
+
+def test_a_copy_with_wrong_times_that_are_near_to_each_other_hides_nothing_of_the_next_file(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    lines = with_wrong_times_that_are_near_to_each_other()
+    cut = len(lines) * 2 // 3
+    files = write_files(lines, tmp_path / "whole", [cut])
+    (copy,) = write_files(lines[: cut - 9], tmp_path / "copy", [])
+    assert detected(tmp_path, [copy, *files]) == whole
 
 
 def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def sifted(rows: Rows, latest: float, doubtful: Rows) -> tuple[Rows, Rows, int]:
     kept, waiting, broken = [], list(doubtful), 0
     for row in rows:
         time = row[0]
-        if waiting and (time <= latest or any(time == each[0] for each in waiting)):
-            continue  # a repetition: it says nothing of the doubtful ones
+        if any(time == each[0] for each in waiting):
+            continue  # a repetition of a doubtful one says nothing of it
         near = next((each for each in waiting if abs(time - each[0]) <= JUMP_S), None)
         decided = time if near is None else near[0]
         broken += len([each for each in waiting if each[0] > decided])
