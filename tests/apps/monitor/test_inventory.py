@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from spinney import Defer
+from spinney.apps.monitor import upkeep
 from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
+from spinney.testing import StageHarness
 
 from .monitor import PATIENCE_S, Monitor, service
 
@@ -220,7 +223,10 @@ def test_a_group_waits_for_its_number_where_a_time_is_set(
 
 
 @pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
-def test_no_result_appears_behind_the_newest_id_that_was_read(tables: Database, monitor: Monitor) -> None:
+def test_no_result_appears_behind_the_newest_id_that_was_read(
+    tables: Database, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "LOCK_S", PATIENCE_S)
     run(tables, row(2), row(3))
     stands, go_on = threading.Event(), threading.Event()
 
@@ -253,6 +259,35 @@ def test_no_result_appears_behind_the_newest_id_that_was_read(tables: Database, 
         event.remove(tables._engine, "commit", hold)
 
     assert sorted(read[0]) == [1, 2]
+
+
+@pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
+def test_mails_are_deferred_and_results_written_while_something_keeps_the_table_of_results(
+    tables: Database, monitor: Monitor
+) -> None:
+    run(tables, row(2))
+    with tables.write() as other:
+        # As VACUUM does, also where it has to, against wraparound.
+        other.execute(text("lock table mon_history in share update exclusive mode"))
+        harness = StageHarness()
+        deferred = harness.run(upkeep.mails, "send")
+        results.write(tables, [result(1, "http", "error", 100, job_id=1)])
+
+        (pid,) = other.execute(text("select pg_backend_pid()")).one()
+        assert isinstance(deferred.signal, Defer)
+        assert f"process {pid}" in deferred.message
+        assert "range" not in deferred.data
+
+    assert harness.run(upkeep.mails, "send").value["newest_id"] == 1
+
+
+@pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
+def test_an_attempt_to_mail_that_is_repeated_needs_no_lock(tables: Database, monitor: Monitor) -> None:
+    harness = StageHarness()
+    first = harness.run(upkeep.mails, "send")
+    with tables.write() as other:
+        other.execute(text("lock table mon_history in share update exclusive mode"))
+        assert harness.run(upkeep.mails, "send").value == first.value
 
 
 def _waits_for_a_lock(tables: Database) -> bool:

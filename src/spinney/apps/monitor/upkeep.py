@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from spinney import Job
+from spinney import Defer, Job
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import UPKEEP, app, outbox
 from spinney.apps.monitor.inventory import entities, old_results, results, services
@@ -18,6 +18,8 @@ from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
 _LISTED = 100
+_KEPT_S = 60.0
+"""Results wait for two seconds each time that somebody else keeps their table."""
 
 mails = app.pipeline(
     "monitor.mails", queue=UPKEEP, description="Mail owners what changed, at most once a day"
@@ -28,9 +30,14 @@ mails = app.pipeline(
 def send(job: Job) -> dict[str, Any]:
     """Submit a mail for each owner whose page changed since the last one. Up to which result is fixed before the first
     is submitted, and part of its key: a stage that runs again submits none twice, and what has been written meanwhile
-    is left to the next mail."""
+    is left to the next mail. It is deferred while somebody keeps the table of results."""
     mail = settings.load().mail
-    now_us, newest_id = job.data.setdefault("range", [time.time_ns() // 1000, results.newest_id(database())])
+    if "range" not in job.data:
+        try:
+            job.data["range"] = [time.time_ns() // 1000, results.newest_id(database())]
+        except results.ResultsKept as error:
+            raise Defer(_KEPT_S, str(error)) from error
+    now_us, newest_id = job.data["range"]
     eids: list[int] = []
     sent = {"at_us": now_us, "newest_id": newest_id, "eids": eids}
     if mail is None:

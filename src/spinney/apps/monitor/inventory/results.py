@@ -9,9 +9,13 @@ from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, t
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
 from spinney.apps.monitor.inventory.schema import history, services, statuses
 from spinney.tables.database import Database
+from spinney.tables.errors import TablesAway
 
 INFO_MAX = 20_000
 """The most characters of a result that are kept."""
+LOCK_S = 2.0
+"""How long the newest id waits for those who write results, on PostgreSQL."""
+_LOCK_NOT_AVAILABLE = "55P03"
 
 
 class ResultWriter:
@@ -136,13 +140,45 @@ def changes(
         return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
 
 
+class ResultsKept(TablesAway):
+    """Somebody keeps the table of results; the message says who."""
+
+
 def newest_id(database: Database) -> int:
-    """Return the id of the result that was written last; 0 without one. No result with a lower id appears later."""
-    with database.write() as connection:
-        if database.dialect == "postgresql":
-            # Ids are given before the commit: this waits for the transactions that have some, and for no others.
-            connection.execute(text(f"lock table {history.name} in share mode"))
-        return connection.scalar(select(func.max(history.c.id))) or 0
+    """Return the id of the result that was written last; 0 without one. No result with a lower id appears later. Raises
+    ResultsKept where VACUUM, or a transaction that does not end, keeps the table for long."""
+    try:
+        with database.write() as connection:
+            if database.dialect == "postgresql":
+                # All who write wait meanwhile.
+                connection.execute(text(f"set local lock_timeout = '{round(LOCK_S * 1000)}ms'"))
+                # Ids are given before the commit: this waits for the transactions that have some.
+                connection.execute(text(f"lock table {history.name} in share mode"))
+            return connection.scalar(select(func.max(history.c.id))) or 0
+    except TablesAway as error:
+        if getattr(getattr(error.__cause__, "orig", None), "sqlstate", "") != _LOCK_NOT_AVAILABLE:
+            raise
+        raise ResultsKept(
+            f"{_keeper(database)} keeps the table {history.name} of {database.name} for longer than {LOCK_S:g} s; a "
+            "VACUUM ends by itself, an idle transaction has to be ended"
+        ) from error
+
+
+def _keeper(database: Database) -> str:
+    """Name the process that has kept the table of results for longest, of those for whose end the lock waits."""
+    query = text(
+        "select pid, coalesce(usename, ''), coalesce(application_name, ''), mode "
+        "from pg_locks join pg_stat_activity using (pid) where granted and pid <> pg_backend_pid() "
+        "and relation = to_regclass(:table) and mode not in ('AccessShareLock', 'RowShareLock', 'ShareLock') "
+        "order by xact_start limit 1"
+    )
+    with database.read() as connection:
+        row = connection.execute(query, {"table": history.name}).one_or_none()
+    if row is None:
+        return "a process that has ended now"
+    pid, user, application, mode = row
+    details = [mode, *([f"user {user}"] if user else []), *([application] if application else [])]
+    return f"process {pid} ({', '.join(details)})"
 
 
 Before = tuple[str, int]
