@@ -5,9 +5,11 @@ damage rows or read them, the sizes of steps, and modules whose functions fail w
 only ``conftest``, ``everything`` and the doctor's tests know the SQL store.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
+from spinney.store import skip_scan
 from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.claim.claims import RUN_MAX
@@ -28,10 +30,12 @@ __all__ = [
     "access_paths",
     "damage",
     "duration_samples",
+    "effort_of_names",
     "locks",
     "new_jobs",
     "open_store",
     "refresh",
+    "registry_changes",
     "rows",
     "sql_store",
     "sqlite_file",
@@ -68,3 +72,28 @@ def refresh(store: Store) -> None:
 def rows(store: Store, sql: str) -> list[Any]:
     with sql_store(store).database.look() as tx:
         return tx.all(sql)
+
+
+def registry_changes(store: Store) -> int:
+    """Return how often declarations and settings were changed."""
+    with sql_store(store).database.look() as tx:
+        return int(tx.value("select value from counters where name = 'registry'"))
+
+
+def effort_of_names(store: Store, most: int | None) -> int:
+    """Return how many steps of its virtual machine SQLite takes to list the collections, or how many rows PostgreSQL
+    makes in the recursion. ``most``: the most collections."""
+    sql = skip_scan.distinct("jobs", "collection", "collection is not null", most=most)
+    database = sql_store(store).database
+    with database.look() as tx:
+        if not isinstance(database, SqliteDatabase):
+            plan = "\n".join(row for (row,) in tx.all(f"explain (analyze, timing off, costs off) {sql}"))
+            (rows_made,) = re.findall(r"Recursive Union \(actual rows=(\d+)", plan)
+            return int(rows_made)
+        connection = database._reader
+        assert connection is not None
+        steps: list[None] = []
+        connection.set_progress_handler(lambda: steps.append(None), 1)
+        tx.all(sql)
+        connection.set_progress_handler(None, 1)
+    return len(steps)

@@ -9,8 +9,8 @@ from spinney.model.jobs import Filter
 from spinney.model.types import TypeSpec
 from spinney.service.redaction import Redactors
 from spinney.store.parts import Store
-from spinney.store.sql import SqlStore
 
+from .behind import registry_changes
 from .words import kind, submission
 
 PLAIN = {"type": "string"}
@@ -29,12 +29,6 @@ def shown(store: Store, params: dict[str, Any]) -> Any:
     job = store.submit([submission("fetch", params)], now_us=1).ids[0]
     (seen,) = Redactors(store.types()).jobs([store.job(job)])
     return seen.params
-
-
-def _registry_changes(store: Store) -> int:
-    assert isinstance(store, SqlStore)
-    with store.database.look() as tx:
-        return int(tx.value("select value from counters where name = 'registry'"))
 
 
 @pytest.mark.parametrize("after", [{}, {"code": SECRET}, {"pin": PLAIN}])
@@ -66,10 +60,10 @@ def test_secrets_in_nested_values_lists_and_references_stay_redacted(store: Stor
 def test_a_declaration_that_is_made_again_changes_nothing(store: Store) -> None:
     declared(store, {"pin": SECRET})
     once = declared(store, {})
-    changes = _registry_changes(store)
+    changes = registry_changes(store)
 
     assert declared(store, {}) == once
-    assert _registry_changes(store) == changes
+    assert registry_changes(store) == changes
 
 
 def test_what_is_secret_again_is_no_former_secret(store: Store) -> None:

@@ -1,14 +1,10 @@
 """What pages alone ask of a store: names for filters, and what a node ran lately."""
 
-import re
-
 import pytest
 
 from spinney.features.jobs.sql import SUGGESTED_MAX
-from spinney.store import skip_scan
-from spinney.store.sql import SqlStore
-from spinney.store.sql.connection.sqlite import SqliteDatabase
 
+from .behind import effort_of_names
 from .words import Site, submission
 
 MANY = SUGGESTED_MAX + 50
@@ -36,9 +32,8 @@ def test_of_very_many_names_filters_suggest_the_first(site: Site) -> None:
 
 def test_no_more_values_are_sought_than_are_asked_for(site: Site) -> None:
     _very_many_collections(site)
-    assert isinstance(site.store, SqlStore)
 
-    few, all_of_them = _effort(site.store, 5), _effort(site.store, None)
+    few, all_of_them = effort_of_names(site.store, 5), effort_of_names(site.store, None)
 
     assert few < all_of_them / 20
 
@@ -48,23 +43,6 @@ def _very_many_collections(site: Site) -> list[str]:
     for name in names:
         site.submit_one(collection=name)
     return names
-
-
-def _effort(store: SqlStore, most: int | None) -> int:
-    """Return how many steps of its virtual machine SQLite takes, or how many rows PostgreSQL makes in the recursion."""
-    sql = skip_scan.distinct("jobs", "collection", "collection is not null", most=most)
-    with store.database.look() as tx:
-        if not isinstance(store.database, SqliteDatabase):
-            plan = "\n".join(row for (row,) in tx.all(f"explain (analyze, timing off, costs off) {sql}"))
-            (made,) = re.findall(r"Recursive Union \(actual rows=(\d+)", plan)
-            return int(made)
-        connection = store.database._reader
-        assert connection is not None
-        steps: list[None] = []
-        connection.set_progress_handler(lambda: steps.append(None), 1)
-        tx.all(sql)
-        connection.set_progress_handler(None, 1)
-    return len(steps)
 
 
 def test_a_node_is_shown_what_it_runs_and_what_it_has_ended(site: Site) -> None:
