@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from spinney.define.params.redaction import REDACTED
+from spinney.define.params.schema import checker
+from spinney.model.errors import BadParameters
 from spinney.model.jobs import Filter
 from spinney.model.types import TypeSpec
 from spinney.service.redaction import Redactors
@@ -71,3 +73,14 @@ def test_what_is_secret_again_is_no_former_secret(store: Store) -> None:
     declared(store, {})
 
     assert declared(store, {"pin": SECRET}).former_secrets == ()
+
+
+def test_what_is_shown_of_a_former_secret_is_not_taken_as_its_value(store: Store) -> None:
+    declared(store, {"token": SECRET})
+    spec = declared(store, {"token": PLAIN})
+    seen = shown(store, {"token": "/srv/data/in"})
+    assert seen == {"token": REDACTED}
+
+    with pytest.raises(BadParameters, match="give the value itself"):
+        checker(spec)(seen)
+    checker(spec)({"token": "/srv/data/in"})

@@ -226,12 +226,20 @@ def test_a_secret_of_several_lines_is_hidden_line_by_line_too() -> None:
     assert redactor.text(f"key {KEY}!") == f"key {REDACTED}!"
     said = redactor.text("\n".join(f"  | {line}" for line in KEY.splitlines()))
     assert said.splitlines() == [
-        f"  | {REDACTED}",
+        "  | -----BEGIN KEY-----",
         f"  |   {REDACTED}",
-        "  | abc",  # as short as what is not searched elsewhere
+        "  | abc",  # a short line may occur in any text
         f"  | {REDACTED}",
-        f"  | {REDACTED}",
+        "  | -----END KEY-----",
     ]
+
+
+def test_a_line_of_a_secret_that_may_be_ordinary_text_hides_nothing_elsewhere() -> None:
+    script = 'import this\n"enabled": true,\nreturn\nAgEAAoIBAQC7VJTUab'
+    redactor = Redactor.for_params(schema_of(plain=SecretStr), {"plain": script})
+
+    ordinary = 'import this; the setting "enabled": true, is fine, so return'
+    assert redactor.text(ordinary) == ordinary
 
 
 def test_the_traceback_of_a_group_of_exceptions_tells_no_line_of_a_secret() -> None:

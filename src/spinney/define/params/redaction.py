@@ -19,6 +19,9 @@ REDACTED = "••••••"
 """The text in place of a secret of any length."""
 MIN_SECRET_LENGTH = 6
 """The least length of a secret that is searched in other texts: shorter ones occur in any text by chance."""
+MIN_LINE_LENGTH = 16
+"""The least length of a line of a secret that is searched by itself, if it has no blanks: a line of a key's base64 is
+longer, and a shorter one, as of a JSON file, may occur in any text."""
 
 Schema = Mapping[str, Any]
 SecretPath = tuple[str | None, ...]
@@ -305,10 +308,12 @@ def _texts(value: Any) -> list[str]:
 
 
 def _lines(secret: str) -> list[str]:
-    """Return the lines of a secret of several lines (a private key): a log or the traceback of an exception group sets
-    something before each."""
-    lines = secret.splitlines()
-    return [line.strip() for line in lines] if len(lines) > 1 else []
+    """Return the lines of a secret of several lines (a private key) that can be nothing else: a log or the traceback of
+    an exception group sets something before each."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return (
+        [line for line in lines if len(line) >= MIN_LINE_LENGTH and " " not in line] if len(lines) > 1 else []
+    )
 
 
 def _forms(text: str) -> set[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from spinney.define.params.environment import check_variables
-from spinney.define.params.redaction import has_secrets, require_not_redacted
+from spinney.define.params.redaction import has_secrets, redaction_schema, require_not_redacted
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
@@ -37,6 +37,8 @@ def checker(spec: TypeSpec) -> Check:
 
     def check(params: Any) -> None:
         fits(params)
+        if spec.former_secrets:  # which are shown redacted, so that what is shown must not be given back
+            require_not_redacted(spec.name, redaction_schema(spec), params)
         if by_environment:
             check_variables(spec.name, params)
         check_locks(spec.name, templates, params)
