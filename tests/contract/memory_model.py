@@ -257,13 +257,15 @@ class Model:
 
     def _passed(self, job: ModelJob, outcome: Outcome, unborn: Sequence[ModelJob]) -> None:
         assert job.stage is not None
-        ran, spec = job.stage, self._spec(job)
+        ran = job.stage
         job.passed.add(ran)
         job.finished = outcome is Outcome.FINISH
         job.attempts = job.interruptions = 0
         self._born(unborn)
-        if spec.again and self._older_children_open(job, ran) and not job.finished:
-            self._undo(job, {ran})  # it told of children as they were before one was opened again
+        if not job.finished:  # what has told of children as they were before one was opened again
+            for child in [*self._open_children(job)]:
+                if child.spawn_stage != ran:
+                    self._again(job, child)
         if not self._children_open(job):
             self._proceed(job)
             return
@@ -517,7 +519,7 @@ class Model:
             raise Refusal
         if parent.state is State.PENDING and parent.lease is None:
             self._place(parent)
-        elif parent.state is State.WAITING and parent.waits == "children":
+        if parent.state is State.WAITING and parent.waits == "children":
             self._again(parent, job)
             parent.stage = self._next(parent) or parent.stage
         if parent.open or parent.state in (State.ORPHANED, State.DELETED):

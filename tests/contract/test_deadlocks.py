@@ -332,6 +332,29 @@ def test_a_need_that_is_opened_again_closes_a_ring(site: Site) -> None:
     assert f"job {above} waits for its subjob {child}" in reason(site, other)
 
 
+def test_a_ring_is_found_although_others_that_begin_to_wait_wait_for_very_many(site: Site) -> None:
+    site.knows(kind("keeps", "work", "more"))
+    a, b = site.submit("keeps", n=2)
+    blocker = site.submit_one("tenacious")
+    batches = site.submit("batch", n=60)
+    leases = site.claim_by_job(slots=100)
+    site.start(*leases.values())
+    for job, lock in ((a, "l1"), (b, "l2")):
+        assert site.store.take_lock(job, leases[job].fence, lock, "job", amount=1, now_us=site.now)
+    site.record(leases[a], Outcome.LOCKED, lock="l2", lock_request=(1, None))
+    for batch in batches:
+        site.spawn(leases[batch], n=20, needs=(blocker,))
+
+    site.flush_and_claim(
+        [
+            *(site.entry(leases[batch]) for batch in batches),
+            site.entry(leases[b], Outcome.LOCKED, lock="l1", lock_request=(1, None)),
+        ]
+    )
+
+    assert sorted(site.states([a, b])) == [State.FAILED, State.PENDING]
+
+
 def test_explain_names_a_ring_that_stands(site: Site) -> None:
     site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
     older, younger = running(site, n=2)

@@ -432,3 +432,27 @@ def test_what_an_early_report_has_spawned_does_not_count(site: Site) -> None:
 
     assert sorted(ran) == [(batch, "report"), (leaf, "work"), (mail, "work")]
     assert (site.state(batch), site.children(batch)) == (State.COMPLETED, [leaf])
+
+
+@pytest.mark.parametrize("parent", ["ready", "running"])
+@pytest.mark.parametrize("opened", [1, 2])
+def test_a_report_that_passed_before_a_subjob_was_opened_again_runs_once_more(
+    site: Site, parent: str, opened: int
+) -> None:
+    site.knows(kind("reports", "expand", stage("report", again=True), "last", children="settled"))
+    batch, leaves = site.family("reports", n=opened)
+    for leaf in leaves:
+        site.fail(site.run(leaf))
+    site.pass_(site.run(batch))
+    assert site.job(batch).stage == "last"
+    lease = site.run(batch) if parent == "running" else None
+
+    for leaf in leaves:
+        site.retry(leaf)
+    if lease is not None:
+        site.pass_(lease)
+    ran = site.drain()
+
+    reports = [(batch, "report")] if lease is not None else [(batch, "report"), (batch, "last")]
+    assert ran[opened:] == reports
+    assert site.state(batch) is State.COMPLETED

@@ -11,10 +11,11 @@ import orjson
 from spinney.define.params.redaction import Redactor, has_secrets, redaction_schema
 from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
-from spinney.model.attempts.progress import next_stage
+from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.jobs import ClaimRequest, Lease, Record
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
+from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection.database import RowChange, Tx
@@ -27,7 +28,7 @@ from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import failures, hold_moves, placement
+from spinney.store.sql.transitions import failures, hold_moves, placement, regrowth
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 MESSAGE_MAX = 2_000
@@ -275,10 +276,13 @@ class Recorder:
             tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
         spec = self.registry.types.get(row.type)
         stage = row.stage
-        if record.outcome is not Outcome.FINISH:
-            self._supersede_early_report(row)
         if spec is not None:
-            stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+            names = [s.name for s in spec.stages]
+            passed = job_rows.passed_stages(tx, row.id, names)
+            if record.outcome is not Outcome.FINISH and not passed.isdisjoint(again_stages(spec)):
+                self._supersede_early_reports(row, spec)
+                passed = job_rows.passed_stages(tx, row.id, names)
+            stage = next_stage(spec, passed)
         tx.run(
             "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
         )
@@ -300,14 +304,12 @@ class Recorder:
                 return
         c.proceed(row, leased=True)
 
-    def _supersede_early_report(self, row: Row) -> None:
-        """Supersede a stage marked ``again`` that ran while a child of an earlier stage was opened again, because it
-        has reported an outdated state: it runs once more when that child has settled, and spawns its children anew.
-        This does not apply after a ``finish``, after which no more stages run."""
-        spec = self.registry.types.get(row.type)
-        stage = spec.stage(row.stage or "") if spec else None
-        if stage is not None and stage.again and self.cascade.older_children_open(row):
-            job_rows.supersede(self.tx, row.id, [stage.name])
+    def _supersede_early_reports(self, row: Row, spec: TypeSpec) -> None:
+        """Supersede stages marked ``again`` that passed before a child of an earlier stage was opened again, or
+        meanwhile, because they have reported an outdated state: they run once more when that child has settled, and
+        spawn their children anew. This does not apply after a ``finish``, after which no more stages run."""
+        for spawn_stage in self.cascade.older_stages_with_open_children(row):
+            regrowth.supersede_again(self.tx, row, spec, spawn_stage)
 
     def _supersede(self, row: Row, fence: int) -> None:
         self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))

@@ -193,6 +193,16 @@ class Cascade:
             is not None
         )
 
+    def older_stages_with_open_children(self, row: Row) -> list[str | None]:
+        """Return the stages other than its current one that spawned children which are open."""
+        if not self.older_children_open(row):
+            return []
+        sql = (
+            "select distinct jobs.spawn_stage from children_left join jobs on jobs.id = child_id "
+            "where children_left.parent_id = ? and bad = 0 and jobs.spawn_stage is distinct from ?"
+        )
+        return [spawn_stage for (spawn_stage,) in self.tx.all(sql, (row.id, row.stage))]
+
     def _older_bad_child(self, row: Row) -> int | None:
         """Return a failed child of an earlier stage, which keeps a strict job from continuing; None: there is none."""
         spec = self.registry.types.get(row.type)
@@ -273,8 +283,7 @@ class Cascade:
         row = existing_row(tx, parent_id)
         if row is None or row.state is not State.WAITING or placement.open_children(tx, parent_id):
             return
-        waits = tx.value("select waits_for from inactive_jobs where job_id = ?", (parent_id,))
-        if waits != "children":
+        if self._waits_for(parent_id) != "children":
             return
         self.proceed(row)
 
@@ -313,9 +322,16 @@ class Cascade:
         if job_rows.is_hidden(self.tx, job_id):
             return
         row = existing_row(self.tx, job_id)
-        waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
-        if row is not None and row.state is State.WAITING and waits == "needs":
-            self.place(row)
+        if row is None or row.state is not State.WAITING or self._waits_for(job_id) != "needs":
+            return
+        began = job_id in self._waiters
+        self.place(row)
+        if not began and job_id in self._waiters and self._waits_for(job_id) == "needs":
+            del self._waiters[job_id]  # it waits for fewer than before, which closes no ring
+
+    def _waits_for(self, job_id: int) -> str | None:
+        what: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
+        return what
 
     # --- locks ----------------------------------------------------------------------------
 

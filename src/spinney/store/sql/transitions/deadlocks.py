@@ -50,6 +50,9 @@ VERB = "deadlock"
 """The verb of the audit entry."""
 FOLLOWED = 1_000
 """The most waiting jobs that are followed; beyond that no cycle is searched."""
+ALONE = 50
+"""When the jobs that began to wait in a transaction reach more than that together, so many of them are searched one by
+one: those that wait for a lock or keep one."""
 BROKEN_AT_ONCE = 200
 """The most cycles that one transaction breaks."""
 NAMED = 20
@@ -146,16 +149,26 @@ class _Search:
             todo = new - reached
             reached |= new
             if len(reached) > FOLLOWED + len(job_ids):
-                log.warning(
-                    "job %d waits for more than %d jobs that wait; no ring was looked for",
-                    job_ids[0],
-                    FOLLOWED,
-                )
+                if len(job_ids) > 1:
+                    yield from self._rings_of_each(job_ids)
+                else:
+                    log.debug(
+                        "job %d waits for more than %d jobs; no ring was looked for", *job_ids, FOLLOWED
+                    )
                 return
         stuck = self._stuck()
         for job_id in job_ids:
             if job_id in stuck:
                 yield self._walk(job_id, stuck)
+
+    def _rings_of_each(self, job_ids: Sequence[int]) -> Iterator[Ring]:
+        """Search each job that waits for a lock or keeps one alone, because what all wait for is too much to follow."""
+        listed = _listed(job_ids)
+        waiters = [_Waiter(*row) for row in self.tx.all(_WAITERS, (listed,))]
+        concerned = {waiter.job_id for waiter in waiters if waiter.lock}
+        concerned.update(job_id for (job_id,) in self.tx.all(_KEEPING, (listed,)))
+        for job_id in [job_id for job_id in job_ids if job_id in concerned][:ALONE]:
+            yield from _Search(self.tx, self.registry).rings([job_id])
 
     def _others(self, wait: _Wait) -> Iterator[int]:
         yield from (link.other_id for link in wait.links)
@@ -280,6 +293,10 @@ _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
     "from json_each(?) j cross join inactive_jobs p cross join jobs "
     f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
+)
+_KEEPING = (
+    "select distinct l.job_id from json_each(?) j cross join locks l "
+    "where l.job_id = j.value and l.fence is null"
 )
 _ANY_KEPT = "select 1 from locks where fence is null limit 1"
 _KEEPERS = (

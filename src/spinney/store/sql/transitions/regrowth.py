@@ -63,6 +63,7 @@ class Regrowth:
                 placement.leave_ready(self.tx, self.registry, parent)
                 self.cascade.free_locks(parent.id, locks.RESERVED)
                 self.cascade.place(parent)
+                parent = job_rows.find(self.tx, parent.id)
             if parent.state is State.WAITING and waits_for(self.tx, parent.id) == "children":
                 self._report_again(parent, spawn_stage)
             if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
