@@ -16,7 +16,7 @@ from spinney.store.parts import Store
 
 from .behind import rows
 from .everything import STANDS, fill
-from .words import Clock, Site, kind
+from .words import Clock, Site, kind, submission
 
 ANN = Actor(by="ann", call="c-1")
 NODE = Actor(by="node oak", call="c-2")
@@ -525,6 +525,19 @@ def test_a_stage_that_submits_under_a_key_taken_for_ever_is_given_the_job_that_w
 
     assert site.submit_from(lease, keys=("once",), forever=True) == [once]
     assert site.submit_from(lease, n=2, keys=("new", "once"), forever=True)[1:] == [once]
+
+
+def test_no_job_needs_one_that_was_removed_and_has_its_key_for_ever(site: Site) -> None:
+    once = done(site, keys=("once",), forever=True)
+    keep(site, "completed", 0)
+    walk(site)
+    lease = site.run(site.submit_one("three"))
+    order = [submission(keys=("once",), forever=True), submission(keys=("after",), needs=(-1,))]
+
+    with pytest.raises(Refused, match=f"retention has removed job {once}"):
+        site.store.submit_from(lease.job_id, lease.fence, order, now_us=site.now)
+
+    assert site.submit_from(lease, keys=("after",))
 
 
 def test_a_branch_that_was_deleted_goes_with_its_tree(site: Site) -> None:

@@ -244,8 +244,9 @@ class Job:
         It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
         key (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is created at once, whatever becomes of
         this attempt, and the same key means the same job as long as that job has the key: until it settles, or with
-        ``forever=True`` until it is deleted; of a job that retention has removed the id alone is left. So a key that
-        has to hold over several attempts needs ``forever=True``.
+        ``forever=True`` until it is deleted; of a job that retention has removed the id alone is left, which no
+        other job can need, and whose type is not compared. So a key that has to hold over several attempts needs
+        ``forever=True``.
 
         By default it has the submitter and the collection of this job; queue, priority and share are those of a job
         that is submitted from outside. Raises DuplicateKey when a job of another type has the key."""

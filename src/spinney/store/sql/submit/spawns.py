@@ -131,6 +131,9 @@ def spawn_keyed(
     """
     for plan, n in jobs:
         existing = _existing(tx, plan, n, spawner)
+        if existing is None:
+            for need in plan.submission.needs:
+                _require_there(tx, need, ids)
         ids.append(_spawn(tx, registry, plan, n, spawner, ids, now_us) if existing is None else existing)
         if existing is not None and spawner.parent is not None:
             _count_again(tx, spawner.parent.row, existing)
@@ -179,6 +182,19 @@ def _earlier(ids: list[int], k: int) -> int:
             "among jobs with keys a need must point to an earlier one of the same call; reorder them"
         )
     return ids[k - 1]
+
+
+def _require_there(tx: Tx, need: int, ids: list[int]) -> None:
+    """Raise Refused for a need that points to an earlier job of the call whose key a removed job has for ever."""
+    if (
+        need < 0
+        and (job_id := _earlier(ids, -need))
+        and tx.value("select 1 from jobs where id = ?", (job_id,)) is None
+    ):
+        raise Refused(
+            f"retention has removed job {job_id}, which has its key for ever, so that no job can need it; "
+            f"submit this job without that need, or choose another key"
+        )
 
 
 def _count_again(tx: Tx, parent: Row, child_id: int) -> None:

@@ -15,6 +15,7 @@ the top at the very end.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import orjson
 
@@ -148,9 +149,14 @@ class Removal:
             sql = "select 1 from met_needs m join jobs j on j.id = m.need_id where j.root_id = ? limit 1"
             if tx.value(sql, (root_id,)) is not None:
                 return True
-        # (A hold on a job alone is left over from when it was open.)
-        return any(
-            wide.lineage is not None and top_of(wide.lineage) == root_id for wide in self.registry.holds.wide
+        return root_id in self._held_trees
+
+    @cached_property
+    def _held_trees(self) -> frozenset[int]:
+        """The roots of trees with a hold on them or on a part. (One on a job alone is left over from when it was
+        open.)"""
+        return frozenset(
+            top_of(wide.lineage) for wide in self.registry.holds.wide if wide.lineage is not None
         )
 
     # --- removing -------------------------------------------------------------------------
