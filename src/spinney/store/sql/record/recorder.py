@@ -28,7 +28,7 @@ from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import failures, hold_moves, placement, regrowth
+from spinney.store.sql.transitions import children, failures, hold_moves, placement, regrowth
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 MESSAGE_MAX = 2_000
@@ -308,7 +308,7 @@ class Recorder:
         """Supersede stages marked ``again`` that passed before a child of an earlier stage was opened again, or
         meanwhile, because they have reported an outdated state: they run once more when that child has settled, and
         spawn their children anew. This does not apply after a ``finish``, after which no more stages run."""
-        for spawn_stage in self.cascade.older_stages_with_open_children(row):
+        for spawn_stage in children.older_stages_with_open(self.tx, row):
             regrowth.supersede_again(self.tx, row, spec, spawn_stage)
 
     def _supersede(self, row: Row, fence: int) -> None:

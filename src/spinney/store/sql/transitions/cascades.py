@@ -14,7 +14,7 @@ from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
-from spinney.store.sql.transitions import deadlocks, locks, placement
+from spinney.store.sql.transitions import children, deadlocks, locks, placement
 
 log = logging.getLogger(__name__)
 
@@ -23,13 +23,6 @@ DEPENDANTS_STEP = 200
 PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
-
-_ENDINGS: dict[str, str] = {
-    State.FAILED: "failed",
-    State.CANCELLED: "was cancelled",
-    State.DELETED: "was deleted",
-}
-"""How a job has ended, as the predicate of a sentence; ``service.visibility`` recognizes these sentences."""
 
 
 class Cascade:
@@ -147,14 +140,14 @@ class Cascade:
             return
         still_open, broken = placement.needs_left(tx, row.id)
         if broken is not None:
-            message = f"job {broken[0]}, which it needs, {_ended(broken[1])}"
+            message = f"job {broken[0]}, which it needs, {children.ending(broken[1])}"
             self.fail(row, message, because="needs", leased=leased)
         elif still_open:
             self._stand_aside(row, "needs", "for jobs that it needs", leased)
-        elif self.older_children_open(row):
+        elif children.older_open(self.tx, row):
             self._stand_aside(row, "children", "for its subjobs", leased)
-        elif (bad := self._older_bad_child(row)) is not None:
-            self.fail(row, _because_of_child(tx, bad), because="children", leased=leased)
+        elif self._is_strict(row) and (bad := children.older_bad(self.tx, row)) is not None:
+            self.fail(row, children.because_of(tx, bad), because="children", leased=leased)
         elif self.is_serial(row) and not self._first_in_line(row):
             # An earlier job may wait for locks that it keeps over stages; it takes them again.
             self.free_locks(row.id, None)
@@ -180,42 +173,10 @@ class Cascade:
         if hold_coverage.stands_held(self.tx, row.id):
             self.free_locks(row.id, locks.RESERVED)
 
-    def older_children_open(self, row: Row) -> bool:
-        """Return whether children of earlier stages are open (children of the next stage are no reason to wait: an
-        attempt of it spawned them by key and did not pass)."""
-        return (
-            placement.open_children(self.tx, row.id)
-            and self.tx.value(
-                "select 1 from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
-                "and bad = 0 and jobs.spawn_stage is distinct from ? limit 1",
-                (row.id, row.stage),
-            )
-            is not None
-        )
-
-    def older_stages_with_open_children(self, row: Row) -> list[str | None]:
-        """Return the stages other than its current one that spawned children which are open."""
-        if not self.older_children_open(row):
-            return []
-        sql = (
-            "select distinct jobs.spawn_stage from children_left join jobs on jobs.id = child_id "
-            "where children_left.parent_id = ? and bad = 0 and jobs.spawn_stage is distinct from ?"
-        )
-        return [spawn_stage for (spawn_stage,) in self.tx.all(sql, (row.id, row.stage))]
-
-    def _older_bad_child(self, row: Row) -> int | None:
-        """Return a failed child of an earlier stage, which keeps a strict job from continuing; None: there is none."""
+    def _is_strict(self, row: Row) -> bool:
+        """Return whether the job may only continue when all its children have completed."""
         spec = self.registry.types.get(row.type)
-        if (spec is not None and spec.children != "completed") or placement.bad_child(
-            self.tx, row.id
-        ) is None:
-            return None
-        child_id: int | None = self.tx.value(
-            "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
-            "and bad = 1 and jobs.spawn_stage is distinct from ? limit 1",
-            (row.id, row.stage),
-        )
-        return child_id
+        return spec is None or spec.children == "completed"
 
     def fail(
         self,
@@ -296,10 +257,10 @@ class Cascade:
             stage = row.stage
         else:
             stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
-        strict = spec is None or spec.children == "completed"
+        strict = self._is_strict(row)
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
-            reason = cancel_reason or _because_of_child(tx, bad)
+            reason = cancel_reason or children.because_of(tx, bad)
             state = State.CANCELLED if cancel_reason else State.FAILED
             self.settle(
                 row, state, reason=reason, because=None if cancel_reason else "children", leased=leased
@@ -439,15 +400,6 @@ class Cascade:
         )
         self._leave_line(row)
         self.began_to_wait(row.id)
-
-
-def _because_of_child(tx: Tx, child_id: int) -> str:
-    state: str = tx.value("select state from jobs where id = ?", (child_id,))
-    return f"its subjob {child_id} {_ended(state)}"
-
-
-def _ended(state: str) -> str:
-    return _ENDINGS.get(state, f"is {state}")
 
 
 def existing_row(tx: Tx, job_id: int) -> Row | None:
