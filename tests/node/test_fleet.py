@@ -160,7 +160,7 @@ def test_one_node_keeps_house_and_hands_over_when_it_dies_and_when_it_stops(clus
     # When it is killed, the proof of that is enough
     nodes.pop(first).kill()
     second = until(lambda: (now := leader(cluster)) not in (None, first) and now, "another leads")
-    until(lambda: first not in {n.node for n in cluster.store.fleet.all(now_us=now_us())}, "it is recovered")
+    until(lambda: status(cluster, first).state == "dead", "it is recovered")
     # When it stops, the third does so at once
     nodes.pop(second or "").stop()
     (third,) = nodes

@@ -20,12 +20,25 @@ def note(what: str, task: str) -> None:
         file.write(f"{time.time():.6f} {what} {task}\n")
 
 
+def meet_another(name: str) -> None:
+    """Wait until a second task has come here; later ones do not wait."""
+    place = NOTES.with_name(f"meeting-{name}")
+    with place.open("a") as file:
+        file.write("here\n")
+    for _ in range(600):
+        if len(place.read_text().splitlines()) > 1:
+            return
+        time.sleep(0.1)
+
+
 @app.job(name="demo", max_attempts=1)
-def demo(job: Job, commands: str = "", user: str = "", seconds: float = 0.0) -> Any:
+def demo(job: Job, commands: str = "", user: str = "", seconds: float = 0.0, meet: str = "") -> Any:
     """Do as the commands say."""
     task = job.data["disbatch"]["task"]
     note("begin", task)
     print(f"user {user}")
+    if meet:
+        meet_another(meet)
     if seconds:
         time.sleep(seconds)
     if commands == "fail":

@@ -277,10 +277,10 @@ def test_limits_sorts_and_node_limits(
 ) -> None:
     nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
     db["nodes"].insert_one({"node": "oak", "timestamp": datetime.now(UTC), "maxthreads": 3})
-    slow = {"seconds": 0.2}
+    slow: dict[str, Any] = {"seconds": 0.2}
     first = tasks(db, queue(db, "first", threads=1, sort="fifo"), *[slow] * 4)
     last = tasks(db, queue(db, "last", threads=1, sort="lifo"), *[slow] * 4)
-    two = tasks(db, queue(db, "two", threads=2), *[slow] * 6)
+    two = tasks(db, queue(db, "two", threads=2), *[slow | {"meet": "two"}] * 6)
     never = tasks(db, queue(db, "never", threads=0), slow)
     unset = tasks(db, queue(db, "unset", threads=None), slow)
     node.start(slots=8)
