@@ -60,7 +60,7 @@ def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_
     row = other.locator("[data-row]").filter(has_text="the disk is full")
 
     mine.get_by_label("On", exact=True).select_option("submitter")
-    mine.get_by_label("Name or job number").fill("linus")
+    mine.get_by_label("Name or number").fill("linus")
     mine.locator("#lay-reason").fill("the disk is full")
     mine.get_by_role("button", name="Place hold").click()
     expect(mine.locator("#flash")).to_contain_text("submitter linus")
@@ -154,7 +154,7 @@ def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furn
     page = new_page(scripts=False)
     page.goto("/holds?scope=queue&name=closed#lay")
 
-    expect(page.get_by_label("Name or job number")).to_have_value("closed")
+    expect(page.get_by_label("Name or number")).to_have_value("closed")
     page.locator("#lay-reason").fill("without scripts")
     page.get_by_role("button", name="Place hold").click()
 

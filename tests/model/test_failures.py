@@ -391,6 +391,11 @@ def test_a_cause_tells_what_its_failures_have_in_common() -> None:
     assert str(found) == "OSError: no file …"
 
 
+def test_a_cause_names_its_exception_once() -> None:
+    named = record(error=error("KeyError"), message="KeyError: 'shipping_address'")
+    assert str(cause("read", "fetch", named)) == "KeyError: 'shipping_address'"
+
+
 def test_poison_is_a_cause_of_its_own() -> None:
     died = record(Outcome.DIED, message="its worker was killed by SIGKILL")
 

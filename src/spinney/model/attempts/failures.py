@@ -53,7 +53,9 @@ def cause(
     """Return why the attempt of this record failed. ``reason``: used when the record has no message. ``poison``: the
     job failed because too many attempts took their worker or node down, whatever the last one says."""
     exception = POISON if poison else _exception(record)
-    return Cause.of(type_, stage, exception, record.message or reason or "")
+    # A message may begin with the exception (``KeyError``), which a cause names by itself.
+    message = (record.message or reason or "").removeprefix(f"{exception}: ")
+    return Cause.of(type_, stage, exception, message)
 
 
 def _exception(record: Record) -> str:
