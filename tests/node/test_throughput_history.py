@@ -1,6 +1,7 @@
 """The node that leads rolls up throughput; others leave it to that one."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,18 @@ NOW_US = 10 * MINUTE_S * 1_000_000
 
 async def no_pause(seconds: float) -> None:
     """Do not wait."""
+
+
+def leading(place: Path, url: str, opened: Callable[[], Store], now_us: Callable[[], int]) -> NodeContext:
+    """What a node that leads has, as far as the recorder uses it."""
+    return NodeContext(
+        settings=NodeSettings(store=url, app="jobs:app", folders=str(place / "folders")),
+        host=LocalHost(host="h", boot_id="b", run_dir=place, folder_root=place / "folders"),
+        writer=(unused := StoreThread("unused", opened)),  # never started: a call of it would wait for ever
+        reader=unused,
+        now_us=now_us,
+        status=NodeStatus(is_leader=True),
+    )
 
 
 @pytest.mark.parametrize("leads", [True, False])
@@ -64,14 +77,7 @@ async def test_given_steps_that_take_long_then_each_minute_is_recorded_without_t
         clock_us[0] += 9_000_000  # so long does a step take
         return open_store(url)
 
-    context = NodeContext(
-        settings=NodeSettings(store=url, app="jobs:app", folders=str(tmp_path / "folders")),
-        host=LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path / "folders"),
-        writer=(unused := StoreThread("unused", opened)),  # never started: a call of it would wait for ever
-        reader=unused,
-        now_us=lambda: clock_us[0],
-        status=NodeStatus(is_leader=True),
-    )
+    context = leading(tmp_path, url, opened, lambda: clock_us[0])
     with pytest.raises(asyncio.CancelledError):
         await ThroughputRecorder(context, opened, pause=pause).run()
 
@@ -96,21 +102,14 @@ async def test_given_a_minute_that_cannot_be_recorded_then_it_is_logged_and_the_
             raise ArithmeticError("no such figure")
         return open_store(url)
 
-    context = NodeContext(
-        settings=NodeSettings(store=url, app="jobs:app", folders=str(tmp_path / "folders")),
-        host=LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path / "folders"),
-        writer=(unused := StoreThread("unused", opened)),  # never started: a call of it would wait for ever
-        reader=unused,
-        now_us=lambda: clock_us[0],
-        status=NodeStatus(is_leader=True),
-    )
+    context = leading(tmp_path, url, opened, lambda: clock_us[0])
     with pytest.raises(asyncio.CancelledError):
         await ThroughputRecorder(context, opened, pause=pause).run()
 
-    (told,) = caplog.records
-    assert "the record of throughput" in told.getMessage()
-    assert told.exc_info
-    assert told.exc_info[0] is ArithmeticError
+    (entry,) = caplog.records
+    assert "the record of throughput" in entry.getMessage()
+    assert entry.exc_info
+    assert entry.exc_info[0] is ArithmeticError
     store = open_store(url)
     assert [*store.throughput_history.by_slice(MINUTE_S, 0, 100, [])] == [11]
     store.close()

@@ -34,6 +34,15 @@ NewNameArgument = Annotated[str, argument("NAME", "The inbox's name.")]
 NameArgument = Annotated[str, argument("NAME", "The inbox's name.", completion.inboxes)]
 
 
+DuplicatesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        help="What to do with files of the same content as an earlier one: refuse or accept.",
+    ),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the group ``inbox`` to the command line."""
     group = command_group(
@@ -64,13 +73,7 @@ def add(
     rest: Annotated[
         str, typer.Option(metavar="TIME", help="Take a file when it has not changed for so long.")
     ] = "10s",
-    duplicates: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help="What to do with files of the same content as an earlier one: refuse or accept.",
-        ),
-    ] = "refuse",
+    duplicates: DuplicatesOption = "refuse",
     host: Annotated[
         str | None,
         option(

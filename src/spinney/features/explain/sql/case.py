@@ -103,18 +103,14 @@ class Case:
         if state is None or state in SETTLED:
             return True
         lease = self.tx.one(
-            "select n.state, n.seen_us, n.lease_s, p.lease_s from leases l join nodes n on n.id = l.node_id "
-            "left join external_workers p on p.node_id = n.id where l.job_id = ?",
+            "select n.state, n.seen_us, coalesce(p.lease_s, n.lease_s) from leases l "
+            "join nodes n on n.id = l.node_id left join external_workers p on p.node_id = n.id where l.job_id = ?",
             (owner_id,),
         )
         if lease is None:
             return False
-        node_state, seen_us, node_s, worker_s = lease
-        if node_state == "left":
-            return True
-        if worker_s is not None:
-            return bool(self.now_us - seen_us > worker_s * 1e6)
-        return presumed_dead(seen_us, node_s, self.now_us)
+        node_state, seen_us, lease_s = lease
+        return node_state == "left" or presumed_dead(seen_us, lease_s, self.now_us)
 
 
 def _named(holds: Sequence[Hold]) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def spawn_keyed(
     """
     for plan, n in jobs:
         existing = _existing(tx, plan, n, spawner)
-        if existing is None:
+        if existing is None and spawner.parent is None:  # the key of a child does not outlive it
             for need in plan.submission.needs:
                 _require_there(tx, need, ids)
         ids.append(_spawn(tx, registry, plan, n, spawner, ids, now_us) if existing is None else existing)

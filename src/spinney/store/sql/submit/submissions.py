@@ -164,8 +164,7 @@ class SqlSubmissions:
                 return 0 if Regrowth(tx, self.session.registry, cascade, now_us).step() else None
             if parent_id > 0:
                 cascade.parent_changed(parent_id)
-                cascade.began_to_wait(
-                    parent_id
-                )  # for children that were placed only now, and may wait in turn
+                # Its children were placed only now, and may wait in turn.
+                cascade.began_to_wait(parent_id)
             cascade.drain()
             return parent_id
