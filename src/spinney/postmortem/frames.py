@@ -99,7 +99,7 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, in
 def _frames(error: BaseException, most: int) -> tuple[list[Frame], int]:
     """Return the frames of an exception, the outermost first, and how many of the middle are left out."""
     frames: list[Frame] = []
-    entry = user_frames(error)
+    entry = user_frames(error) or error.__traceback__
     while entry is not None:
         frames.append((entry.tb_frame, entry.tb_lineno))
         entry = entry.tb_next

@@ -7,12 +7,12 @@ _ENGINE = ("spinney.node.worker", "spinney.define.jobtype", "spinney.define.para
 
 
 def user_frames(error: BaseException) -> TracebackType | None:
-    """Return the traceback of an exception from the first frame on that is not of the engine; all of it when there is
-    no such frame, and None when the exception was never raised."""
+    """Return the traceback of an exception from the first frame on that is not of the engine; None when there is no
+    such frame."""
     entry = error.__traceback__
     while entry is not None and _is_engine(entry):
         entry = entry.tb_next
-    return entry or error.__traceback__
+    return entry
 
 
 def _is_engine(entry: TracebackType) -> bool:

@@ -125,19 +125,6 @@ class ProgramRunner:
         raise Fail(f"{exit_message}; see 'spinney logs {job.id}'", code=code or None)
 
 
-def without_traceback(detail: dict[str, Any], error: BaseException) -> dict[str, Any]:
-    """Return the detail of an attempt that ended with ``error``, without the traceback where the error is the program's
-    own: it would show only how Spinney called the program."""
-    text = detail.get("error")
-    if text is None or not isinstance(error, ProgramFailed | CannotStart | BadResult | Fail):
-        return detail
-    try:
-        described = orjson.loads(text)
-    except orjson.JSONDecodeError:  # a secret that was redacted was part of its form
-        return detail
-    return detail | {"error": orjson.dumps(described | {"traceback": ""}).decode()}
-
-
 def _environment(job: Handle, params: str, params_file: Path, result: Path) -> dict[str, str]:
     return {
         **os.environ,

@@ -215,7 +215,10 @@ def _message(error: BaseException, redact: Redact) -> str:
 
 
 def _trace(error: BaseException, redact: Redact) -> str:
-    text = "".join(traceback.format_exception(type(error), error, user_frames(error)))
+    frames = user_frames(error)
+    if frames is None and isinstance(error, SpinneyError | Signal):
+        return ""  # of a program, say: it would show only how Spinney called it
+    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
     text = redact(_clean(text))
     if len(text) <= _TRACE_HEAD_CHARS + _TRACE_TAIL_CHARS:
         return text

@@ -32,7 +32,6 @@ from spinney.node.worker import result_rows
 from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialChannel, SerialPort
 from spinney.node.worker.process_state import ProcessState
-from spinney.node.worker.program import without_traceback
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
@@ -233,8 +232,6 @@ class SerialWorker:
             raise error
         redactor = self._stages.redactor(type_, params)
         detail = result_rows.exception_detail(stage, error, redactor, params)
-        if self._stages.runs_program(type_, stage):
-            detail = without_traceback(detail, error)
         self._document = self._frames.capture(error, detail, type_, stage, redactor)
         return detail
 

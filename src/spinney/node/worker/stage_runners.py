@@ -57,10 +57,6 @@ class StageRunners:
         start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
         return lambda params, job: asyncio.run(start(params, job))
 
-    def runs_program(self, type_: str, stage: str) -> bool:
-        """Return whether the stage is a program."""
-        return isinstance(self.runner(type_, stage), ProgramRunner)
-
     def takes_handle(self, type_: str, stage: str) -> bool:
         """Return whether the stage uses its handle."""
         kind = self.types.get(type_)
