@@ -264,6 +264,24 @@ def test_workers_are_replaced_when_worn_and_ended_when_idle(cluster: Cluster) ->
     until(lambda: len(node.workers()) <= 1, "idle workers end")
 
 
+@pytest.mark.parametrize(("waiting", "started"), [(0, 1), (1, 2)])
+def test_workers_start_together_before_the_node_joins_where_jobs_are_waiting(
+    cluster: Cluster, waiting: int, started: int
+) -> None:
+    # Given a store that knows the application, with jobs or without
+    cluster.node().stop()
+    ids = cluster.submit("nap", *[{}] * waiting) if waiting else []
+
+    # When a node comes that may start two workers at a time
+    node = cluster.node(slots=2, log_level="debug")
+    for job_id in ids:
+        assert cluster.settled([job_id])[0].state is State.COMPLETED
+    before_it_joined = node.stop().partition("works slots=")[0]
+
+    # Then it has started both while it waited for the first, or the first alone
+    assert before_it_joined.count("started worker slot") == started
+
+
 def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(cluster: Cluster) -> None:
     # Given one worker, and a limit that its application alone does not reach
     node = cluster.node(slots=1, worker_memory_bytes=160 * 2**20)

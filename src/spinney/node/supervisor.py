@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 from spinney.folders import folders
 from spinney.host import boot
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.jobs import Lease, Record
+from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
+from spinney.model.states import State
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly
@@ -71,6 +72,7 @@ DRAIN_GRACE_S = 5.0
 """Seconds between TERM and KILL for attempts that still run when a drain has reached its limit."""
 LOST_NAMED = 50
 """How many attempts that lose their leases are named in the log."""
+_PENDING = Filter(states=(State.PENDING,))
 
 
 class _BackgroundTasks:
@@ -252,7 +254,10 @@ class Supervisor:
         """Load the application in the first worker, register its types, join, and work until the node is to end."""
         writer, lease_s = context.writer, self._settings.lease_period_s
         try:
-            await assembly.start_first_worker()
+            backlog = await context.reader.insist(
+                lambda store: bool(store.jobs(_PENDING, limit=1)), for_s=lease_s
+            )
+            await assembly.start_workers(backlog=backlog)
             hello = await assembly.first_hello
             if hello.error is not None:
                 raise UsageError(hello.error)

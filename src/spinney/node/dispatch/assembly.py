@@ -105,11 +105,14 @@ class DispatchAssembly:
             spans=context.spans,
         )
 
-    async def start_first_worker(self) -> None:
-        """Start the worker that loads the application. Where none can be started (a full disk), retry until one can,
-        because nothing else does before the node has joined."""
+    async def start_workers(self, *, backlog: bool) -> None:
+        """Start the worker that loads the application, and where jobs are waiting already (``backlog``) others beside
+        it, as many as may start at a time: the processors are idle until the node has joined, and a start takes them
+        from the jobs later. Where none can be started (a full disk), retry until one can, because nothing else does
+        before the node has joined."""
+        for slot in self.dispatcher.slots[: _starting_at_once() if backlog else 1]:
+            self.pool.warm_up(slot)
         slot = self.dispatcher.slots[0]
-        self.pool.warm_up(slot)
         while slot.worker is None:
             await asyncio.sleep(_LOOK_S)
             self.pool.warm_up(slot)
@@ -155,8 +158,12 @@ def _worker_rules(settings: NodeSettings) -> WorkerRules:
         recycle_after_jobs=settings.recycle_after_jobs,
         memory_bytes=settings.worker_memory_bytes,
         idle_end_s=settings.idle_end_s,
-        starting_at_once=max(2, len(os.sched_getaffinity(0))),
+        starting_at_once=_starting_at_once(),
     )
+
+
+def _starting_at_once() -> int:
+    return max(2, len(os.sched_getaffinity(0)))
 
 
 def _output_folder(root: Path, task: Task) -> Path:

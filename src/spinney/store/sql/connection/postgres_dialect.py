@@ -10,9 +10,11 @@ subquery that depends on the list. Rare statements that join a list with a table
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+import orjson
 
 from spinney.store.sql.connection.database import RowChange
 
@@ -132,8 +134,11 @@ def _filled(template: str, places: Iterator[int], argument: Callable[[int], str]
     return first + "".join(argument(next(places)) + text for text in others)
 
 
-def array(values: Iterable[Any]) -> str:
-    """Return an array of numbers, truth values and texts in PostgreSQL's notation. Quicker than the driver's own."""
+def array(values: Sequence[Any]) -> str:
+    """Return an array of numbers, truth values and texts in PostgreSQL's notation. Quicker than the driver's own, and
+    once more so for integers, of which an exchange sends thousands."""
+    if set(map(type, values)) == {int}:
+        return "{" + orjson.dumps(values).decode()[1:-1] + "}"
     return "{" + ",".join(map(_item, values)) + "}"
 
 
