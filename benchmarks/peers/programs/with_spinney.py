@@ -7,7 +7,6 @@ import sys
 from peer_program import TEXT, run_job
 
 from spinney import Spinney
-from spinney.store.sql import open_store
 
 app = Spinney(os.environ.get("PEER_STORE", "sqlite:///unused.db"))
 
@@ -25,6 +24,8 @@ class Peer:
         subprocess.run([*SPINNEY, "init", "--store", os.environ["PEER_STORE"]], check=True, stdout=sys.stderr)
 
     def open(self) -> None:
+        from spinney.store.sql import open_store  # which the worker does not need
+
         self.store = open_store(os.environ["PEER_STORE"])
 
     def bulk(self, count: int, seconds: float, tag: int) -> None:
