@@ -64,7 +64,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", nargs="*", choices=CASES, default=list(CASES))
     parser.add_argument("--rounds", type=int, default=3, help="each peer is measured so often (default 3)")
     parser.add_argument(
-        "--jobs", type=int, default=20_000, help="of the drain, after a tenth as many (default 20000)"
+        "--jobs", type=int, default=40_000, help="of the drain, after a tenth as many (default 40000)"
     )
     parser.add_argument(
         "--add", action="store_true", help="add to the table of the last run (build/peers.json)"
