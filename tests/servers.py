@@ -25,9 +25,9 @@ _NOT_NEEDED = ("fsync", "full_page_writes", "synchronous_commit")
 @cache
 def postgres_url() -> str:
     """URL of a PostgreSQL database: of the server that SPINNEY_TEST_POSTGRES names, or of a private one."""
-    given = os.environ.get("SPINNEY_TEST_POSTGRES")
-    if given:
-        return given
+    response = os.environ.get("SPINNEY_TEST_POSTGRES")
+    if response:
+        return response
     os.environ.setdefault("LC_ALL", "C.UTF-8")  # of the database, too: letters are letters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where it would like its own files to lie

@@ -352,14 +352,14 @@ def test_loading_an_application_stays_light(here: Path) -> None:
         heavy = {"sqlalchemy", "alembic", "typer", "rich", "jsonschema", "psutil", "asyncio"}
         print(sorted(heavy & sys.modules.keys()))
     """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         cwd=here,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.strip() == "[]", done.stderr
+    assert result.stdout.strip() == "[]", result.stderr
 
 
 def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:

@@ -131,14 +131,14 @@ def test_lines_with_a_key_may_be_read_once_and_are_the_same_from_a_file_and_a_li
     file.write_bytes(b"\r\n".join(lines) + b"\n")
 
     # when
-    made = control.do(SubmitJobs(type="resize", lines=iter(lines), idempotency_key="k"))
+    answer = control.do(SubmitJobs(type="resize", lines=iter(lines), idempotency_key="k"))
     with file.open("rb") as opened:
         again = control.do(SubmitJobs(type="resize", lines=opened, idempotency_key="k"))
     listed = control.do(SubmitJobs(type="resize", lines=lines, idempotency_key="k"))
 
     # then
     assert stored(store) == [{"picture": "a"}, {"picture": "b"}]
-    assert list(made.ids) == list(again.ids) == list(listed.ids) == [1, 2]
+    assert list(answer.ids) == list(again.ids) == list(listed.ids) == [1, 2]
 
 
 @pytest.mark.parametrize(

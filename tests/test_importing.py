@@ -41,22 +41,22 @@ def test_every_public_name_is_there() -> None:
 @pytest.mark.parametrize("room", ENTRANCES)
 def test_every_entrance_can_be_the_first_and_loads_what_alters_the_schema_only_to_do_so(room: str) -> None:
     """That would double what a command or a node takes to start."""
-    found = loads(room)
-    assert f"spinney.{room}" in found
+    document = loads(room)
+    assert f"spinney.{room}" in document
     if room in QUICK:
-        assert not {"sqlalchemy", "alembic", "psutil"} & found
+        assert not {"sqlalchemy", "alembic", "psutil"} & document
 
 
 def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections() -> None:
     """Each command and each worker would wait for them, and most need none of them."""
-    found = loads(
+    document = loads(
         "apps.ingest.cli",
         "apps.ingest.batches.stages",
         "apps.ingest.upkeep.cleanup",
         "apps.ingest.access.package_job",
     )
-    assert "spinney.apps.ingest.objects.downloading" in found
-    assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "botocore"} & found
+    assert "spinney.apps.ingest.objects.downloading" in document
+    assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "botocore"} & document
 
 
 def test_what_applications_add_to_a_server_loads_no_database_and_no_arrays() -> None:
@@ -78,9 +78,9 @@ def test_a_worker_without_coroutines_loads_no_event_loop() -> None:
 
 def test_the_guard_of_a_node_loads_neither_the_command_line_nor_what_makes_job_types() -> None:
     """It stays for as long as the node runs."""
-    found = loads("node.run")
-    assert "spinney.node.lifecycle.guard" in found
-    assert not {"asyncio", "pydantic", "sqlite3", "typer"} & found
+    document = loads("node.run")
+    assert "spinney.node.lifecycle.guard" in document
+    assert not {"asyncio", "pydantic", "sqlite3", "typer"} & document
 
 
 def loads(*rooms: str) -> set[str]:

@@ -43,9 +43,9 @@ def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> No
 def test_importing_them_imports_nothing_else() -> None:
     names = ", ".join(f"spinney.{name}" for name in PUBLIC)
     code = f"import sys, {names}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
-    loaded = {name for name in done.stdout.split() if name.startswith("spinney")}
+    loaded = {name for name in result.stdout.split() if name.startswith("spinney")}
     assert loaded == {
         "spinney",
         "spinney.public_names",

@@ -97,9 +97,9 @@ class Site:
         """As on the command line; the number of the first job."""
         if self._node is not None and self._node.poll() is not None:
             raise AssertionError(f"the node of the site has ended: {self._node.communicate()}")
-        found = re.search(r"\d+", self.shell.ok("submit", *words))
-        assert found is not None
-        return int(found[0])
+        output = re.search(r"\d+", self.shell.ok("submit", *words))
+        assert output is not None
+        return int(output[0])
 
     def ended(self, job: int) -> int:
         """Wait until it has settled."""

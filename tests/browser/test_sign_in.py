@@ -27,10 +27,10 @@ PASSWORD = "a spinney is a small wood"
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[Site]:
     """Where nobody has an account yet."""
-    found = Site(shell=furnish(tmp_path), identity=StoreAuthenticator)
-    found.start()
-    yield found
-    found.close()
+    site = Site(shell=furnish(tmp_path), identity=StoreAuthenticator)
+    site.start()
+    yield site
+    site.close()
 
 
 @contextmanager

@@ -226,9 +226,9 @@ BROKEN = {
 
 @pytest.mark.parametrize(("history", "kind", "text"), BROKEN.values(), ids=BROKEN)
 def test_it_finds(history: History, kind: str, text: str) -> None:
-    found = judge(history)
+    judgement = judge(history)
 
-    assert any(f.kind == kind and text in f.text for f in found), found
+    assert any(f.kind == kind and text in f.text for f in judgement), judgement
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

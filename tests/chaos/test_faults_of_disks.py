@@ -22,11 +22,11 @@ Tell = Callable[[str, str, Harvest], None]
 def small_disk(stack: contextlib.ExitStack, place: Path, megabytes: int) -> Path:
     """A disk of so many megabytes, in memory; gone afterwards. Skips the test where none can be mounted."""
     place.mkdir(exist_ok=True)
-    told = subprocess.run(
+    result = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", place], capture_output=True, text=True
     )
-    if told.returncode:
-        pytest.skip(f"no small disk can be mounted here: {told.stderr.strip()}; run as root")
+    if result.returncode:
+        pytest.skip(f"no small disk can be mounted here: {result.stderr.strip()}; run as root")
     stack.callback(subprocess.run, ["umount", "-l", place], check=True)
     return place
 

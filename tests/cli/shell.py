@@ -138,9 +138,9 @@ class Shell:
 
     def ok(self, *words: str, **more: str) -> str:
         """What it printed; the command must succeed."""
-        done = self.call(*words, **more)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        result = self.call(*words, **more)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     def listed(self, *words: str, **more: str) -> list[Any]:
         """The values that a list printed with ``--json``: one a line."""
@@ -148,9 +148,9 @@ class Shell:
 
     def refused(self, code: int, *words: str, **more: str) -> str:
         """The sentence on stderr; the command must end with that code, one sentence and no traceback."""
-        done = self.call(*words, **more)
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        sentence = done.stderr
+        result = self.call(*words, **more)
+        assert result.returncode == code, (result.returncode, result.stdout, result.stderr)
+        sentence = result.stderr
         assert sentence.startswith("spinney: "), sentence
         assert sentence.count("\n") == 1, sentence
         assert "Traceback" not in sentence

@@ -50,7 +50,7 @@ def rights(**more: object) -> dict[str, object]:
 
 
 def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
-    said = shell.ok(
+    output = shell.ok(
         "user",
         "add",
         "ann",
@@ -74,7 +74,7 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
         "--by",
         "root",
     )
-    assert said == (
+    assert output == (
         "user ann: operator, collections alpha beta, queues net, shares lab:*, locks receiver:*, external weigh, "
         "priorities 40..60\n"
     )
@@ -89,7 +89,7 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
     }
     assert (found["by"], found["disabled"], found["password_us"]) == ("root", False, None)
 
-    said = shell.ok(
+    output = shell.ok(
         "user",
         "set",
         "ann",
@@ -108,7 +108,7 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
         "--external",
         "none",
     )
-    assert said == "user ann: viewer\n"
+    assert output == "user ann: viewer\n"
     assert shell.listed("user", "list")[0]["rights"] == rights()
     assert shell.refused(2, "user", "set", "ann", "--role", "viewer").startswith(
         "spinney: the command names no change"

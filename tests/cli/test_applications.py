@@ -116,11 +116,11 @@ def test_it_works_through_a_server_where_its_package_has_routes_for_servers(host
 def test_its_help_is_that_of_a_group(host: Host, shell: Shell) -> None:
     host.install("ocean", "sea = ocean:app")
 
-    told = shell.ok("sea", "-h")
+    output = shell.ok("sea", "-h")
 
-    assert " sea [OPTIONS] COMMAND [ARGS]..." in told
-    assert "How deep it is." in told
-    assert "--install-completion" not in told
+    assert " sea [OPTIONS] COMMAND [ARGS]..." in output
+    assert "How deep it is." in output
+    assert "--install-completion" not in output
 
 
 def test_help_lists_them_and_imports_none(host: Host, shell: Shell) -> None:
@@ -130,10 +130,10 @@ def test_help_lists_them_and_imports_none(host: Host, shell: Shell) -> None:
         "lake", "lake = lake:app", '"""Measure a lake.\n\nAnd more."""\nraise RuntimeError("imported")'
     )
 
-    done = shell.call("--help")
+    result = shell.call("--help")
 
-    assert (done.returncode, done.stderr) == (0, "")
-    behind = done.stdout.partition("Applications:")[2].splitlines()
+    assert (result.returncode, result.stderr) == (0, "")
+    behind = result.stdout.partition("Applications:")[2].splitlines()
     shown = [line.split(maxsplit=1) for line in behind if line.strip()]
     mine = ("lake", "loch", "pond", "sea")  # this distribution brings one itself
     assert [row for row in shown if row[0] in mine] == [
@@ -192,15 +192,15 @@ def test_names_that_are_taken_or_none_are_ignored_with_a_warning(host: Host, she
     host.install("ocean", "list = ocean:app\nsea = ocean:app\n\x1b[31mred = ocean:app")
     host.install("pond", "sea = pond:app", "raise RuntimeError('imported')")
 
-    done = shell.call("sea", "depth", "here")
+    result = shell.call("sea", "depth", "here")
 
-    assert done.stdout == "here: deep\n"
-    assert [line.partition(" is ignored: its name ")[2] for line in done.stderr.splitlines()] == [
+    assert result.stdout == "here: deep\n"
+    assert [line.partition(" is ignored: its name ")[2] for line in result.stderr.splitlines()] == [
         "may have only small letters, digits and single dashes",
         "is the name of one of Spinney's own commands",
         "is already that of a command of ocean 1.0",
     ]
-    assert "\x1b" not in done.stderr
+    assert "\x1b" not in result.stderr
     own = shell.call("list", "--help")
     assert "--oldest" in own.stdout
     assert own.stderr == ""
@@ -211,9 +211,9 @@ def test_a_package_that_is_damaged_breaks_nothing(host: Host, shell: Shell) -> N
     host.install("ocean", "this is no entry point")
 
     shell.ok("list")
-    done = shell.call("--help")
-    assert (done.returncode, done.stdout.count("\n") > 40) == (0, True)
-    assert done.stderr.startswith(
+    result = shell.call("--help")
+    assert (result.returncode, result.stdout.count("\n") > 40) == (0, True)
+    assert result.stderr.startswith(
         "spinney: the entry points of installed packages cannot be read (TypeError: "
     )
     assert "No such command 'sea'" in shell.call("sea").stderr

@@ -203,14 +203,14 @@ def test_what_is_no_head_is_code_2(busy: Shell, wrong: str) -> None:
 
 def test_an_export_proves_itself(busy: Shell, tmp_path: Path) -> None:
     """With nothing but the file and what is written about the chain."""
-    said = busy.ok("audit", "export", "audit.jsonl").splitlines()
+    output = busy.ok("audit", "export", "audit.jsonl").splitlines()
 
     entries = [json.loads(line) for line in (busy.folder / "audit.jsonl").read_text().splitlines()]
     link = BEGINNING
     for told in entries:
         link = digest(link, AuditEntry(**{k: v for k, v in told.items() if k != "link"}))
         assert told["link"] == link
-    assert said == ["5 entries written to audit.jsonl", f"head 5:{link}"]
+    assert output == ["5 entries written to audit.jsonl", f"head 5:{link}"]
     assert busy.ok("audit", "verify", f"{entries[-1]['seq']}:{entries[-1]['link']}")
 
 

@@ -41,8 +41,8 @@ def states(shell: Shell, *jobs: int) -> list[str]:
 
 
 def count(shell: Shell, *words: str) -> dict[str, int]:
-    found: dict[str, int] = json.loads(shell.ok("list", "--count", "--json", *words))
-    return found
+    document: dict[str, int] = json.loads(shell.ok("list", "--count", "--json", *words))
+    return document
 
 
 # --- each verb on a store with everything ---------------------------------------------------
@@ -160,12 +160,12 @@ def test_a_dry_run_says_how_many_and_does_nothing(bare: Shell, made: Everything,
     before = bare.ok("list", "--json", "--limit", "1000")
 
     out = bare.ok(*words, "--dry-run")
-    told = json.loads(bare.ok(*words, "--dry-run", "--json"))
+    document = json.loads(bare.ok(*words, "--dry-run", "--json"))
 
     assert bare.ok("list", "--json", "--limit", "1000") == before
     assert " would be " in out
-    assert out.startswith(f"{told['jobs']} job")
-    assert told["more"] is False
+    assert out.startswith(f"{document['jobs']} job")
+    assert document["more"] is False
 
 
 def test_a_preview_names_the_stages_that_run_again(bare: Shell, made: Everything) -> None:
@@ -189,14 +189,14 @@ def test_of_named_jobs_each_is_told_with_what_it_brings_about(bare: Shell, made:
 def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shell, made: Everything) -> None:
     jobs = [made["failed"], made["completed"], 4711, made["failed late"]]
 
-    done = bare.call("retry", *map(str, jobs))
+    result = bare.call("retry", *map(str, jobs))
 
-    assert done.returncode == 1
-    assert done.stdout.splitlines() == [
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == [
         f"job {jobs[0]} goes on; {made['failed for a need']} waits for it again",
         f"job {jobs[3]} goes on",
     ]
-    assert sorted(done.stderr.splitlines()) == [
+    assert sorted(result.stderr.splitlines()) == [
         f"spinney: job {jobs[1]} has completed, so there is nothing to retry; "
         f"'spinney rerun {jobs[1]}' runs it again",
         "spinney: there is no job 4711; the list of jobs shows those there are",
@@ -206,21 +206,21 @@ def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shel
 def test_refusals_are_told_in_groups_of_the_same_reason(bare: Shell, made: Everything) -> None:
     many = [str(n) for n in range(5000, 5030)]
 
-    done = bare.call("retry", str(made["completed"]), str(made["failed"]), *many)
+    result = bare.call("retry", str(made["completed"]), str(made["failed"]), *many)
 
-    assert done.returncode == 1
-    assert done.stdout == "1 retried; 1 waits for them again; 31 refused\n"
-    assert done.stderr.splitlines()[0].endswith("(and 29 like it)")
-    assert done.stderr.startswith("spinney: refused: there is no job 5000")
-    assert len(done.stderr.splitlines()) == 2
+    assert result.returncode == 1
+    assert result.stdout == "1 retried; 1 waits for them again; 31 refused\n"
+    assert result.stderr.splitlines()[0].endswith("(and 29 like it)")
+    assert result.stderr.startswith("spinney: refused: there is no job 5000")
+    assert len(result.stderr.splitlines()) == 2
 
 
 def test_a_summary_for_programs(bare: Shell, made: Everything) -> None:
-    done = bare.call("retry", str(made["failed"]), str(made["completed"]), "--json")
+    result = bare.call("retry", str(made["failed"]), str(made["completed"]), "--json")
 
-    told = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert (told["verb"], told["touched"], told["reopened"], list(told["refused"])) == (
+    document = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert (document["verb"], document["touched"], document["reopened"], list(document["refused"])) == (
         "retry",
         1,
         1,
@@ -343,11 +343,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
     jobs = failed(bare, 1001)
 
-    said = bare.call("retry", "--state", "failed")
+    result = bare.call("retry", "--state", "failed")
 
-    assert said.returncode == 2
+    assert result.returncode == 2
     assert (
-        said.stderr
+        result.stderr
         == "spinney: this would retry 1,001 jobs; look first with --dry-run, then say so with --yes\n"
     )
     assert count(bare) == {"failed": 1001}
@@ -375,12 +375,12 @@ def test_on_a_terminal_it_asks_and_says_which_stages_run_again(
 
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
 
-    done = bare.call("retry", "--state", "failed")
+    result = bare.call("retry", "--state", "failed")
 
-    assert done.returncode == code
-    assert said in (done.stdout if code == 0 else done.stderr)
-    assert "retry 11 jobs?" in done.stderr + done.stdout
-    assert "batch would run stage 'report' of 2 jobs" in done.stderr
+    assert result.returncode == code
+    assert said in (result.stdout if code == 0 else result.stderr)
+    assert "retry 11 jobs?" in result.stderr + result.stdout
+    assert "batch would run stage 'report' of 2 jobs" in result.stderr
 
 
 def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_when_asked_again(
@@ -397,12 +397,12 @@ def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_when_asked_again(
 
     monkeypatch.setattr(bulk._NoProgress, "step", interrupted)
 
-    done = bare.call("retry", "--state", "failed")
+    result = bare.call("retry", "--state", "failed")
 
-    assert done.returncode == 130
+    assert result.returncode == 130
     so_far = count(bare)["pending"]
     assert 0 < so_far < 160
-    assert f"interrupted: {so_far} retried; the same command goes on with the rest" in done.stderr
+    assert f"interrupted: {so_far} retried; the same command goes on with the rest" in result.stderr
     assert bare.ok("retry", "--state", "failed") == f"{160 - so_far} retried\n"
 
 
@@ -419,11 +419,11 @@ def test_an_interrupted_rerun_says_with_which_option_it_leaves_out_what_has_run_
 
     with monkeypatch.context() as patch:
         patch.setattr(bulk._NoProgress, "step", interrupted)
-        said = bare.call(*run).stderr
+        result = bare.call(*run).stderr
         so_far = count(bare)["pending"]
         assert 0 < so_far < 160
-        assert f"interrupted: {so_far} run again; the same command with --settled-before " in said
-        option = ["--settled-before", said.partition("--settled-before ")[2].split()[0]]
+        assert f"interrupted: {so_far} run again; the same command with --settled-before " in result
+        option = ["--settled-before", result.partition("--settled-before ")[2].split()[0]]
         run_to_the_end(bare)
         assert "; the same command goes on with the rest" in bare.call(*run, *option).stderr
         once_more = bare.call("rerun", "1", "--json").stderr
@@ -531,11 +531,11 @@ def test_two_who_give_the_same_command_do_each_job_once(bare: Shell) -> None:
     ids = failed(bare, 800)
 
     both = [bare.start("retry", "--state", "failed", "--yes", "--json") for _ in range(2)]
-    told = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+    document = [json.loads(process.communicate(timeout=60)[0]) for process in both]
 
     assert [process.returncode for process in both] == [0, 0]
-    assert sum(each["touched"] for each in told) == len(ids)
-    assert [each["refused"] for each in told] == [{}, {}]
+    assert sum(each["touched"] for each in document) == len(ids)
+    assert [each["refused"] for each in document] == [{}, {}]
     bare.ok("audit", "verify")
     assert count(bare) == {"pending": len(ids)}
 
@@ -618,8 +618,8 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
         ["release", "--each"],
         ["priority", "--to", "60"],
     ):
-        done = working.call(*words, "--type", "fragile")
-        assert done.returncode == 0, done.stderr
+        result = working.call(*words, "--type", "fragile")
+        assert result.returncode == 0, result.stderr
 
     assert working.call("wait", *jobs).returncode == 0
     assert {tuple(outcomes(working, job)) for job in jobs} == {("ok",)}
@@ -629,12 +629,12 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
 def test_canaries_that_fail_stop_a_retry(working: Shell, flagless: Path) -> None:
     jobs = submitted(working, flagless, 40)
 
-    done = working.call("retry", "--type", "fragile", "--canary", "5", "--stop-at", "20%")
+    result = working.call("retry", "--type", "fragile", "--canary", "5", "--stop-at", "20%")
 
-    assert done.returncode == 1
-    assert done.stdout == "5 retried\n"
-    assert "stopped: " in done.stderr
-    assert "goes on only below 0.2" in done.stderr
+    assert result.returncode == 1
+    assert result.stdout == "5 retried\n"
+    assert "stopped: " in result.stderr
+    assert "goes on only below 0.2" in result.stderr
     assert Counter(len(outcomes(working, job)) for job in jobs) == {2: 5, 1: 35}
     flagless.touch()
     assert working.call("retry", "--type", "fragile", "--canary", "5").stdout == "40 retried\n"

@@ -60,11 +60,11 @@ def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str
     words = [{"LOCK": lock, "NODE": node}.get(word, word) for word in ASKING[case]]
     monkeypatch.setattr(sys, "stdin", Typed(answer))
 
-    done = bare.call(case.partition(" ")[0], *words)
+    result = bare.call(case.partition(" ")[0], *words)
 
-    assert "[y/N]" in done.stderr
-    assert done.stderr.endswith("nothing was done\n")
-    assert done.returncode == Exit.REFUSED
+    assert "[y/N]" in result.stderr
+    assert result.stderr.endswith("nothing was done\n")
+    assert result.returncode == Exit.REFUSED
     assert (bare.ok("list", "--json"), bare.ok("audit", "--json"), bare.ok("locks", "--json")) == before
 
 

@@ -20,9 +20,9 @@ EVERYWHERE = {"--help", "--store", "--by", "--reason"}
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S)
-    assert found, title
-    return found.group(1)
+    match = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S)
+    assert match, title
+    return match.group(1)
 
 
 def rows(title: str) -> list[list[str]]:

@@ -31,9 +31,9 @@ def lost(shell: Shell, n: int = 1) -> None:
 
 
 def listed(shell: Shell, code: int, *words: str) -> list[dict[str, object]]:
-    done = shell.call("doctor", "--json", *words)
-    assert done.returncode == code, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    result = shell.call("doctor", "--json", *words)
+    assert result.returncode == code, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_a_healthy_store_says_so_and_ends_with_0(shell: Shell) -> None:
@@ -54,21 +54,21 @@ def test_violations_are_told_by_rule_with_what_a_repair_would_do(shell: Shell) -
     lost(shell, 25)
     folders.make(shell.folder / "spinney.folders", 77)
 
-    done = shell.call("doctor")
+    result = shell.call("doctor")
 
-    assert done.returncode == 1
-    told = done.stdout.splitlines()
-    assert told[:3] == [
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert lines[:3] == [
         "pending-nowhere:",
         "  job 1 is pending, but is neither in ready nor leased, so that nobody can claim it",
         "    --repair places it afresh",
     ]
-    assert told[41] == "  … and 5 more of these"
-    assert told[42] == "folder-orphan:"
-    assert told[43].startswith("  there is a folder of job 77, but no such job")
-    assert told[44].startswith("    --repair sets it aside in ")
-    assert told[-1] == "26 violations found; 26 can be repaired (--repair)"
-    assert shell.call("doctor").stdout == done.stdout, "nothing was changed"
+    assert lines[41] == "  … and 5 more of these"
+    assert lines[42] == "folder-orphan:"
+    assert lines[43].startswith("  there is a folder of job 77, but no such job")
+    assert lines[44].startswith("    --repair sets it aside in ")
+    assert lines[-1] == "26 violations found; 26 can be repaired (--repair)"
+    assert shell.call("doctor").stdout == result.stdout, "nothing was changed"
 
 
 def test_json_is_one_object_a_line(shell: Shell) -> None:
@@ -93,9 +93,9 @@ def test_a_repair_is_asked_for_done_and_audited(shell: Shell) -> None:
     assert "Repair 3 violations? There is no terminal to confirm this at; add --yes to confirm it" in refusal
     assert shell.call("doctor").returncode == 1
 
-    said = shell.ok("doctor", "--repair", "--yes", "--by", "ann")
+    output = shell.ok("doctor", "--repair", "--yes", "--by", "ann")
 
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "repaired job 1: pending-nowhere",
         "repaired job 2: pending-nowhere",
         "repaired folder 00/00/00/000000000077: folder-orphan",
@@ -117,9 +117,9 @@ def test_at_a_terminal_it_asks(shell: Shell, answer: bool, code: int) -> None:
         mock.patch("sys.stdin.isatty", return_value=True, create=True),
         mock.patch("typer.confirm", return_value=answer) as confirm,
     ):
-        done = shell.call("doctor", "--repair")
+        result = shell.call("doctor", "--repair")
 
-    assert done.returncode == code
+    assert result.returncode == code
     assert confirm.call_args.args == ("Repair 1 violation?",)
     assert shell.call("doctor").returncode == code
 
@@ -128,13 +128,13 @@ def test_what_cannot_be_repaired_is_told_again_and_ends_with_1(shell: Shell) -> 
     lost(shell)
     damage(shell, "update jobs set key = 'k'", "insert into keys values (0, 'k', 99, 1)")
 
-    done = shell.call("doctor", "--repair", "--yes")
+    result = shell.call("doctor", "--repair", "--yes")
 
-    assert done.returncode == 1
-    told = done.stdout.splitlines()
-    assert told[0] == "repaired job 1: pending-nowhere"
-    assert told[1].startswith("cannot repair job 1: key-not-taken: the key 'k' of job 1 is taken by job 99")
-    assert told[2] == "key-not-taken:"
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == "repaired job 1: pending-nowhere"
+    assert lines[1].startswith("cannot repair job 1: key-not-taken: the key 'k' of job 1 is taken by job 99")
+    assert lines[2] == "key-not-taken:"
     treated = listed(shell, 1, "--repair", "--yes")
     assert [t.get("repaired") for t in treated] == [False, None]
     assert "is taken by job 99" in str(treated[0]["error"])
@@ -145,10 +145,10 @@ def test_what_keeps_every_rule_from_looking_is_said_once(shell: Shell) -> None:
     whole = file.read_bytes()
     file.write_bytes(whole[:8192] + b"damaged!" * ((len(whole) - 8192) // 8))
 
-    done = shell.call("doctor")
+    result = shell.call("doctor")
 
-    assert done.returncode == 1
-    assert done.stdout.count("is no database or is damaged; restore it from a backup") == 1, done.stdout
+    assert result.returncode == 1
+    assert result.stdout.count("is no database or is damaged; restore it from a backup") == 1, result.stdout
 
 
 def test_nothing_to_repair_is_not_asked_about(shell: Shell) -> None:
@@ -225,9 +225,9 @@ def test_a_node_is_declared_dead_only_with_a_word_of_consent(shell: Shell) -> No
     )
     assert "did you mean 'oak'" in shell.refused(1, "doctor", "--repair", "--dead", "oakk", "--yes")
 
-    said = shell.ok("doctor", "--repair", "--dead", "oak", "--yes")
+    output = shell.ok("doctor", "--repair", "--dead", "oak", "--yes")
 
-    assert said == "node oak is marked as dead; 0 jobs taken back\nhealthy: nothing is wrong\n"
+    assert output == "node oak is marked as dead; 0 jobs taken back\nhealthy: nothing is wrong\n"
 
 
 def test_a_node_that_beats_is_not_declared_dead(shell: Shell) -> None:

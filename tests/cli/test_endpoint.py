@@ -75,12 +75,12 @@ def test_the_token_comes_from_a_file_or_the_environment(bare: Shell, answering: 
 
 def test_a_token_that_others_may_read_is_not_used(bare: Shell, answering: Answering) -> None:
     # when
-    told = bare.refused(
+    output = bare.refused(
         2, "--server", answering.url, "--token-file", secret(bare.folder, mode=0o644), "nodes"
     )
 
     # then
-    assert "chmod 600" in told
+    assert "chmod 600" in output
     assert answering.tokens == []
 
 
@@ -95,10 +95,10 @@ def test_a_file_without_a_token_is_told(
         file.chmod(0o600)
 
     # when
-    told = bare.refused(2, "--server", answering.url, "--token-file", str(file), "nodes")
+    output = bare.refused(2, "--server", answering.url, "--token-file", str(file), "nodes")
 
     # then
-    assert words in told
+    assert words in output
     assert answering.tokens == []
 
 
@@ -106,12 +106,12 @@ def test_an_option_counts_before_a_variable(shell: Shell, answering: Answering) 
     # when
     here = shell.ok("nodes", "--store", "sqlite:///spinney.db", SPINNEY_SERVER=answering.url)
     there = shell.ok("--server", answering.url, "nodes", SPINNEY_STORE="sqlite:///spinney.db")
-    told = shell.refused(2, "--server", answering.url, "nodes", "--store", "sqlite:///spinney.db")
+    output = shell.refused(2, "--server", answering.url, "nodes", "--store", "sqlite:///spinney.db")
 
     # then
     assert here == there == "no node is running; start one with 'spinney node'\n"
     assert answering.tokens == [None]
-    assert "exclude each other" in told
+    assert "exclude each other" in output
 
 
 @pytest.mark.parametrize("url", ["spinney.example.org", "ftp://spinney.example.org", "sqlite:///spinney.db"])
@@ -152,7 +152,7 @@ def test_without_a_server_no_client_is_loaded(shell: Shell) -> None:
     )
 
     # when
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=shell.folder,
         env=shell.environment(),
@@ -162,4 +162,4 @@ def test_without_a_server_no_client_is_loaded(shell: Shell) -> None:
     )
 
     # then
-    assert done.stdout.endswith("set()\n")
+    assert result.stdout.endswith("set()\n")

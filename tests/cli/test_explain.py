@@ -21,43 +21,43 @@ def test_the_command_that_it_names_can_be_given_as_it_stands(shell: Shell) -> No
     need = shell.ok("submit", "double", "-p", "n=1").strip()
     job = shell.ok("submit", "double", "-p", "n=2", "--needs", need).strip()
 
-    told = json.loads(shell.ok("explain", job, "--json"))
+    document = json.loads(shell.ok("explain", job, "--json"))
 
-    assert told["cause"] == "needs"
-    assert shell.ok(*told["command"].split()[1:]).startswith(f"job {need}: ")
+    assert document["cause"] == "needs"
+    assert shell.ok(*document["command"].split()[1:]).startswith(f"job {need}: ")
 
 
 def test_when_it_starts_if_that_can_be_known(shell: Shell) -> None:
     job = shell.ok("submit", "double", "-p", "n=1", "--at", "2030-01-31T08:00:00+00:00").strip()
 
-    said = shell.ok("explain", job)
+    output = shell.ok("explain", job)
 
-    assert "it is scheduled for a time still to come" in said
-    assert "expected to start at 2030-01-31" in said
+    assert "it is scheduled for a time still to come" in output
+    assert "expected to start at 2030-01-31" in output
 
 
 def test_several_are_explained_one_line_of_json_each(shell: Shell) -> None:
     jobs = [shell.ok("submit", "double", "-p", f"n={n}").strip() for n in range(3)]
 
-    found = [json.loads(line) for line in shell.ok("explain", *jobs, "--json").splitlines()]
+    document = [json.loads(line) for line in shell.ok("explain", *jobs, "--json").splitlines()]
 
-    assert [str(each["job_id"]) for each in found] == jobs
+    assert [str(each["job_id"]) for each in document] == jobs
 
 
 def test_one_that_is_not_there(shell: Shell) -> None:
-    done = shell.call("explain", "77")
+    result = shell.call("explain", "77")
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.strip() == "spinney: there is no job 77; the list of jobs shows those there are"
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.strip() == "spinney: there is no job 77; the list of jobs shows those there are"
 
 
 def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     job = shell.ok("submit", "double", "-p", "n=1").strip()
 
-    done = shell.call("explain", "77", job)
+    result = shell.call("explain", "77", job)
 
-    assert (done.returncode, done.stdout.splitlines()[0]) == (1, f"job {job}: no node is running")
-    assert done.stderr == "spinney: there is no job 77; the list of jobs shows those there are\n"
+    assert (result.returncode, result.stdout.splitlines()[0]) == (1, f"job {job}: no node is running")
+    assert result.stderr == "spinney: there is no job 77; the list of jobs shows those there are\n"
 
 
 def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell, until_true: Until) -> None:

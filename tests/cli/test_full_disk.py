@@ -36,7 +36,7 @@ for words in map(str.strip, sys.stdin):
 def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) -> None:
     own = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
 
-    done = subprocess.run(
+    result = subprocess.run(
         [*own, "sh", "-c", SCRIPT],
         cwd=shell.folder,
         env=shell.environment(PYTHON=sys.executable, EACH=EACH),
@@ -45,12 +45,14 @@ def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) 
         text=True,
         timeout=100,
     )
-    if done.returncode == CANNOT_MOUNT or (done.returncode and not done.stdout and "unshare" in done.stderr):
-        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+    if result.returncode == CANNOT_MOUNT or (
+        result.returncode and not result.stdout and "unshare" in result.stderr
+    ):
+        pytest.skip(f"no disk can be mounted here: {result.stderr.strip()}")
 
-    *told, count, found = done.stdout.splitlines()
+    *told, count, found = result.stdout.splitlines()
     full = "the disk that holds {} is full; make room, then go on: nothing was half-written"
     for words, line in zip(COMMANDS, told, strict=True):
         file = words.partition("sqlite:///")[2] or "spinney.db"
-        assert line == f"{words}|1|spinney: {full.format(file)}", done.stderr
-    assert (count, found) == ("1", "ok"), done.stderr
+        assert line == f"{words}|1|spinney: {full.format(file)}", result.stderr
+    assert (count, found) == ("1", "ok"), result.stderr

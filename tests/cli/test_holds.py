@@ -23,8 +23,8 @@ Until = Any
 
 
 def told(shell: Shell, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
-    return found
+    document: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
+    return document
 
 
 def submit(shell: Shell, *words: str) -> str:
@@ -81,10 +81,10 @@ def test_a_held_job_shows_why_and_all_that_cover_it(shell: Shell) -> None:
 def test_what_is_submitted_under_a_hold_is_accepted_and_said_to_be_held(shell: Shell) -> None:
     shell.ok("hold", "--type", "double", "--reason", "disk swap")
 
-    done = shell.call("submit", "double", "-p", "n=1")
+    result = shell.call("submit", "double", "-p", "n=1")
 
-    assert (done.returncode, done.stdout) == (0, "1\n")
-    assert "1 of them are held" in done.stderr
+    assert (result.returncode, result.stdout) == (0, "1\n")
+    assert "1 of them are held" in result.stderr
     assert told(shell, "1")["job"]["state"] == "held"
 
 
@@ -92,9 +92,9 @@ def test_single_jobs_are_held_and_released_by_their_numbers(shell: Shell) -> Non
     for _ in range(3):
         submit(shell)
 
-    said = shell.ok("hold", "1", "2", "--reason", "look at these")
+    output = shell.ok("hold", "1", "2", "--reason", "look at these")
 
-    assert said.splitlines() == ["hold 1 on job 1: it is held", "hold 2 on job 2: it is held"]
+    assert output.splitlines() == ["hold 1 on job 1: it is held", "hold 2 on job 2: it is held"]
     assert [told(shell, n)["job"]["state"] for n in "123"] == ["held", "held", "pending"]
     assert shell.ok("release", "2") == "job 2 is released\n"
     assert [h["name"] for h in shell.listed("holds")] == ["1"]
@@ -208,10 +208,10 @@ def test_of_several_holds_those_that_are_there_are_released(shell: Shell) -> Non
     for reason in ("a", "b"):
         shell.ok("hold", "--all", "--reason", reason)
 
-    done = shell.call("release", "--hold", "1", "--hold", "77", "--hold", "2")
+    result = shell.call("release", "--hold", "1", "--hold", "77", "--hold", "2")
 
-    assert (done.returncode, shell.listed("holds")) == (1, [])
-    assert done.stderr.startswith("spinney: there is no hold 77")
+    assert (result.returncode, shell.listed("holds")) == (1, [])
+    assert result.stderr.startswith("spinney: there is no hold 77")
 
 
 def test_why_a_single_job_was_released_is_in_the_audit(shell: Shell) -> None:

@@ -12,12 +12,12 @@ def show(shell: Shell, *words: str) -> dict[str, Any]:
 
 
 def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None:
-    made = shell.ok(
+    output = shell.ok(
         *("inbox", "add", "uploads", "/srv/incoming/", "double", "-p", "n=1", "--rest", "1m"),
         *("--duplicates", "accept", "--host", "elm", "--queue", "slow", "--submitter", "bob", "--by", "ann"),
     )
 
-    assert made == "inbox uploads: no node has looked there yet\n"
+    assert output == "inbox uploads: no node has looked there yet\n"
     assert show(shell) == {
         "inbox": {
             "name": "uploads",
@@ -71,11 +71,11 @@ def test_a_file_is_uploaded_on_a_host_that_has_the_store(shell: Shell) -> None:
     (shell.folder / "empty").touch()
 
     job = shell.ok("inbox", "upload", "uploads", "a.bin", "--as", "card.zip", "--by", "ann").strip()
-    told = json.loads(shell.ok("inbox", "upload", "uploads", "empty", "--json"))
+    document = json.loads(shell.ok("inbox", "upload", "uploads", "empty", "--json"))
 
     assert shell.ok("files", job, "card.zip") == "a" * 1000
     assert json.loads(shell.ok("show", job, "--json"))["job"]["submitter"] == "ann"
-    assert told["job_id"] == int(job) + 1
+    assert document["job_id"] == int(job) + 1
     assert [a["job_id"] for a in show(shell)["arrivals"]] == [int(job) + 1, int(job)]
 
 

@@ -84,7 +84,7 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_without_a_word(
 def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> None:
     code = "import sys; before = set(sys.modules); import spinney.cli.main; print(*set(sys.modules) - before)"
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env=bare.environment(PYTHONPATH=str(SOURCE)),
         capture_output=True,
@@ -92,7 +92,7 @@ def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> 
         check=True,
     )
 
-    assert {name for name in done.stdout.split() if name.startswith("spinney")} == {
+    assert {name for name in result.stdout.split() if name.startswith("spinney")} == {
         "spinney",
         "spinney.cli",
         "spinney.cli.main",
@@ -102,7 +102,7 @@ def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> 
         "spinney.host.standard_streams",
         "spinney.version",
     }
-    assert not {"typing", "re", "tempfile", "traceback"} & set(done.stdout.split())
+    assert not {"typing", "re", "tempfile", "traceback"} & set(result.stdout.split())
 
 
 FINALIZER = """
@@ -140,11 +140,11 @@ signal.setitimer = timer_runs_out_at_once
 @pytest.mark.parametrize("before", ["", TIMER_IN_HOOK], ids=["later", "in the hook"])
 def test_ctrl_c_within_a_finalizer_is_not_lost(bare: Shell, before: str) -> None:
     code = before + FINALIZER
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], env=bare.environment(), capture_output=True, timeout=60
     )
 
-    assert (done.returncode, done.stderr) == (130, b"")
+    assert (result.returncode, result.stderr) == (130, b"")
 
 
 def test_an_ignored_interrupt_stays_ignored(bare: Shell) -> None:

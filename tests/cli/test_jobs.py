@@ -21,11 +21,11 @@ from .terminal import Terminal
 
 
 def test_init_tells_the_facts_and_may_be_repeated(bare: Shell) -> None:
-    told = bare.ok("init")
+    output = bare.ok("init")
     again = json.loads(bare.ok("init", "--json"))
 
-    assert "SQLite" in told
-    assert again["version"] in told
+    assert "SQLite" in output
+    assert again["version"] in output
     assert again["folders"] == str(bare.folder / "spinney.folders")
     assert (bare.folder / "spinney.db").stat().st_mode & 0o777 == 0o600
 
@@ -185,8 +185,8 @@ def test_nothing_that_users_wrote_reaches_a_terminal_unescaped(shell: Shell) -> 
         ["wait", "1"],
         ["logs", "1"],
     ):
-        done = shell.call(*words)
-        printed = (done.stdout + done.stderr).replace("\n", "")
+        result = shell.call(*words)
+        printed = (result.stdout + result.stderr).replace("\n", "")
         assert printed.isprintable(), (words, printed)
 
 
@@ -262,7 +262,7 @@ def test_ctrl_c_ends_a_wait_quietly(shell: Shell, until_true: Callable[[Callable
 
 
 def test_help_names_every_command(bare: Shell) -> None:
-    told = bare.ok("--help")
+    output = bare.ok("--help")
 
     for command in (
         "init",
@@ -279,7 +279,7 @@ def test_help_names_every_command(bare: Shell) -> None:
         "cancel",
         "delete",
     ):
-        assert f"  {command} " in told
+        assert f"  {command} " in output
     assert bare.ok("--version").startswith("spinney ")
 
 

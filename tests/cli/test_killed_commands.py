@@ -31,8 +31,8 @@ def held(shell: Shell) -> Shell:
 def kill(shell: Shell, *words: str) -> None:
     """Run a command in a process of its own, which is killed when it has committed what comes before the sweep."""
     command = [sys.executable, "-c", KILLED_BEFORE_IT_SWEEPS, *words]
-    done = subprocess.run(command, cwd=shell.folder, env=shell.environment(), check=False, timeout=60)
-    assert done.returncode == -9
+    result = subprocess.run(command, cwd=shell.folder, env=shell.environment(), check=False, timeout=60)
+    assert result.returncode == -9
 
 
 def states(shell: Shell) -> list[str]:
@@ -58,8 +58,8 @@ def test_doctor_tells_of_a_release_that_was_killed_and_finishes_it(
     later_us = connection.now_us() + 2_000_000
     monkeypatch.setattr(connection, "now_us", lambda: later_us)
 
-    told = held.call("doctor")
-    assert (told.returncode, "sweep-unfinished" in told.stdout) == (1, True), told.stdout
+    result = held.call("doctor")
+    assert (result.returncode, "sweep-unfinished" in result.stdout) == (1, True), result.stdout
     held.ok("doctor", "--repair", "--yes")
 
     assert states(held) == ["pending"] * 3

@@ -87,9 +87,9 @@ def test_where_nothing_is_locked_that_is_told(shell: Shell) -> None:
 
 
 def test_a_lock_is_taken_away_and_the_next_goes_on(locked: Shell) -> None:
-    said = locked.ok("unlock", LOCK, *REASON, "--yes", "--by", "ann")
+    output = locked.ok("unlock", LOCK, *REASON, "--yes", "--by", "ann")
 
-    assert said == f"the lock {LOCK} is taken from job 1; it is with job 2 now\n"
+    assert output == f"the lock {LOCK} is taken from job 1; it is with job 2 now\n"
     assert states(locked) == {1: "running", 2: "pending", 3: "waiting"}
     assert "2 (about to start)" in locked.ok("locks")
 
@@ -97,10 +97,13 @@ def test_a_lock_is_taken_away_and_the_next_goes_on(locked: Shell) -> None:
 def test_programs_are_told_who_lost_it_and_who_has_it_now(locked: Shell) -> None:
     before = locked.listed("locks")
 
-    told = json.loads(locked.ok("unlock", LOCK, *REASON, "--yes", "--json"))
+    document = json.loads(locked.ok("unlock", LOCK, *REASON, "--yes", "--json"))
 
-    assert (told["lock"], told["taken_from"]) == (LOCK, [i["owner_id"] for i in before if i["name"] == LOCK])
-    assert told["now_with"] == [i["owner_id"] for i in locked.listed("locks") if i["name"] == LOCK]
+    assert (document["lock"], document["taken_from"]) == (
+        LOCK,
+        [i["owner_id"] for i in before if i["name"] == LOCK],
+    )
+    assert document["now_with"] == [i["owner_id"] for i in locked.listed("locks") if i["name"] == LOCK]
 
 
 def test_it_is_in_the_audit(locked: Shell) -> None:
@@ -133,9 +136,9 @@ def test_what_is_refused_changes_nothing(locked: Shell, words: list[str], code: 
 
 
 def test_who_cannot_be_asked_is_told_who_has_it(locked: Shell) -> None:
-    said = locked.refused(2, "unlock", LOCK, *REASON)
+    output = locked.refused(2, "unlock", LOCK, *REASON)
 
-    assert "job 1 (read, stage fetch, running on oak); 2 jobs wait for it" in said
+    assert "job 1 (read, stage fetch, running on oak); 2 jobs wait for it" in output
 
 
 @pytest.mark.parametrize(("answer", "code", "taken"), [("y", 0, True), ("n", 1, False)])
@@ -176,12 +179,12 @@ def test_a_lock_that_nobody_waits_for_is_told_so(locked: Shell) -> None:
 
 
 def test_a_capacity_is_set_and_who_waits_goes_on(locked: Shell) -> None:
-    said = locked.ok("lock", LOCK, "--capacity", "2", "--by", "ann")
+    output = locked.ok("lock", LOCK, "--capacity", "2", "--by", "ann")
 
-    assert said.splitlines()[0].split() == ["lock", LOCK]
-    assert "capacity     2 (set by ann, " in said
-    assert "used         2" in said
-    assert "job          2 (about to start) has 1" in said
+    assert output.splitlines()[0].split() == ["lock", LOCK]
+    assert "capacity     2 (set by ann, " in output
+    assert "used         2" in output
+    assert "job          2 (about to start) has 1" in output
     assert states(locked) == {1: "running", 2: "pending", 3: "waiting"}
 
 
@@ -217,16 +220,16 @@ def test_what_an_application_declares_is_shown_beside_what_is_set(locked: Shell)
 
 
 def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
-    told = json.loads(locked.ok("lock", LOCK, "--json"))
+    document = json.loads(locked.ok("lock", LOCK, "--json"))
 
-    assert {k: told[k] for k in ("lock", "capacity", "set", "used", "waiting")} == {
+    assert {k: document[k] for k in ("lock", "capacity", "set", "used", "waiting")} == {
         "lock": LOCK,
         "capacity": 1,
         "set": None,
         "used": 1,
         "waiting": 2,
     }
-    assert [i["owner_id"] for i in told["owners"]] == [1]
+    assert [i["owner_id"] for i in document["owners"]] == [1]
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,15 @@ def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, 
     python.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1;; esac\n')
     python.chmod(0o755)
 
-    done = subprocess.run(
+    result = subprocess.run(
         ["make", f"PYTHON={python}", f"VENV={tmp_path}/venv", "demo"],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
 
-    assert done.returncode != 0
-    sentence, *rest = done.stderr.splitlines()
+    assert result.returncode != 0
+    sentence, *rest = result.stderr.splitlines()
     assert said in sentence
     assert [line for line in rest if not line.startswith("make")] == []
     assert not (tmp_path / "venv").exists()

@@ -98,8 +98,8 @@ def test_where_no_node_is_that_is_told(shell: Shell) -> None:
 
 
 def test_a_node_is_drained_and_resumed(staffed: Shell) -> None:
-    said = staffed.ok("drain", "elm", "--reason", "new disk", "--by", "ann")
-    assert said == (
+    output = staffed.ok("drain", "elm", "--reason", "new disk", "--by", "ann")
+    assert output == (
         "node elm takes no new jobs; 1 of its slots is still at work; 'spinney resume elm' lets it go on\n"
     )
     drained = staffed.ok("nodes").splitlines()[1]

@@ -33,7 +33,7 @@ def test_only_commands_that_run_nobodys_code_look_for_no_plugins(
     shell: Shell, packages: Path, words: list[str], loaded: bool
 ) -> None:
     shell.ok("submit", "double", "-p", "n=1")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "spinney", *words],
         cwd=shell.folder,
         capture_output=True,
@@ -41,4 +41,4 @@ def test_only_commands_that_run_nobodys_code_look_for_no_plugins(
         env=shell.environment(PYTHONPATH=str(packages)),
     )
 
-    assert ("loud is loaded" in done.stderr) is loaded
+    assert ("loud is loaded" in result.stderr) is loaded

@@ -57,7 +57,7 @@ def test_where_nothing_is_kept_it_says_why(working: Shell, failed: str) -> None:
 
 def test_a_changed_document_is_refused(working: Shell, failed: str) -> None:
     (path,) = (working.folder / "spinney.folders").rglob(f"{int(failed):012d}/.spinney/*.frames")
-    kept = path.read_bytes()
-    path.write_bytes(kept[:100])
+    content = path.read_bytes()
+    path.write_bytes(content[:100])
     assert "cannot be read" in working.refused(1, "postmortem", failed)
-    path.write_bytes(kept)
+    path.write_bytes(content)

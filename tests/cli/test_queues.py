@@ -73,12 +73,14 @@ def test_programs_get_a_line_for_each(queued: Shell) -> None:
 
 
 def test_what_is_set_is_shown_with_what_is_declared(queued: Shell) -> None:
-    told = facts(queued.ok("queue", "net", "--limit", "5", "--pin", "oak", "--by", "ann", "--reason", "disk"))
+    output = facts(
+        queued.ok("queue", "net", "--limit", "5", "--pin", "oak", "--by", "ann", "--reason", "disk")
+    )
 
-    assert told["limit"] == "5 (set; declared: 3)"
-    assert told["nodes"] == "only oak (set; declared: not elm)"
-    assert told["type"] == "double"
-    assert told["set by"].startswith("ann, ")
+    assert output["limit"] == "5 (set; declared: 3)"
+    assert output["nodes"] == "only oak (set; declared: not elm)"
+    assert output["type"] == "double"
+    assert output["set by"].startswith("ann, ")
     *_, entry = queued.listed("audit")
     assert (entry["verb"], entry["by"], entry["reason"]) == ("queue", "ann", "disk")
     assert entry["what"] == {"queue": "net", "limit": 5, "pinned": ["oak"]}
@@ -87,9 +89,9 @@ def test_what_is_set_is_shown_with_what_is_declared(queued: Shell) -> None:
 def test_a_part_of_the_slots_is_shown_with_what_it_comes_to(queued: Shell) -> None:
     node(queued, "oak")
 
-    told = facts(queued.ok("queue", "net", "--limit", "30%"))
+    output = facts(queued.ok("queue", "net", "--limit", "30%"))
 
-    assert told["limit"] == "30% (3) (set; declared: 3)"
+    assert output["limit"] == "30% (3) (set; declared: 3)"
     assert "net       30% (3)" in re.sub(r"^(net) +", r"\1       ", queued.ok("queues"), flags=re.MULTILINE)
     assert "30% (3)" in queued.ok("stats")
     assert "from '1%' to '100%'" in queued.refused(2, "queue", "net", "--limit", "200%")
@@ -142,10 +144,10 @@ def test_nodes_own_lists_are_told_too(queued: Shell) -> None:
 def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
     node(queued, "oak")
 
-    done = queued.call("queue", "net", "--pin", "oka")
+    result = queued.call("queue", "net", "--pin", "oka")
 
-    assert done.returncode == 0
-    assert done.stderr == "spinney: no node 'oka' has ever joined this store (did you mean 'oak'?)\n"
+    assert result.returncode == 0
+    assert result.stderr == "spinney: no node 'oka' has ever joined this store (did you mean 'oak'?)\n"
 
 
 @pytest.mark.parametrize(
@@ -173,8 +175,10 @@ def test_what_cannot_be_meant_is_refused(queued: Shell, words: list[str], code: 
 
 
 def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
-    told = facts(queued.ok("queue", "new", "--create", "--limit", "2", "--order", "fifo", "--type", "double"))
-    assert (told["limit"], told["order"], told["type"]) == ("2", "fifo, sharing none", "double")
+    output = facts(
+        queued.ok("queue", "new", "--create", "--limit", "2", "--order", "fifo", "--type", "double")
+    )
+    assert (output["limit"], output["order"], output["type"]) == ("2", "fifo, sharing none", "double")
 
     assert "queue new is deleted" in queued.ok("queue", "new", "--delete", "--reason", "a typo")
     assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
@@ -277,9 +281,9 @@ def test_a_job_that_no_node_may_serve_says_so_in_lists(queued: Shell) -> None:
 
 
 def test_a_node_is_started_for_some_queues_or_without_some(queued: Shell) -> None:
-    said = queued.refused(2, "node", "jobs:app", "--active", "net", "--ignore", "default")
+    output = queued.refused(2, "node", "jobs:app", "--active", "net", "--ignore", "default")
 
-    assert "not both" in said
+    assert "not both" in output
 
 
 @pytest.mark.parametrize(

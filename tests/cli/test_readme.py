@@ -50,9 +50,9 @@ def test_the_commands_work_as_they_stand(
     unreadable.mkdir()
 
     def run(*command: str) -> str:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     # The shell stays as long as its background node: what a terminal does at its end, the test does.
     terminal = subprocess.Popen(

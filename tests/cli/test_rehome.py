@@ -45,18 +45,18 @@ def _node(site: Site, host: str) -> Node:
 
 
 def test_a_store_is_made_with_local_folders_once(bare: Shell) -> None:
-    told = bare.ok("init", "--local-folders")
-    assert "local: each node creates its own" in told
+    output = bare.ok("init", "--local-folders")
+    assert "local: each node creates its own" in output
     assert not (bare.folder / "spinney.folders").exists()
     assert json.loads(bare.ok("init", "--json"))["folders"].startswith("local")
-    assert bare.ok("init", "--local-folders") == told
+    assert bare.ok("init", "--local-folders") == output
     assert bare.ok("doctor").strip()
 
 
 def test_a_store_with_shared_folders_stays_so(bare: Shell) -> None:
     bare.ok("init")
-    said = bare.refused(1, "init", "--local-folders")
-    assert "has shared folders, and that stays so" in said
+    output = bare.refused(1, "init", "--local-folders")
+    assert "has shared folders, and that stays so" in output
     assert "shared, so that all its nodes see them" in bare.refused(1, "rehome", "1", "--yes")
 
 
@@ -65,10 +65,12 @@ def test_a_host_that_is_gone_is_let_go_of(bare: Shell, site: Site) -> None:
     assert site.claim(odin) == []
     (found,) = bare.listed("explain", "1")
     assert (found["cause"], found["command"]) == ("home", "spinney rehome 1")
-    said = bare.refused(2, "rehome", "--host", "thor")
-    assert "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once" in said
-    told = bare.ok("rehome", "--host", "thor", "--yes", "--reason", "its disk is gone", "--by", "ann")
-    assert told == "host thor (/disk/thor) is let go of; 3 jobs ready for it may go on elsewhere\n"
+    output = bare.refused(2, "rehome", "--host", "thor")
+    assert (
+        "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once" in output
+    )
+    output = bare.ok("rehome", "--host", "thor", "--yes", "--reason", "its disk is gone", "--by", "ann")
+    assert output == "host thor (/disk/thor) is let go of; 3 jobs ready for it may go on elsewhere\n"
     assert [lease.stage for lease in site.claim(odin)] == ["second"] * 3
     (entry,) = bare.listed("audit", "list", "--verb", "rehome")
     assert (entry["by"], entry["reason"]) == ("ann", "its disk is gone")
@@ -77,12 +79,12 @@ def test_a_host_that_is_gone_is_let_go_of(bare: Shell, site: Site) -> None:
 
 def test_single_jobs_are_let_go_of_and_the_others_stay(bare: Shell, site: Site) -> None:
     odin = _node(site, "odin")
-    done = bare.call("rehome", "1", "77", "3", "--yes", "--json")
-    assert done.returncode == 1
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+    result = bare.call("rehome", "1", "77", "3", "--yes", "--json")
+    assert result.returncode == 1
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [
         {"job": n, "host": "thor", "path": "/disk/thor"} for n in (1, 3)
     ]
-    assert "there is no job 77" in done.stderr
+    assert "there is no job 77" in result.stderr
     assert [lease.job_id for lease in site.claim(odin)] == [1, 3]
     assert "is at work on host odin" in bare.refused(1, "rehome", "1", "--yes")
 
@@ -126,8 +128,8 @@ def test_no_is_an_answer(bare: Shell, site: Site, monkeypatch: pytest.MonkeyPatc
     odin = _node(site, "odin")
     monkeypatch.setattr(sys, "stdin", Typed("n\n"))
 
-    done = bare.call("rehome", "--host", "thor")
+    result = bare.call("rehome", "--host", "thor")
 
-    assert done.stderr.endswith("nothing was done\n")
-    assert done.returncode == Exit.REFUSED
+    assert result.stderr.endswith("nothing was done\n")
+    assert result.returncode == Exit.REFUSED
     assert site.claim(odin) == []

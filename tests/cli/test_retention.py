@@ -17,8 +17,8 @@ def test_without_rules_everything_is_kept(shell: Shell) -> None:
 
 
 def test_a_rule_is_set_shown_and_taken_back(shell: Shell) -> None:
-    said = shell.ok("keep", "double", "completed", "30d", "--by", "ann", "--reason", "disk")
-    assert said == "completed jobs of double are kept for 30 days\n"
+    output = shell.ok("keep", "double", "completed", "30d", "--by", "ann", "--reason", "disk")
+    assert output == "completed jobs of double are kept for 30 days\n"
     assert (
         shell.ok("keep", "*", "failed", "forever", "--by", "ann")
         == "failed jobs of all types are kept for ever\n"
@@ -49,9 +49,9 @@ def test_what_an_operator_sets_over_a_type_is_told(bare: Shell) -> None:
     url = f"sqlite:///{bare.folder}/spinney.db"
     _declares(url)
 
-    said = bare.ok("keep", "*", "completed", "1h30m", "--by", "ann")
+    output = bare.ok("keep", "*", "completed", "1h30m", "--by", "ann")
 
-    assert said == (
+    assert output == (
         "completed jobs of all types are kept for 90 minutes\n"
         "  instead of for ever, as the type archive says\n"
     )
@@ -84,11 +84,11 @@ def test_a_sweep_removes_rows_and_folders_now(tmp_path: Path) -> None:
         (folders.make(root, job) / "file").write_text("x")
     shell.ok("keep", "one", "completed", "0s", "--by", "ann")
 
-    said = shell.ok("keep", "--sweep", "--by", "ann")
+    output = shell.ok("keep", "--sweep", "--by", "ann")
 
     gone = [made["completed"]]
     assert STANDS["completed"] == "completed"
-    assert said == f"{len(gone)} job removed\n"
+    assert output == f"{len(gone)} job removed\n"
     assert not any(folders.path(root, job).exists() for job in gone)
     assert {
         json.loads(line)["id"] for line in shell.ok("list", "--json", "--limit", "1000").splitlines()

@@ -13,8 +13,8 @@ from .shell import Shell
 
 
 def told(shell: Shell, name: str = "nightly") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.ok("schedule", "show", name, "--json"))
-    return found
+    document: dict[str, Any] = json.loads(shell.ok("schedule", "show", name, "--json"))
+    return document
 
 
 def add(shell: Shell, *words: str, name: str = "nightly") -> str:

@@ -78,9 +78,9 @@ def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
         with over(server.socket) as client:
             assert client.get("/api/v1/me").json()["rights"]["role"] == "admin"
             until_true(lambda: "greet" in [t["name"] for t in client.get("/api/v1/types").json()["items"]])
-            made = client.post("/api/v1/jobs", json={"type": "greet", "params": {"name": "Ada"}})
-            assert made.status_code == 201, made.text
-            job = made.json()["id"]
+            response = client.post("/api/v1/jobs", json={"type": "greet", "params": {"name": "Ada"}})
+            assert response.status_code == 201, response.text
+            job = response.json()["id"]
             until_true(lambda: client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/welcome\?link=[\w-]{30,}", server.link)
         answer = httpx.get(f"{server.url}/", headers={"Accept": "text/html"}, follow_redirects=False)
@@ -164,9 +164,9 @@ def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words
     shell.ok(
         "user", "add", "ada", "--role", "admin", "--no-password"
     )  # else only loopback would be listened on
-    done = shell.call("serve", "--port", "0", *words)
-    assert done.returncode in (1, 2)
-    assert done.stderr.count("\n") == 1, done.stderr
+    result = shell.call("serve", "--port", "0", *words)
+    assert result.returncode in (1, 2)
+    assert result.stderr.count("\n") == 1, result.stderr
 
 
 def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:

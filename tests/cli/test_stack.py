@@ -19,9 +19,9 @@ def test_the_stack_of_a_running_job_and_what_is_kept_afterwards(
     flag.touch()
     working.ok("wait", job)
     assert "in until" in working.ok("stack", job)
-    kept = working.ok("stack", job, "--kept")
-    assert "in until" in kept
-    assert "thread MainThread:" in kept.splitlines()
+    output = working.ok("stack", job, "--kept")
+    assert "in until" in output
+    assert "thread MainThread:" in output.splitlines()
 
 
 def test_where_nothing_runs_and_nothing_is_kept_it_says_so(working: Shell) -> None:

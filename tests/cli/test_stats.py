@@ -16,15 +16,15 @@ def test_figures_of_what_stands(shell: Shell) -> None:
     shell.ok("queue", "net", "--create")
     shell.ok("submit", "double", "-p", "n=4", "--queue", "net", "--at", "2999-01-01")
 
-    told = shell.ok("stats")
-    found = json.loads(shell.ok("stats", "--json"))
+    output = shell.ok("stats")
+    document = json.loads(shell.ok("stats", "--json"))
 
-    assert told.splitlines()[0] == "4 jobs: 1 scheduled, 3 pending"
-    assert found["states"] == {"pending": 3, "scheduled": 1}
-    queues = {q["queue"]: q for q in found["queues"]}
+    assert output.splitlines()[0] == "4 jobs: 1 scheduled, 3 pending"
+    assert document["states"] == {"pending": 3, "scheduled": 1}
+    queues = {q["queue"]: q for q in document["queues"]}
     assert (queues["default"]["pending"], queues["net"]["scheduled"]) == (3, 1)
     assert {"type": "double", "pending": 3, "wait_s": None}.items() <= next(
-        s for s in found["stages"] if s["type"] == "double"
+        s for s in document["stages"] if s["type"] == "double"
     ).items()
 
 
@@ -55,16 +55,16 @@ def test_what_is_not_there_is_refused(untouched: Shell, words: list[str], said: 
 def test_figures_of_work(working: Shell) -> None:
     working.ok("submit", "double", "-p", "n=1", "--wait")
 
-    found = json.loads(working.ok("stats", "--json"))
+    document = json.loads(working.ok("stats", "--json"))
 
-    stage = next(s for s in found["stages"] if s["type"] == "double")
+    stage = next(s for s in document["stages"] if s["type"] == "double")
     assert stage["ended"] == stage["sampled"] >= 1
     assert stage["rate"] > 0
     assert stage["run_s"][0] >= 0
-    assert [(n["node"], n["state"], n["slots"]) for n in found["nodes"]] == [("n1", "active", 2)]
-    told = working.ok("stats")
-    assert "n1" in told
-    assert "in the last" in told
+    assert [(n["node"], n["state"], n["slots"]) for n in document["nodes"]] == [("n1", "active", 2)]
+    output = working.ok("stats")
+    assert "n1" in output
+    assert "in the last" in output
 
 
 def test_watching_prints_a_line_each_time_and_ends_with_its_reader(

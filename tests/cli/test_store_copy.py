@@ -18,24 +18,24 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
     shell.ok("hold", "--all", "--reason", "moving", "--yes")
     head = shell.ok("audit", "head").strip()
 
-    said = shell.ok("store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
+    output = shell.ok("store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
 
-    assert re.search(r"^jobs +1 +[0-9a-f]{16}$", said, flags=re.M)
-    assert re.search(r"^both stores are identical: \d+ rows, [0-9a-f]{64}$", said, flags=re.M)
-    assert "From now on use sqlite:///new.db" in said
+    assert re.search(r"^jobs +1 +[0-9a-f]{16}$", output, flags=re.M)
+    assert re.search(r"^both stores are identical: \d+ rows, [0-9a-f]{64}$", output, flags=re.M)
+    assert "From now on use sqlite:///new.db" in output
     assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)
 
 
 def test_for_programs_it_is_one_document_and_the_same_each_time(shell: Shell) -> None:
-    told = [
+    document = [
         json.loads(shell.ok("store", "copy", "sqlite:///spinney.db", f"sqlite:///{name}.db", "--json"))
         for name in ("one", "two")
     ]
 
-    assert told[0]["digest"] == told[1]["digest"]
-    assert told[0]["from"] == "sqlite:///spinney.db"
-    jobs = next(each for each in told[0]["tables"] if each["table"] == "jobs")
+    assert document[0]["digest"] == document[1]["digest"]
+    assert document[0]["from"] == "sqlite:///spinney.db"
+    jobs = next(each for each in document[0]["tables"] if each["table"] == "jobs")
     assert (jobs["rows"], len(jobs["digest"])) == (0, 64)
 
 

@@ -33,8 +33,8 @@ def state(shell: Shell, job: str) -> str:
 
 
 def shown(shell: Shell, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))["job"]
-    return found
+    document: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))["job"]
+    return document
 
 
 def top(shell: Shell, *words: str, **how: Any) -> Terminal:
@@ -64,9 +64,9 @@ def test_it_shows_queues_nodes_and_what_runs_and_goes_on_looking(busy: tuple[She
         assert "1 running" in terminal.lines[0]
         assert "q quit" in terminal.lines[-1]
 
-        done = shell.ok("submit", "double", "-p", "n=1", "--wait")
+        output = shell.ok("submit", "double", "-p", "n=1", "--wait")
 
-        assert "completed" in done
+        assert "completed" in output
         completed = json.loads(shell.ok("list", "--count", "--json"))["completed"]
         terminal.wait_for(f"{completed} completed")
 
@@ -229,10 +229,10 @@ def test_its_keys_are_told_and_it_follows_the_size_of_the_terminal(shell: Shell)
 
 @pytest.mark.parametrize("words", [["top"], ["top", "--every", "1"]])
 def test_without_a_terminal_it_names_the_command_that_needs_none(untouched: Shell, words: list[str]) -> None:
-    said = untouched.refused(2, *words)
+    output = untouched.refused(2, *words)
 
-    assert "needs a terminal" in said
-    assert "spinney stats" in said
+    assert "needs a terminal" in output
+    assert "spinney stats" in output
 
 
 def test_a_terminal_that_cannot_be_drawn_on_is_refused(shell: Shell) -> None:

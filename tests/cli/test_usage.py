@@ -187,10 +187,10 @@ def test_a_command_says_who_has_the_store_locked_and_gives_up_in_the_end(
     foreign = sqlite3.connect(shell.folder / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
 
-    done = shell.call("submit", "double", "-p", "n=1")
+    result = shell.call("submit", "double", "-p", "n=1")
 
-    assert done.returncode == 1
-    waiting, given_up = done.stderr.splitlines()
+    assert result.returncode == 1
+    waiting, given_up = result.stderr.splitlines()
     assert waiting.startswith("spinney: waiting for ")
     assert f"spinney.db, which is locked by process {os.getpid()} (" in waiting
     assert "end its transaction there, or close that program, then do it again" in given_up
@@ -206,25 +206,25 @@ def test_a_current_folder_that_was_removed_is_named(bare: Shell) -> None:
         "from spinney.cli import main; sys.exit(main.run(['list']))"
     )
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], env=bare.environment(), capture_output=True, text=True
     )
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("spinney: the current folder was removed; change to an existing one (cd)")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("spinney: the current folder was removed; change to an existing one (cd)")
 
 
 def test_what_the_encoding_of_the_output_lacks_is_escaped(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1", "-p", "name=Grün 🌳")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "spinney", "show", "1"],
         cwd=shell.folder,
         capture_output=True,
         env=shell.environment(PYTHONIOENCODING="latin-1"),
     )
 
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert "Grün \\U0001f333".encode("latin-1") in done.stdout
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert "Grün \\U0001f333".encode("latin-1") in result.stdout
 
 
 def test_another_programs_database_is_left_alone(bare: Shell) -> None:
@@ -250,10 +250,10 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
 def test_folders_of_another_store_are_refused(shell: Shell) -> None:
     (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
 
-    said = shell.refused(1, "init", "--store", "sqlite:///second.db")
+    output = shell.refused(1, "init", "--store", "sqlite:///second.db")
 
-    assert f"{shell.folder}/spinney.folders belongs to another store" in said
-    assert "set folders in spinney.toml" in said
+    assert f"{shell.folder}/spinney.folders belongs to another store" in output
+    assert "set folders in spinney.toml" in output
     assert not list(shell.folder.glob("second.db*")), "nothing was made"
 
 
@@ -301,9 +301,9 @@ def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
 def test_no_refusal_shows_a_password(bare: Shell) -> None:
     (bare.folder / "spinney.toml").write_text('[spinney]\nfolders = "folders"\n')
 
-    said = bare.refused(2, "list", "--store", "mysql://ann:secret@host/db")
+    output = bare.refused(2, "list", "--store", "mysql://ann:secret@host/db")
 
-    assert "'mysql://ann@host/db' is no URL of a store" in said
+    assert "'mysql://ann@host/db' is no URL of a store" in output
 
 
 def test_making_a_store_shows_no_password(bare: Shell) -> None:
@@ -313,7 +313,7 @@ def test_making_a_store_shows_no_password(bare: Shell) -> None:
         user, _, host = parts.netloc.rpartition("@")
         with_password = urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:secret@{host}"))
 
-        said = bare.ok("init", "--store", with_password)
+        output = bare.ok("init", "--store", with_password)
 
-    assert "postgresql://" in said
-    assert "secret" not in said
+    assert "postgresql://" in output
+    assert "secret" not in output

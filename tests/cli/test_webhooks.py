@@ -35,11 +35,11 @@ def listed(shell: Shell, *words: str) -> list[dict[str, object]]:
 
 
 def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -> None:
-    done = shell.call(
+    result = shell.call(
         "webhook", "add", "archive", URL, "--event", "failed", "--event", "batch", "--type", "double"
     )
-    secret = done.stdout.strip()
-    assert (done.returncode, secret.startswith("whs_"), " " in secret) == (0, True, False)
+    secret = result.stdout.strip()
+    assert (result.returncode, secret.startswith("whs_"), " " in secret) == (0, True, False)
 
     (found,) = listed(shell, "list")
     assert (found["name"], found["events"], found["type"]) == ("archive", ["failed", "batch"], "double")
@@ -51,19 +51,19 @@ def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -
 
 
 def test_an_address_that_is_not_public_is_noted_when_a_webhook_is_made(shell: Shell) -> None:
-    made = shell.call("webhook", "add", "inside", "http://127.0.0.1:9/hook")
+    result = shell.call("webhook", "add", "inside", "http://127.0.0.1:9/hook")
 
-    assert made.returncode == 0
-    assert "note: 127.0.0.1 is not on the public Internet" in made.stderr
+    assert result.returncode == 0
+    assert "note: 127.0.0.1 is not on the public Internet" in result.stderr
     assert "note:" not in shell.call("webhook", "add", "outside", URL).stderr
 
 
 def test_it_is_set_otherwise_and_its_limits_are_taken_back(shell: Shell) -> None:
     shell.ok("webhook", "add", "archive", URL, "--collection", "maps")
-    told = shell.ok(
+    output = shell.ok(
         "webhook", "set", "archive", "--collection", "any", "--type", "tell", "--each", "--event", "failed"
     )
-    assert "every job, type tell" in told
+    assert "every job, type tell" in output
     (found,) = listed(shell, "list")
     assert (found["collection"], found["type"], found["roots_only"]) == (None, "tell", False)
     assert found["events"] == ["failed"]
@@ -94,10 +94,10 @@ def test_what_was_not_taken_ends_it_with_1(shell: Shell, hook: Receiver) -> None
     shell.ok("webhook", "add", "archive", hook.url)
     shell.ok("webhook", "test", "archive")
 
-    done = shell.call("webhook", "deliver", "--private")
+    result = shell.call("webhook", "deliver", "--private")
     closed = shell.call("webhook", "deliver")
 
-    assert (done.returncode, "due: 500 oh dear" in done.stdout) == (1, True)
+    assert (result.returncode, "due: 500 oh dear" in result.stdout) == (1, True)
     assert (closed.returncode, closed.stdout) == (0, "0 delivered, 0 not\n"), "it is due later"
     shown = shell.ok("webhook", "deliveries", "archive", "--outcome", "due")
     assert "oh dear" in shown
@@ -107,8 +107,8 @@ def test_what_was_not_taken_ends_it_with_1(shell: Shell, hook: Receiver) -> None
 def test_private_addresses_are_closed_unless_they_are_opened(shell: Shell, hook: Receiver) -> None:
     shell.ok("webhook", "add", "archive", hook.url)
     shell.ok("webhook", "test", "archive")
-    done = shell.call("webhook", "deliver")
-    assert (done.returncode, "add --private" in done.stdout, hook.calls) == (1, True, [])
+    result = shell.call("webhook", "deliver")
+    assert (result.returncode, "add --private" in result.stdout, hook.calls) == (1, True, [])
 
 
 def test_paused_it_is_sent_nothing(shell: Shell, hook: Receiver) -> None:
@@ -152,9 +152,9 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
 def test_what_cannot_be_is_refused_with_a_sentence(
     named: Shell, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = named.call("webhook", *words)
-    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-    assert "u:secret" not in done.stderr
+    result = named.call("webhook", *words)
+    assert (result.returncode, said in result.stderr) == (code, True), result.stderr
+    assert "u:secret" not in result.stderr
 
 
 def test_a_shell_is_offered_their_names(named: Shell) -> None:

@@ -22,16 +22,16 @@ def submit(shell: Shell, *words: str) -> str:
 
 
 def told(shell: Shell, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
-    return found
+    document: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
+    return document
 
 
 def test_a_job_is_waited_for_and_shown(working: Shell) -> None:
-    done = working.call("submit", "double", "-p", "n=21", "--wait")
+    result = working.call("submit", "double", "-p", "n=21", "--wait")
 
-    assert done.returncode == 0, done.stderr
-    job = done.stdout.split("\n")[0]
-    assert f"job {job} double completed" in done.stdout
+    assert result.returncode == 0, result.stderr
+    job = result.stdout.split("\n")[0]
+    assert f"job {job} double completed" in result.stdout
     assert told(working, job)["results"] == {"double": 42}
     assert [a["outcome"] for a in told(working, job)["attempts"]] == ["ok"]
     assert "double = 42" in working.ok("show", job)
@@ -82,11 +82,11 @@ def test_output_that_was_lost_is_told_by_show_and_logs(working: Shell) -> None:
 
     lost = "some of its output was lost (18 bytes: "
     assert lost in working.ok("show", job)
-    done = working.call("logs", job)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr.startswith("spinney: unheard, attempt ")
-    assert lost in done.stderr
-    assert "has written nothing" not in done.stderr
+    result = working.call("logs", job)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert result.stderr.startswith("spinney: unheard, attempt ")
+    assert lost in result.stderr
+    assert "has written nothing" not in result.stderr
 
 
 def test_logs_are_followed_while_a_job_runs(working: Shell, tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_a_tree_is_shown_and_deleted(working: Shell) -> None:
     assert "3 completed" in working.ok("show", job)
     assert f"\n  {children[0]} " in working.ok("tree", job)
 
-    said = working.ok("delete", job)
+    output = working.ok("delete", job)
 
-    assert all(child in said for child in children)
+    assert all(child in output for child in children)
     assert {told(working, j)["job"]["state"] for j in (job, *children)} == {"deleted"}
 
 
@@ -158,10 +158,10 @@ def test_deleting_removes_what_a_job_wrote(working: Shell) -> None:
 
 
 def test_a_missing_program_fails_its_job_with_a_sentence(working: Shell) -> None:
-    done = working.call("wait", submit(working, "missing"))
+    result = working.call("wait", submit(working, "missing"))
 
-    assert done.returncode == 1
-    assert "no-such-program-anywhere" in done.stdout
+    assert result.returncode == 1
+    assert "no-such-program-anywhere" in result.stdout
 
 
 def test_a_type_that_no_running_node_knows_is_named(working: Shell) -> None:
@@ -197,9 +197,9 @@ def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_nod
         )
 
     working.ok("release", "--queue", "default")
-    done = working.call("submit", "double", "-p", "n=21", "--wait")
+    result = working.call("submit", "double", "-p", "n=21", "--wait")
 
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     working.call("wait", *jobs, *programs)
     for job in jobs + programs:
         assert (

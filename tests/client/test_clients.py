@@ -74,26 +74,26 @@ def test_a_server_that_does_not_answer_at_first_is_told_by_the_watch(tmp_path: P
 
 def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     # when
-    made = client.do(HELLO)
+    answer = client.do(HELLO)
     again = client.do(HELLO)
 
     # then
-    assert again == made
-    assert settled(client, made.id) is State.COMPLETED
-    shown = client.do(ShowJob(job=made.id))
+    assert again == answer
+    assert settled(client, answer.id) is State.COMPLETED
+    shown = client.do(ShowJob(job=answer.id))
     assert (shown.priority, shown.params, shown.status) == (
         7,
         {"text": "hello"},
         client.do(ListJobs(limit=1)).items[0].status,
     )
     with pytest.raises(Refused):
-        client.do(RetryJob(job=made.id))
-    assert shown.links["tree"].endswith(f"/jobs/{made.id}/tree")
-    (attempt,) = client.do(ListAttempts(job=made.id)).items
-    assert b"".join(client.output(made.id, attempt.fence)) == b"hello\n"
-    assert b"".join(client.output(made.id, attempt.fence, start=3)) == b"lo\n"
-    assert b"".join(client.output(made.id, attempt.fence, start=99)) == b""
-    assert b"".join(client.output(made.id, attempt.fence, "stderr", follow=True)) == b"to stderr\n"
+        client.do(RetryJob(job=answer.id))
+    assert shown.links["tree"].endswith(f"/jobs/{answer.id}/tree")
+    (attempt,) = client.do(ListAttempts(job=answer.id)).items
+    assert b"".join(client.output(answer.id, attempt.fence)) == b"hello\n"
+    assert b"".join(client.output(answer.id, attempt.fence, start=3)) == b"lo\n"
+    assert b"".join(client.output(answer.id, attempt.fence, start=99)) == b""
+    assert b"".join(client.output(answer.id, attempt.fence, "stderr", follow=True)) == b"to stderr\n"
 
 
 def test_files_go_there_and_come_back(client: Client) -> None:
@@ -119,13 +119,13 @@ def test_files_go_there_and_come_back(client: Client) -> None:
 
 def test_all_of_a_list_is_gone_through(client: Client) -> None:
     # given
-    made = client.do(doubles(25))
+    answer = client.do(doubles(25))
 
     # when
     found = [job.id for job in client.each(ListJobs(type="double", newest=False, limit=4))]
 
     # then
-    assert set(made.ids) <= set(found)
+    assert set(answer.ids) <= set(found)
     assert found == sorted(set(found))
 
 
@@ -133,7 +133,9 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     # given
     client.do(doubles(5))
     held = client.do(LayHold(scope=Scope.COLLECTION, name="kept", reason="not yet"))
-    made = client.do(SubmitJobs(lines=[b'{"type": "double", "params": {"n": 1}, "collection": "kept"}'] * 3))
+    answer = client.do(
+        SubmitJobs(lines=[b'{"type": "double", "params": {"n": 1}, "collection": "kept"}'] * 3)
+    )
 
     # when
     kept = JobFilterBody(collection="kept")
@@ -143,11 +145,11 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     report = client.do(cancel, tell=steps.append)
 
     # then
-    assert (made.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
-    assert [(step.touched, step.jobs) for step in steps] == [(3, made.ids)]
+    assert (answer.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
+    assert [(step.touched, step.jobs) for step in steps] == [(3, answer.ids)]
     assert client.do(LiftHold(hold=held.id)).id == held.id
     with pytest.raises(Refused):
-        client.do(RunBulk(verb=Verb.RERUN, ids=list(made.ids), expect=2))
+        client.do(RunBulk(verb=Verb.RERUN, ids=list(answer.ids), expect=2))
 
 
 @pytest.mark.parametrize(
@@ -176,13 +178,13 @@ def test_a_token_that_is_none_is_forbidden(site: Both) -> None:
 def test_the_same_is_awaited(site: Both) -> None:
     async def work() -> tuple[list[int], bytes, bool]:
         async with AsyncClient(site.url) as client:
-            made = await client.do(SubmitJob(type="tell", params={"text": "later"}))
+            answer = await client.do(SubmitJob(type="tell", params={"text": "later"}))
             async with asyncio.timeout(PATIENCE_S):
-                async for _ in client.watch(f"job:{made.id}"):
-                    if (await client.do(ShowJob(job=made.id))).state is State.COMPLETED:
+                async for _ in client.watch(f"job:{answer.id}"):
+                    if (await client.do(ShowJob(job=answer.id))).state is State.COMPLETED:
                         break
-            (attempt,) = (await client.do(ListAttempts(job=made.id))).items
-            output = b"".join([piece async for piece in client.output(made.id, attempt.fence)])
+            (attempt,) = (await client.do(ListAttempts(job=answer.id))).items
+            output = b"".join([piece async for piece in client.output(answer.id, attempt.fence)])
             ids = [job.id async for job in client.each(ListJobs(type="tell", limit=1))]
             try:
                 await client.do(ShowJob(job=99_999))

@@ -195,9 +195,9 @@ def test_a_route_has_its_dry_run_and_does_what_follows_behind_its_answer(tmp_pat
         client = world.client("viewer")
         planned = client.post("/api/v1/nodes", json={"node": "oak", "dry_run": True, "suffix": "-1"})
         assert (planned.status_code, planned.json(), done) == (200, ["oak-1"], [])
-        made = client.post("/api/v1/nodes", json={"node": "oak", "suffix": "-1", "reason": "x"})
+        response = client.post("/api/v1/nodes", json={"node": "oak", "suffix": "-1", "reason": "x"})
 
-    assert (made.status_code, made.json(), done) == (201, "oak", ["oak", "viewer"])
+    assert (response.status_code, response.json(), done) == (201, "oak", ["oak", "viewer"])
 
 
 class Numbers(Command, route="GET /numbers"):

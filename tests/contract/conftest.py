@@ -156,10 +156,10 @@ PLACES: dict[str, Place] = {"sqlite": _sqlite, "postgresql": _postgresql, "poole
 
 def places(module: ModuleType) -> list[str]:
     """Where the tests of a module run."""
-    asked = os.environ.get("SPINNEY_POSTGRES", "")
+    response = os.environ.get("SPINNEY_POSTGRES", "")
     more = {"postgresql": WITHOUT_BEING_ASKED, "pooled": WITHOUT_BEING_ASKED_POOLED}
-    if asked:
-        del more["pooled" if asked == "pooled" else "postgresql"]
+    if response:
+        del more["pooled" if response == "pooled" else "postgresql"]
     name = module.__name__.rpartition(".")[2]
     return [place for place in sorted(PLACES) if name in more.get(place, (name,))]
 

@@ -126,9 +126,9 @@ def test_figures_are_of_what_lies_within(site: Site, made: Everything, limits: s
     within = LIMITS[limits]
     mine = [job for job in everything(site) if within.holds(job.collection, job.queue)]
 
-    found = stats(site, within)
+    statistics = stats(site, within)
 
-    assert {str(s): n for s, n in found.states.items()} == Counter(str(job.state) for job in mine)
+    assert {str(s): n for s, n in statistics.states.items()} == Counter(str(job.state) for job in mine)
     for state, field in (
         (State.PENDING, "pending"),
         (State.FAILED, "failed"),
@@ -137,14 +137,14 @@ def test_figures_are_of_what_lies_within(site: Site, made: Everything, limits: s
         (State.SCHEDULED, "scheduled"),
     ):
         expected = Counter(job.queue for job in mine if job.state is state)
-        assert {q.queue: getattr(q, field) for q in found.queues if getattr(q, field)} == expected, state
-    assert within.queues is None or {q.queue for q in found.queues} <= set(within.queues)
+        assert {q.queue: getattr(q, field) for q in statistics.queues if getattr(q, field)} == expected, state
+    assert within.queues is None or {q.queue for q in statistics.queues} <= set(within.queues)
     at_work = sum(job.state in LEASED for job in mine)
-    assert sum(n.leases for n in found.nodes) == at_work
-    assert sum(q.running for q in found.queues) == sum(s.running for s in found.shares) <= at_work
-    assert sum(s.pending for s in found.stages) == sum(job.state is State.PENDING for job in mine)
+    assert sum(n.leases for n in statistics.nodes) == at_work
+    assert sum(q.running for q in statistics.queues) == sum(s.running for s in statistics.shares) <= at_work
+    assert sum(s.pending for s in statistics.stages) == sum(job.state is State.PENDING for job in mine)
     known = {job.share for job in mine} | {str(job.root_id) for job in mine} | {None}
-    assert {s.share for s in found.shares} <= known
+    assert {s.share for s in statistics.shares} <= known
 
 
 def test_a_measure_that_knows_no_collection_is_left_out_and_one_that_knows_its_queue_is_not(

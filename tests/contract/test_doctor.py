@@ -1132,19 +1132,19 @@ def test_a_damage_is_told_exactly_mended_and_the_work_goes_on(patient: Patient, 
     done = CASES[name](patient)
     rule = name.partition(",")[0]
 
-    found = patient.examine()
+    findings = patient.examine()
 
-    assert {(v.rule, v.subject) for v in found} == {(rule, done.subject)}, found
-    assert found[0].sentence
-    assert found[0].repair
-    assert patient.examine() == found, "looking changes nothing"
+    assert {(v.rule, v.subject) for v in findings} == {(rule, done.subject)}, findings
+    assert findings[0].sentence
+    assert findings[0].repair
+    assert patient.examine() == findings, "looking changes nothing"
     before = len(patient.store.audit.entries())
-    assert patient.repair(found[0]) is True
+    assert patient.repair(findings[0]) is True
     assert patient.examine() == []
     entries = [entry for entry, _ in patient.store.audit.entries(after=before)]
     assert {(e.by, e.verb, e.call) for e in entries if e.verb == "repair"} == {("ann", "repair", "c-1")}
-    assert orjson.loads(entries[0].what) == {"rule": rule, "subject": done.subject, "did": found[0].repair}
-    assert patient.repair(found[0]) is False, "it looks again before it changes anything"
+    assert orjson.loads(entries[0].what) == {"rule": rule, "subject": done.subject, "did": findings[0].repair}
+    assert patient.repair(findings[0]) is False, "it looks again before it changes anything"
     done.finish()
     patient.sweep()
     assert patient.examine() == []
@@ -1156,11 +1156,11 @@ def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
 ) -> None:
     subject = TOLD[name](patient)
 
-    found = patient.examine()
+    findings = patient.examine()
 
-    assert {(v.rule, v.subject, v.repair) for v in found} == {(name, subject, None)}, found
-    assert patient.repair(found[0]) is False
-    assert patient.examine() == found
+    assert {(v.rule, v.subject, v.repair) for v in findings} == {(name, subject, None)}, findings
+    assert patient.repair(findings[0]) is False
+    assert patient.examine() == findings
 
 
 BELOW = {
@@ -1259,12 +1259,12 @@ def test_a_pending_child_with_a_wrong_lineage_is_put_in_its_place(patient: Patie
 
 def heal(patient: Patient) -> None:
     for _ in range(10):
-        found = patient.examine()
-        if not found:
+        findings = patient.examine()
+        if not findings:
             return
-        for violation in found:
+        for violation in findings:
             patient.repair(violation)
-    raise AssertionError(found)
+    raise AssertionError(findings)
 
 
 @sqlite_alone  # the other refuses values that are no numbers
@@ -1411,15 +1411,15 @@ def test_a_damaged_page_is_told_and_the_other_rules_still_look(patient: Patient)
     patient.damage("delete from ready")
     overwrite_page_of(patient, "progress")
 
-    found = patient.examine()
+    findings = patient.examine()
 
-    by_rule = {v.rule: v for v in found}
+    by_rule = {v.rule: v for v in findings}
     assert {"database-damaged", "progress-of-no-job", "pending-nowhere"} == set(by_rule)
     assert by_rule["database-damaged"].subject == "table progress"
     assert "restore it from a backup" in by_rule["database-damaged"].sentence
     assert "could not be checked to its end" in by_rule["progress-of-no-job"].sentence
     assert by_rule["pending-nowhere"].subject == f"job {job}"
-    assert [v.repair for v in found if v.rule != "pending-nowhere"] == [None, None]
+    assert [v.repair for v in findings if v.rule != "pending-nowhere"] == [None, None]
 
 
 @sqlite_alone

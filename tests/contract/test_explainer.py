@@ -35,28 +35,28 @@ def test_a_job_that_nobody_knows_is_refused(site: Site) -> None:
 
 
 def test_no_node(site: Site) -> None:
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert (found.cause, found.command) == ("no node", "spinney node")
+    assert (explanation.cause, explanation.command) == ("no node", "spinney node")
 
 
 def test_no_node_that_knows_the_type(site: Site) -> None:
     site.node("a", types=("another",))
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert found.cause == "unknown type"
-    assert "no running node (a) knows job type 'one'" in found.sentence
+    assert explanation.cause == "unknown type"
+    assert "no running node (a) knows job type 'one'" in explanation.sentence
 
 
 def test_the_only_node_that_knows_the_type_drains(site: Site) -> None:
     node = site.node("a", types=TYPES)
     site.store.update_node(node.id, state="draining", now_us=site.now)
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert found.cause == "draining"
-    assert "node a" in found.sentence
+    assert explanation.cause == "draining"
+    assert "node a" in explanation.sentence
 
 
 def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
@@ -65,10 +65,14 @@ def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
     site.store.fleet.drain("elm", ANN, now_us=site.now)
     job = site.submit_one()
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.command, found.facts["nodes"]) == ("drained", "spinney resume elm", ["elm"])
-    assert found.sentence == "node elm, which knows job type 'one', is drained by ann (because)"
+    assert (explanation.cause, explanation.command, explanation.facts["nodes"]) == (
+        "drained",
+        "spinney resume elm",
+        ["elm"],
+    )
+    assert explanation.sentence == "node elm, which knows job type 'one', is drained by ann (because)"
     site.store.fleet.resume("elm", ANN, now_us=site.now)
     assert explain(site, job).cause == "next"
 
@@ -78,10 +82,13 @@ def test_all_nodes_that_know_the_type_are_drained(site: Site) -> None:
         site.node(name, types=TYPES)
         site.store.fleet.drain(name, ANN, now_us=site.now)
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert (found.cause, found.facts["nodes"]) == ("drained", ["elm", "oak"])
-    assert "all nodes that know job type 'one' are drained: elm, oak; elm by ann (because)" in found.sentence
+    assert (explanation.cause, explanation.facts["nodes"]) == ("drained", ["elm", "oak"])
+    assert (
+        "all nodes that know job type 'one' are drained: elm, oak; elm by ann (because)"
+        in explanation.sentence
+    )
 
 
 def test_a_drained_node_beside_one_that_was_killed(site: Site) -> None:
@@ -90,9 +97,9 @@ def test_a_drained_node_beside_one_that_was_killed(site: Site) -> None:
     site.node("elm", types=TYPES)
     site.store.fleet.drain("elm", ANN, now_us=site.now)
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert (found.cause, found.facts["nodes"]) == ("silent", ["oak"])
+    assert (explanation.cause, explanation.facts["nodes"]) == ("silent", ["oak"])
 
 
 def test_slots_of_a_node_that_was_killed_are_not_free(site: Site) -> None:
@@ -111,10 +118,10 @@ def test_slots_that_an_operator_took_away_are_not_free(site: Site) -> None:
     site.claim(elm, slots=2)
     site.store.fleet.set_slots("elm", 2, ANN, now_us=site.now)
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert found.cause == "slots"
-    assert "all 2 slots" in found.sentence
+    assert explanation.cause == "slots"
+    assert "all 2 slots" in explanation.sentence
 
 
 def test_what_a_dead_node_had_is_being_taken_back(site: Site) -> None:
@@ -123,18 +130,18 @@ def test_what_a_dead_node_had_is_being_taken_back(site: Site) -> None:
     site.claim(elm)
     site.store.update_node(elm.id, state="left", now_us=site.now)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert found.cause == "recovering"
-    assert "node elm, which had it, is gone" in found.sentence
+    assert explanation.cause == "recovering"
+    assert "node elm, which had it, is gone" in explanation.sentence
 
 
 def test_nothing_keeps_it(site: Site) -> None:
     site.node("a", types=TYPES)
 
-    found = explain(site, site.submit_one())
+    explanation = explain(site, site.submit_one())
 
-    assert (found.cause, found.start_us) == ("next", site.now)
+    assert (explanation.cause, explanation.start_us) == ("next", site.now)
 
 
 def test_all_slots_taken_and_how_many_stand_before(site: Site) -> None:
@@ -143,32 +150,32 @@ def test_all_slots_taken_and_how_many_stand_before(site: Site) -> None:
     site.claim(node)
     last = site.submit_one(priority=60)
 
-    found = explain(site, last)
+    explanation = explain(site, last)
 
-    assert found.cause == "slots"
-    assert "all 1 slots" in found.sentence
-    assert found.facts["ahead"] == 2
-    assert found.command == f"spinney priority {last} --to 0"
+    assert explanation.cause == "slots"
+    assert "all 1 slots" in explanation.sentence
+    assert explanation.facts["ahead"] == 2
+    assert explanation.command == f"spinney priority {last} --to 0"
 
 
 def test_more_urgent_jobs_for_the_free_slots(site: Site) -> None:
     site.node("a", slots=2, types=TYPES)
     site.submit(n=5, priority=1)
 
-    found = explain(site, site.submit_one(priority=9))
+    explanation = explain(site, site.submit_one(priority=9))
 
-    assert found.cause == "priority"
-    assert "5 jobs come before it for 2 free slots" in found.sentence
+    assert explanation.cause == "priority"
+    assert "5 jobs come before it for 2 free slots" in explanation.sentence
 
 
 def test_its_own_hold(site: Site) -> None:
     job = site.submit_one()
     site.record(site.claim_one(), Outcome.HOLD, message="look at the paper")
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.command) == ("own hold", f"spinney release {job}")
-    assert "look at the paper" in found.sentence
+    assert (explanation.cause, explanation.command) == ("own hold", f"spinney release {job}")
+    assert "look at the paper" in explanation.sentence
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -181,12 +188,12 @@ def test_a_hold_with_its_reason_and_whose(site: Site, swept: bool) -> None:
     while swept and site.store.holds.sweep(now_us=site.now):
         pass
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert found.cause == "hold"
-    assert found.sentence == f"hold {hold.id} on type one by ann: disk swap"
-    assert found.start_us == site.now + 60_000_000
-    assert found.command == f"spinney release --hold {hold.id}"
+    assert explanation.cause == "hold"
+    assert explanation.sentence == f"hold {hold.id} on type one by ann: disk swap"
+    assert explanation.start_us == site.now + 60_000_000
+    assert explanation.command == f"spinney release --hold {hold.id}"
 
 
 def test_a_stage_that_has_vanished_from_the_type(site: Site) -> None:
@@ -196,9 +203,9 @@ def test_a_stage_that_has_vanished_from_the_type(site: Site) -> None:
 
     site.knows(kind("t", "second"))
 
-    found = explain(site, job)
-    assert (found.cause, found.command) == ("vanished stage", "spinney node")
-    assert "its next stage 'first' has vanished from job type 't'" in found.sentence
+    explanation = explain(site, job)
+    assert (explanation.cause, explanation.command) == ("vanished stage", "spinney node")
+    assert "its next stage 'first' has vanished from job type 't'" in explanation.sentence
     assert site.claim() == []
 
     site.sweep()
@@ -211,10 +218,10 @@ def test_a_queue_at_its_limit_and_by_whom(site: Site) -> None:
     site.submit(n=2, queue="q")
     site.claim(slots=2)
 
-    found = explain(site, site.submit_one(queue="q"))
+    explanation = explain(site, site.submit_one(queue="q"))
 
-    assert found.cause == "queue limit"
-    assert found.sentence == "queue 'q' is at its limit of 2 slots, used by 2 of type 'one'"
+    assert explanation.cause == "queue limit"
+    assert explanation.sentence == "queue 'q' is at its limit of 2 slots, used by 2 of type 'one'"
 
 
 def test_a_queue_that_is_shut(site: Site) -> None:
@@ -230,11 +237,11 @@ def test_a_share_over_its_quota(site: Site) -> None:
     first, *_ = site.submit(n=8, queue="q", share="ann")
     taken = site.claim(node)
 
-    found = explain(site, first + 7)
+    explanation = explain(site, first + 7)
 
     assert len(taken) == 3
-    assert found.cause == "share"
-    assert "holds 3 of the 3 slots" in found.sentence
+    assert explanation.cause == "share"
+    assert "holds 3 of the 3 slots" in explanation.sentence
 
 
 def test_who_cancelled_a_job_is_said_once(site: Site) -> None:
@@ -289,19 +296,19 @@ def test_a_lock_that_a_job_keeps_between_its_stages(site: Site) -> None:
     other = site.submit_one("locked", {"serno": "A"}, priority=1)
     site.claim(node, slots=2)
 
-    found = explain(site, other)
+    explanation = explain(site, other)
 
-    assert found.sentence == f"job {owner} keeps the lock 'receiver:A' until it settles"
-    assert found.command == f"spinney explain {owner}"
+    assert explanation.sentence == f"job {owner} keeps the lock 'receiver:A' until it settles"
+    assert explanation.command == f"spinney explain {owner}"
 
 
 def test_a_job_that_it_needs(site: Site) -> None:
     need = site.submit_one()
 
-    found = explain(site, site.submit_one(needs=(need,)))
+    explanation = explain(site, site.submit_one(needs=(need,)))
 
-    assert (found.cause, found.command) == ("needs", f"spinney explain {need}")
-    assert f"job {need} (pending)" in found.sentence
+    assert (explanation.cause, explanation.command) == ("needs", f"spinney explain {need}")
+    assert f"job {need} (pending)" in explanation.sentence
 
 
 def test_subjobs_that_are_open(site: Site) -> None:
@@ -310,10 +317,10 @@ def test_subjobs_that_are_open(site: Site) -> None:
     children = site.spawn(lease, n=3)
     site.pass_(lease)
 
-    found = explain(site, parent)
+    explanation = explain(site, parent)
 
-    assert (found.cause, found.facts["children"]) == ("children", 3)
-    assert found.command == f"spinney explain {children[0]}"
+    assert (explanation.cause, explanation.facts["children"]) == ("children", 3)
+    assert explanation.command == f"spinney explain {children[0]}"
 
 
 def test_an_earlier_job_of_its_serial_tree(site: Site) -> None:
@@ -323,38 +330,38 @@ def test_an_earlier_job_of_its_serial_tree(site: Site) -> None:
     first, second = site.spawn(lease, n=2)
     site.pass_(lease)
 
-    found = explain(site, second)
+    explanation = explain(site, second)
 
-    assert (found.cause, found.facts["before"]) == ("serial", first)
+    assert (explanation.cause, explanation.facts["before"]) == ("serial", first)
 
 
 def test_a_time_still_to_come(site: Site) -> None:
     at_us = site.now + 5_000_000
 
-    found = explain(site, site.submit_one(at_us=at_us))
+    explanation = explain(site, site.submit_one(at_us=at_us))
 
-    assert (found.cause, found.start_us) == ("scheduled", at_us)
+    assert (explanation.cause, explanation.start_us) == ("scheduled", at_us)
 
 
 def test_the_pause_before_the_next_attempt(site: Site) -> None:
     job = site.submit_one("tenacious")
     site.record(site.claim_one(), Outcome.ERROR, message="no route")
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert found.cause == "retry"
-    assert found.sentence == "attempt 1 of stage 'work' failed and it waits before the next: no route"
-    assert found.start_us is not None
+    assert explanation.cause == "retry"
+    assert explanation.sentence == "attempt 1 of stage 'work' failed and it waits before the next: no route"
+    assert explanation.start_us is not None
 
 
 def test_put_off_by_its_own_stage(site: Site) -> None:
     job = site.submit_one()
     site.record(site.claim_one(), Outcome.DEFER, message="tape away", delay_s=30.0)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.start_us) == ("scheduled", site.now + 30_000_000)
-    assert "tape away" in found.sentence
+    assert (explanation.cause, explanation.start_us) == ("scheduled", site.now + 30_000_000)
+    assert "tape away" in explanation.sentence
 
 
 def test_a_lane_that_sleeps_and_one_that_probes(site: Site) -> None:
@@ -389,10 +396,10 @@ def test_behind_another_in_a_workers_list(site: Site) -> None:
     _, second = site.submit(n=2)
     site.claim(node, jobs=2, run_us=1.0)
 
-    found = explain(site, second)
+    explanation = explain(site, second)
 
-    assert found.cause == "claimed"
-    assert "behind 1 job that it runs first" in found.sentence
+    assert explanation.cause == "claimed"
+    assert "behind 1 job that it runs first" in explanation.sentence
 
 
 def test_behind_others_of_other_types(site: Site) -> None:
@@ -416,10 +423,13 @@ def test_the_only_node_that_knows_the_type_was_killed(site: Site) -> None:
     site.clock.forward(150)
     job = site.submit_one()
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.command, found.start_us) == ("silent", "spinney node", None)
-    assert "node a, which knows job type 'one', has given no sign of life for 150 seconds" in found.sentence
+    assert (explanation.cause, explanation.command, explanation.start_us) == ("silent", "spinney node", None)
+    assert (
+        "node a, which knows job type 'one', has given no sign of life for 150 seconds"
+        in explanation.sentence
+    )
     site.store.beat(dead.id, now_us=site.now)
     assert explain(site, job).cause == "next"
 
@@ -430,10 +440,10 @@ def test_the_node_that_has_it_was_killed(site: Site) -> None:
     site.claim(node)
     site.clock.forward(7_200)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.command) == ("silent", "spinney node")
-    assert "node a has it in slot 0, but has given no sign of life for 2 hours" in found.sentence
+    assert (explanation.cause, explanation.command) == ("silent", "spinney node")
+    assert "node a has it in slot 0, but has given no sign of life for 2 hours" in explanation.sentence
     site.store.beat(node.id, now_us=site.now)
     assert explain(site, job).cause == "running"
 
@@ -455,11 +465,11 @@ def test_what_waits_for_its_time_is_not_promised_a_start_under_a_hold(
     until_us = None if lifetime_s is None else begun + lifetime_s * 1_000_000
     hold = site.store.holds.lay(Scope.TYPE, "one", "disk swap", ANN, until_us=until_us, now_us=begun)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert found.cause == "scheduled"
-    assert found.start_us == (None if starts_s is None else begun + starts_s * 1_000_000)
-    assert (f"; hold {hold.id} on type one by ann: disk swap will keep it then" in found.sentence) == (
+    assert explanation.cause == "scheduled"
+    assert explanation.start_us == (None if starts_s is None else begun + starts_s * 1_000_000)
+    assert (f"; hold {hold.id} on type one by ann: disk swap will keep it then" in explanation.sentence) == (
         starts_s != 5
     )
 
@@ -469,9 +479,13 @@ def test_a_retry_under_a_hold_is_promised_no_start(site: Site) -> None:
     site.record(site.claim_one(), Outcome.ERROR, message="no route")
     site.store.holds.lay(Scope.TREE, str(job), "why", ANN, now_us=site.now)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.start_us, found.command) == ("retry", None, "spinney release --hold 1")
+    assert (explanation.cause, explanation.start_us, explanation.command) == (
+        "retry",
+        None,
+        "spinney release --hold 1",
+    )
 
 
 def test_put_off_by_its_stage_after_an_attempt_that_failed(site: Site) -> None:
@@ -480,9 +494,12 @@ def test_put_off_by_its_stage_after_an_attempt_that_failed(site: Site) -> None:
     site.later(5)
     site.record(site.claim_one(), Outcome.DEFER, message="tape away", delay_s=30.0)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.sentence) == ("scheduled", "its stage 'work' put it off: tape away")
+    assert (explanation.cause, explanation.sentence) == (
+        "scheduled",
+        "its stage 'work' put it off: tape away",
+    )
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -494,10 +511,14 @@ def test_a_hold_whose_time_is_over_and_that_nobody_has_ended(site: Site, swept: 
         pass
     site.clock.forward(11)
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert (found.cause, found.start_us, found.command) == ("released", None, "spinney release --hold 1")
-    assert "has come to its end" in found.sentence
+    assert (explanation.cause, explanation.start_us, explanation.command) == (
+        "released",
+        None,
+        "spinney release --hold 1",
+    )
+    assert "has come to its end" in explanation.sentence
 
 
 def test_a_lock_with_a_blank_is_quoted_in_the_command(site: Site) -> None:
@@ -507,9 +528,9 @@ def test_a_lock_with_a_blank_is_quoted_in_the_command(site: Site) -> None:
     site.store.update_node(node.id, state="left", now_us=site.now)
     site.node("b", types=TYPES)
 
-    found = explain(site, site.submit_one("locked", {"serno": "A b"}))
+    explanation = explain(site, site.submit_one("locked", {"serno": "A b"}))
 
-    assert found.command == "spinney unlock 'receiver:A b'"
+    assert explanation.command == "spinney unlock 'receiver:A b'"
 
 
 def test_one_that_failed_because_of_its_need_names_what_opens_it(site: Site) -> None:
@@ -518,9 +539,9 @@ def test_one_that_failed_because_of_its_need_names_what_opens_it(site: Site) -> 
     last = site.submit_one(needs=(job,))
     site.fail(site.claim_one())
 
-    found = explain(site, job)
+    explanation = explain(site, job)
 
-    assert found.command == f"spinney retry {need}"
+    assert explanation.command == f"spinney retry {need}"
     assert explain(site, last).command == f"spinney explain {job}"
     site.retry(need)
     assert site.states([job, last]) == [State.WAITING, State.WAITING]
@@ -540,9 +561,9 @@ def test_the_most_urgent_cannot_be_made_more_urgent(site: Site) -> None:
     site.submit(n=2, priority=0)
     site.claim(node)
 
-    found = explain(site, site.submit_one(priority=0))
+    explanation = explain(site, site.submit_one(priority=0))
 
-    assert (found.cause, found.command) == ("slots", None)
+    assert (explanation.cause, explanation.command) == ("slots", None)
 
 
 # --- agreement with the claim -----------------------------------------------------------------

@@ -290,8 +290,8 @@ def test_a_party_keeps_no_house_and_is_no_node_to_a_job_that_wants_one(site: Sit
 def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Clock) -> None:
     store = open_store(f"sqlite:///{tmp_path}/x.db")
     store.create(local_folders=True)
-    made = Site(store, clock)
-    made.knows(kind("talk", stage("listen", isolation=Isolation.EXTERNAL)))
+    site = Site(store, clock)
+    site.knows(kind("talk", stage("listen", isolation=Isolation.EXTERNAL)))
     with pytest.raises(Refused, match="folders of this store are local"):
-        join(made)
+        join(site)
     store.close()

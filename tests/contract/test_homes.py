@@ -29,9 +29,9 @@ def local(store: Store, clock: Clock) -> Iterator[Site]:
     """A site whose folders are local. (The database is that of other tests, so it is told afterwards.)"""
     damage(store, "insert into meta (name, value) values ('folders', 'local')")
     refresh(store)
-    made = Site(store, clock)
-    made.knows(*USUAL)
-    yield made
+    site = Site(store, clock)
+    site.knows(*USUAL)
+    yield site
     damage(store, "delete from meta where name = 'folders'")
 
 

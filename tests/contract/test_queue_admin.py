@@ -391,11 +391,11 @@ def test_pinned_to_nodes_of_which_none_is_active(queued: Site) -> None:
     queued.store.update_node(gone.id, state="left", now_us=queued.now)
     change(queued, pin=("oak", "elm"))
 
-    found = explain(queued, queued.submit_one(queue="q"))
+    explanation = explain(queued, queued.submit_one(queue="q"))
 
-    assert found.cause == "pinned"
-    assert found.sentence == "queue 'q' is pinned to nodes oak and elm, none of which is active"
-    assert found.command == "spinney queue q --unpin oak --unpin elm"
+    assert explanation.cause == "pinned"
+    assert explanation.sentence == "queue 'q' is pinned to nodes oak and elm, none of which is active"
+    assert explanation.command == "spinney queue q --unpin oak --unpin elm"
 
 
 def test_pinned_to_one_that_drains_where_nobody_else_could_help(queued: Site) -> None:
@@ -403,10 +403,10 @@ def test_pinned_to_one_that_drains_where_nobody_else_could_help(queued: Site) ->
     queued.store.update_node(oak.id, state="draining", now_us=queued.now)
     change(queued, pin=("oak",))
 
-    found = explain(queued, queued.submit_one(queue="q"))
+    explanation = explain(queued, queued.submit_one(queue="q"))
 
-    assert found.sentence == "queue 'q' is pinned to node oak, which is not active (oak drains)"
-    assert found.command == "spinney node --name oak"
+    assert explanation.sentence == "queue 'q' is pinned to node oak, which is not active (oak drains)"
+    assert explanation.command == "spinney node --name oak"
 
 
 def test_pinned_to_one_that_does_not_know_the_type(queued: Site) -> None:
@@ -414,10 +414,10 @@ def test_pinned_to_one_that_does_not_know_the_type(queued: Site) -> None:
     queued.node("elm", types=TYPES)
     change(queued, pin=("oak",))
 
-    found = explain(queued, queued.submit_one(queue="q"))
+    explanation = explain(queued, queued.submit_one(queue="q"))
 
-    assert (found.cause, found.command) == ("pinned", "spinney queue q --pin elm")
-    assert "no active node of these knows job type 'one', as node elm would" in found.sentence
+    assert (explanation.cause, explanation.command) == ("pinned", "spinney queue q --pin elm")
+    assert "no active node of these knows job type 'one', as node elm would" in explanation.sentence
 
 
 def test_barred_from_every_node_that_knows_the_type(queued: Site) -> None:
@@ -426,10 +426,10 @@ def test_barred_from_every_node_that_knows_the_type(queued: Site) -> None:
     queued.node("ash", types=("other",))
     change(queued, bar=("oak",))
 
-    found = explain(queued, queued.submit_one(queue="q"))
+    explanation = explain(queued, queued.submit_one(queue="q"))
 
-    assert (found.cause, found.command) == ("barred", "spinney queue q --unbar oak")
-    assert found.sentence == (
+    assert (explanation.cause, explanation.command) == ("barred", "spinney queue q --unbar oak")
+    assert explanation.sentence == (
         "queue 'q' is barred from node oak and node elm was started without queue 'q'; "
         "no other active node knows job type 'one'"
     )
@@ -438,10 +438,10 @@ def test_barred_from_every_node_that_knows_the_type(queued: Site) -> None:
 def test_not_served_by_the_only_node_that_knows_the_type(queued: Site) -> None:
     queued.node("oak", types=TYPES, serves=QueueSelection(ignored=("q",)))
 
-    found = explain(queued, queued.submit_one(queue="q"))
+    explanation = explain(queued, queued.submit_one(queue="q"))
 
-    assert (found.cause, found.command) == ("not served", "spinney node --active q")
-    assert found.sentence.startswith("node oak was started without queue 'q'")
+    assert (explanation.cause, explanation.command) == ("not served", "spinney node --active q")
+    assert explanation.sentence.startswith("node oak was started without queue 'q'")
 
 
 def test_a_limit_is_told_with_the_command_that_raises_it(site: Site) -> None:
@@ -465,9 +465,9 @@ def test_jobs_that_others_alone_may_run_do_not_stand_before_it(queued: Site) -> 
     job = queued.submit_one()
     change(queued, "default", pin=("oak",))
 
-    found = explain(queued, job)
+    explanation = explain(queued, job)
 
-    assert (found.cause, found.facts) == ("next", {"nodes": ["oak"]})
+    assert (explanation.cause, explanation.facts) == ("next", {"nodes": ["oak"]})
 
 
 def test_what_others_must_take_is_not_said_to_come_before_it(queued: Site) -> None:

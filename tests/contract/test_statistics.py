@@ -42,9 +42,9 @@ def run_one(site: Site, seconds: float, outcome: Outcome = Outcome.OK, **fields:
 
 def test_what_stands_where_is_what_the_lists_say(site: Site) -> None:
     made = fill(site)
-    found = stats(site)
+    statistics = stats(site)
 
-    assert dict(found.states) == dict(site.store.counts(Filter()))
+    assert dict(statistics.states) == dict(site.store.counts(Filter()))
     jobs = [site.job(made[name]) for name in made]
     for state, of in (
         ("pending", "pending"),
@@ -54,14 +54,14 @@ def test_what_stands_where_is_what_the_lists_say(site: Site) -> None:
         ("failed", "failed"),
     ):
         wanted = Counter(job.queue for job in jobs if job.state == state)
-        assert {q.queue: getattr(q, of) for q in found.queues if getattr(q, of)} == wanted, state
+        assert {q.queue: getattr(q, of) for q in statistics.queues if getattr(q, of)} == wanted, state
     wanted = Counter((job.type, job.stage) for job in jobs if job.state is State.PENDING)
-    assert {(s.type, s.stage): s.pending for s in found.stages if s.pending} == wanted
-    assert [(s.type, s.stage) for s in found.stages] == [
+    assert {(s.type, s.stage): s.pending for s in statistics.stages if s.pending} == wanted
+    assert [(s.type, s.stage) for s in statistics.stages] == [
         (spec.name, stage.name) for spec in site.store.types().values() for stage in spec.stages
     ]
-    assert {q.queue: q.limit for q in found.queues}["narrow"] == 1
-    assert {t.name for t in TYPES} <= {s.type for s in found.stages}
+    assert {q.queue: q.limit for q in statistics.queues}["narrow"] == 1
+    assert {t.name for t in TYPES} <= {s.type for s in statistics.stages}
 
 
 def test_a_slot_that_was_given_work_ahead_is_occupied_once(site: Site) -> None:
@@ -75,12 +75,12 @@ def test_a_slot_that_was_given_work_ahead_is_occupied_once(site: Site) -> None:
     leases = site.flush_and_claim([], want).leases
 
     assert len(leases) == 8
-    found = stats(site)
-    (oak,) = found.nodes
+    statistics = stats(site)
+    (oak,) = statistics.nodes
     assert (oak.node, oak.state, oak.slots, oak.running, oak.leases) == ("oak", "active", 4, 2, 8)
     assert of_queue(site, "default").running == 2
     assert of_stage(site).running == 2
-    shares = {(s.queue, s.share): s.running for s in found.shares}
+    shares = {(s.queue, s.share): s.running for s in statistics.shares}
     wanted: dict[tuple[str, str | None], set[int]] = {}
     for lease in leases:
         wanted.setdefault(("default", site.job(lease.job_id).share), set()).add(lease.slot)
@@ -116,10 +116,10 @@ def test_rates_are_of_the_window(site: Site) -> None:
     for lease in site.claim(node):
         site.pass_(lease)
 
-    found = stats(site)
-    assert 60 <= found.window_s < 70
+    statistics = stats(site)
+    assert 60 <= statistics.window_s < 70
     assert of_queue(site, "default").rate == 0
-    assert of_queue(site, "net").rate == pytest.approx(5 / found.window_s)
+    assert of_queue(site, "net").rate == pytest.approx(5 / statistics.window_s)
     assert of_stage(site).ended == 5
     assert of_stage(site, window_s=300).ended == 23
 
@@ -262,12 +262,12 @@ def test_a_stage_that_has_vanished_is_shown_while_jobs_stand_in_it(site: Site) -
 
 
 def test_an_empty_store_has_figures_too(site: Site) -> None:
-    found = stats(site)
+    statistics = stats(site)
 
-    assert dict(found.states) == {}
-    assert found.rate == 0
-    assert [q.queue for q in found.queues] == ["default"]
-    assert (found.shares, found.nodes) == ([], [])
+    assert dict(statistics.states) == {}
+    assert statistics.rate == 0
+    assert [q.queue for q in statistics.queues] == ["default"]
+    assert (statistics.shares, statistics.nodes) == ([], [])
 
 
 def test_of_the_latest_trees_those_that_failed_are_named_whatever_single_jobs_did(site: Site) -> None:

@@ -46,8 +46,8 @@ def parameters(**fields: Any) -> Parameters:
 
 
 def schema_of(**fields: Any) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(orjson.dumps(parameters(**fields).schema))
-    return found
+    document: dict[str, Any] = orjson.loads(orjson.dumps(parameters(**fields).schema))
+    return document
 
 
 def spec(**fields: Any) -> TypeSpec:

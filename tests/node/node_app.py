@@ -355,8 +355,8 @@ async def task_waits(file: str, note_in: str) -> str:
 def program_waits(file: str, note_in: str) -> str:
     """Looks away when its program is ended."""
     note(note_in, "program")
-    done = subprocess.run(["/bin/sh", "-c", 'until [ -e "$0" ]; do sleep 0.01; done', file], check=False)
-    return "whole" if done.returncode == 0 else "half"
+    result = subprocess.run(["/bin/sh", "-c", 'until [ -e "$0" ]; do sleep 0.01; done', file], check=False)
+    return "whole" if result.returncode == 0 else "half"
 
 
 @app.job(isolation="thread", on_lost="orphan")

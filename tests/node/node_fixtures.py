@@ -284,13 +284,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A house for the tests of a module that do no more with a node than to give it work."""
-    made = Cluster(tmp_path_factory.mktemp("kept"))
+    cluster = Cluster(tmp_path_factory.mktemp("kept"))
     try:
-        yield made
-        if made.nodes:
-            assert "Traceback" not in made.nodes[-1].stop()
+        yield cluster
+        if cluster.nodes:
+            assert "Traceback" not in cluster.nodes[-1].stop()
     finally:
-        made.close()
+        cluster.close()
 
 
 @pytest.fixture

@@ -120,10 +120,10 @@ async def test_what_resists_is_told_once_a_change(place: Place, caplog: pytest.L
         deleted = DeletedFolders(writer, reader, place.root)
         for _ in range(11):  # five rounds, the first with what can be removed
             await deleted.step()
-        said = caplog.messages
-        assert len(said) == 2, said
-        assert said[0].startswith("the folder of the deleted job 1 stays: cannot remove")
-        assert said[1].startswith("99 folders of deleted jobs stay")
+        messages = caplog.messages
+        assert len(messages) == 2, messages
+        assert messages[0].startswith("the folder of the deleted job 1 stays: cannot remove")
+        assert messages[1].startswith("99 folders of deleted jobs stay")
 
         caplog.clear()
         place.obstacle.unlink()

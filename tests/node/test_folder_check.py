@@ -121,17 +121,17 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
 def test_a_damage_is_told_exactly_and_mended(place: Place, name: str) -> None:
     subject, mended = CASES[name](place)
 
-    found = place.examine()
+    findings = place.examine()
 
-    assert [(v.rule, v.subject) for v in found] == [(name.partition(",")[0], subject)]
-    assert found[0].repair
+    assert [(v.rule, v.subject) for v in findings] == [(name.partition(",")[0], subject)]
+    assert findings[0].repair
     before = len(place.store.audit.entries())
-    assert place.repair(found[0]) is True
+    assert place.repair(findings[0]) is True
     assert mended()
     assert place.examine() == []
     ((entry, _),) = place.store.audit.entries(after=before)
     assert (entry.by, entry.verb) == ("ann", "repair")
-    assert place.repair(found[0]) is False, "it looks again"
+    assert place.repair(findings[0]) is False, "it looks again"
     assert len(place.store.audit.entries()) == before + 1
 
 
@@ -252,11 +252,11 @@ def rights_bind(patch: pytest.MonkeyPatch) -> None:
 def test_what_a_person_has_to_do_is_said(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     sentence = TOLD[name](place, monkeypatch)
 
-    found = place.examine()
+    findings = place.examine()
 
-    assert {(v.rule, v.repair) for v in found} == {(name.partition(",")[0], None)}
-    assert sentence in found[0].sentence
-    assert place.repair(found[0]) is False
+    assert {(v.rule, v.repair) for v in findings} == {(name.partition(",")[0], None)}
+    assert sentence in findings[0].sentence
+    assert place.repair(findings[0]) is False
 
 
 def test_every_rule_is_tested(place: Place) -> None:

@@ -165,13 +165,13 @@ def _refused(started: Node) -> str:
 
 
 def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> None:
-    made = Cluster(tmp_path)
+    cluster = Cluster(tmp_path)
     try:
         # Given a root without a token, one with that of another store, and one that is not there
         (tmp_path / "bare").mkdir()
         folders.write_token(tmp_path / "foreign", "foreign")
         roots = ("bare", "foreign", "missing")
-        started = [made.start(name=name, folders=str(tmp_path / name)) for name in roots]
+        started = [cluster.start(name=name, folders=str(tmp_path / name)) for name in roots]
         said = dict(zip(roots, map(_refused, started), strict=True))
         for name in ("bare", "missing"):
             assert "has no token" in said[name]
@@ -182,17 +182,17 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
             in said["foreign"]
         )
         # And two nodes with the one root work side by side, wherever it is mounted
-        (tmp_path / "mounted").symlink_to(made.folders)
+        (tmp_path / "mounted").symlink_to(cluster.folders)
         both = (
-            made.start(name="oak", slots=1),
-            made.start(name="elm", host="far", folders=str(tmp_path / "mounted"), slots=1),
+            cluster.start(name="oak", slots=1),
+            cluster.start(name="elm", host="far", folders=str(tmp_path / "mounted"), slots=1),
         )
         for one in both:
             one.joined()
-        assert {job.state for job in made.run("noop", {}, {}, {})} == {State.COMPLETED}
-        assert {n.name for n in made.store.nodes()} == {"oak", "elm"}
+        assert {job.state for job in cluster.run("noop", {}, {}, {})} == {State.COMPLETED}
+        assert {n.name for n in cluster.store.nodes()} == {"oak", "elm"}
     finally:
-        made.close()
+        cluster.close()
 
 
 def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one(cluster: Cluster) -> None:

@@ -112,11 +112,11 @@ def test_no_folder_with_the_stores_own_files_is_an_inbox(cluster: Cluster) -> No
 
 @contextlib.contextmanager
 def _local(place: Path) -> Iterator[Cluster]:
-    made = Cluster(place, local_folders=True)
+    cluster = Cluster(place, local_folders=True)
     try:
-        yield made
+        yield cluster
     finally:
-        made.close()
+        cluster.close()
 
 
 def test_a_job_runs_on_the_host_that_took_its_file(tmp_path: Path) -> None:

@@ -430,9 +430,9 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
     told = []
 
     def launch(argv, *, env, pass_fds, **more):
-        given = orjson.loads(env[worker_startup.VARIABLE])
-        assert given["pipe_watch_fd"] in pass_fds
-        os.set_inheritable(given["pipe_watch_fd"], True)
+        document = orjson.loads(env[worker_startup.VARIABLE])
+        assert document["pipe_watch_fd"] in pass_fds
+        os.set_inheritable(document["pipe_watch_fd"], True)
         monkeypatch.setenv(worker_startup.VARIABLE, env[worker_startup.VARIABLE])
         taken = worker_startup.take()
         told.append(

@@ -28,9 +28,9 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         # Only now: the private server has its own lock in the user's run-time directory.
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        made = Cluster(tmp_path, url)
-        yield made
-        made.close()
+        cluster = Cluster(tmp_path, url)
+        yield cluster
+        cluster.close()
 
 
 def change(cluster: Cluster, queue: str, **what: Any) -> int:

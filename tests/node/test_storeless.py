@@ -70,9 +70,9 @@ async def test_a_stage_that_asks_for_a_store_is_refused_unless_the_code_names_it
     worker = host.start(app="stray_app:app", path=[tmp_path], concurrent=concurrent)
     for fence, which in enumerate(("app", "nameless"), 1):
         detail = await host.run(worker, stage, json.dumps({"which": which}), fence=fence, type_=stage)
-        said = json.loads(detail["result"])
-        assert len(said) == 6
-        assert {verb: text for verb, text in said.items() if not text.startswith(REFUSED)} == {}
+        document = json.loads(detail["result"])
+        assert len(document) == 6
+        assert {verb: text for verb, text in document.items() if not text.startswith(REFUSED)} == {}
     if not concurrent:
         detail = await host.run(worker, "goes_elsewhere", fence=3, type_="goes_elsewhere")
         assert detail["result"] == "1"

@@ -32,11 +32,11 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace("/srv/spinney/.venv/bin/spinney", sys.executable))
 
-    done = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--recursive-errors=no", "--man=no", str(copy)],
         capture_output=True,
         text=True,
         timeout=60,
     )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")

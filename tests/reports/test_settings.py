@@ -76,6 +76,6 @@ def test_a_login_that_smtp_cannot_send_is_refused_without_its_value(variable: st
 def test_an_outbox_alone_loads_no_http_library() -> None:
     loaded = "import sys, spinney.reports; print('httpx' in sys.modules)"
 
-    said = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
+    result = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
 
-    assert said == "False\n"
+    assert result == "False\n"

@@ -262,10 +262,10 @@ def test_a_transport_of_the_applications_own_carries_it_and_may_refuse(
     def refuses() -> httpx.BaseTransport:
         raise ValueError("the host is in a private network")
 
-    taken = Line(tmp_path / "a", admit=None, transport=httpx.HTTPTransport).call(there.url)
+    result = Line(tmp_path / "a", admit=None, transport=httpx.HTTPTransport).call(there.url)
     refused = Line(tmp_path / "b", admit=None, transport=refuses).call(there.url)
 
-    assert (taken.outcome, refused.outcome, len(there.calls)) == ("ok", "error", 1)
+    assert (result.outcome, refused.outcome, len(there.calls)) == ("ok", "error", 1)
 
 
 def test_no_proxy_of_the_environment_is_asked(

@@ -61,10 +61,10 @@ def deliver(site: Site, private: bool = True) -> DeliveryResult:
 
 
 def said(site: Site) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    document: dict[str, Any] = json.loads(
         json.dumps(webhook_delivery.body(site.store, take(site), lambda: site.now), default=str)
     )
-    return found
+    return document
 
 
 # --- what it says -----------------------------------------------------------------------------

@@ -40,9 +40,9 @@ def judge(outcome: Outcome, spec: TypeSpec = SPEC, **facts: Any) -> RetryDecisio
 def test_an_error_rests_and_is_tried_again_until_its_attempts_are_used_up(
     outcome: Outcome, attempt: int, state: State, rest_s: float
 ) -> None:
-    told = judge(outcome, attempt=attempt)
+    judgement = judge(outcome, attempt=attempt)
 
-    assert (told.state, told.delay_s, told.attempt_used) == (state, rest_s, True)
+    assert (judgement.state, judgement.delay_s, judgement.attempt_used) == (state, rest_s, True)
 
 
 def test_an_error_that_is_not_retryable_fails_at_once() -> None:
@@ -68,9 +68,9 @@ def test_what_is_no_failure_uses_no_attempt(outcome: Outcome) -> None:
     ],
 )
 def test_a_deferred_job_comes_again_after_the_seconds_it_named(asked_s: float | None, waits_s: float) -> None:
-    told = judge(Outcome.DEFER, defer_s=asked_s)
+    judgement = judge(Outcome.DEFER, defer_s=asked_s)
 
-    assert (told.state, told.delay_s) == (State.SCHEDULED, waits_s)
+    assert (judgement.state, judgement.delay_s) == (State.SCHEDULED, waits_s)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_the_other_words_have_one_place_each(outcome: Outcome, state: State) -> 
 
 
 def test_a_lost_attempt_goes_back_to_the_queue_as_an_interruption() -> None:
-    told = judge(Outcome.LOST)
+    judgement = judge(Outcome.LOST)
 
-    assert (told.state, told.interruption, told.attempt_used) == (State.PENDING, True, False)
+    assert (judgement.state, judgement.interruption, judgement.attempt_used) == (State.PENDING, True, False)
 
 
 def test_a_lost_attempt_of_a_type_that_forbids_a_silent_second_run_is_orphaned() -> None:
@@ -99,9 +99,9 @@ def test_a_lost_attempt_of_a_type_that_forbids_a_silent_second_run_is_orphaned()
 @pytest.mark.parametrize("outcome", [Outcome.LOST, Outcome.DIED])
 @pytest.mark.parametrize("spec", [SPEC, ORPHAN])
 def test_what_never_began_is_handed_back_uncounted(outcome: Outcome, spec: TypeSpec) -> None:
-    told = judge(outcome, spec, started=False, interruptions=99)
+    judgement = judge(outcome, spec, started=False, interruptions=99)
 
-    assert (told.state, told.interruption, told.attempt_used) == (State.PENDING, False, False)
+    assert (judgement.state, judgement.interruption, judgement.attempt_used) == (State.PENDING, False, False)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.LOST, Outcome.DIED])
@@ -109,18 +109,18 @@ def test_so_many_deaths_fail_a_job_as_poison(outcome: Outcome) -> None:
     before = judge(outcome, interruptions=1)
     assert (before.state is State.FAILED, before.poison) == (False, False)
 
-    told = judge(outcome, interruptions=2)
+    judgement = judge(outcome, interruptions=2)
 
-    assert (told.state, told.poison) == (State.FAILED, True)
-    assert told.reason is not None
-    assert "poison" in told.reason
+    assert (judgement.state, judgement.poison) == (State.FAILED, True)
+    assert judgement.reason is not None
+    assert "poison" in judgement.reason
 
 
 @pytest.mark.parametrize(("attempt", "state"), [(1, State.SCHEDULED), (3, State.FAILED)])
 def test_a_dead_worker_is_a_retryable_error_that_is_also_counted(attempt: int, state: State) -> None:
-    told = judge(Outcome.DIED, attempt=attempt)
+    judgement = judge(Outcome.DIED, attempt=attempt)
 
-    assert (told.state, told.attempt_used, told.interruption) == (state, True, True)
+    assert (judgement.state, judgement.attempt_used, judgement.interruption) == (state, True, True)
 
 
 @given(
@@ -136,8 +136,8 @@ def test_a_dead_worker_is_a_retryable_error_that_is_also_counted(attempt: int, s
 def test_every_verdict_is_a_lawful_step_for_a_running_job_and_never_in_the_past(
     outcome: Outcome, spec: TypeSpec, **facts: Any
 ) -> None:
-    told = judge(outcome, spec, **facts)
+    judgement = judge(outcome, spec, **facts)
 
-    assert lawful(State.RUNNING, told.state)
-    assert told.delay_s >= 0
-    assert told.state is State.SCHEDULED or told.delay_s == 0
+    assert lawful(State.RUNNING, judgement.state)
+    assert judgement.delay_s >= 0
+    assert judgement.state is State.SCHEDULED or judgement.delay_s == 0

@@ -138,10 +138,10 @@ def test_a_form_leads_back_with_what_was_done(
     with world_at(tmp_path) as world:
         client = world.client("viewer")
         form = {"name": "north"}
-        done = client.post("/apps/library/shelves", data=form, headers=BROWSER, follow_redirects=False)
-        page = client.get(done.headers["location"], headers=BROWSER)
+        response = client.post("/apps/library/shelves", data=form, headers=BROWSER, follow_redirects=False)
+        page = client.get(response.headers["location"], headers=BROWSER)
 
-        assert done.headers["location"] == "/apps/library"
+        assert response.headers["location"] == "/apps/library"
         assert "Added north" in page.text
 
 

@@ -86,8 +86,8 @@ class Hall:
 
     def token(self, name: str) -> dict[str, str]:
         """The header that shows a new token of this user, good for an hour."""
-        made = self.control.do(MakeToken(name="t", owner=name, rights=LAB, expires=now_us() + HOUR_US))
-        return {"Authorization": f"Bearer {made.secret}"}
+        answer = self.control.do(MakeToken(name="t", owner=name, rights=LAB, expires=now_us() + HOUR_US))
+        return {"Authorization": f"Bearer {answer.secret}"}
 
     def session(self, name: str) -> dict[str, str]:
         """The headers of a browser in which this user has signed in."""

@@ -225,8 +225,8 @@ def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock
     for expires_us in (None, ends_us + 1):
         with pytest.raises(Forbidden, match="lasts longer"):
             brief.do(MakeToken(name="heir", rights=Rights(role=Role.VIEWER), expires=expires_us))
-    made = brief.do(MakeToken(name="heir", rights=Rights(role=Role.VIEWER), expires=ends_us))
-    assert made.token.expires_us == ends_us
+    answer = brief.do(MakeToken(name="heir", rights=Rights(role=Role.VIEWER), expires=ends_us))
+    assert answer.token.expires_us == ends_us
 
 
 def test_others_tokens_are_not_there_for_who_is_no_admin(admin: Control, asking: Asking) -> None:
@@ -247,9 +247,9 @@ def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock:
     with pytest.raises(BadName):
         admin.do(MakeToken(name="c i", rights=SUBMITTER))
 
-    made = admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us + 1))
+    answer = admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us + 1))
 
-    known = admin.part(SignIn).known_by_token(made.secret)
+    known = admin.part(SignIn).known_by_token(answer.secret)
     assert known is not None
     assert (known.name, known.rights) == ("token:ci", SUBMITTER)
 

@@ -412,15 +412,15 @@ def test_a_failure_takes_no_secret_to_where_nobody_asks_whose_it_was(site: Site)
     look = control.queries
 
     assert [hold.automatic for hold in look.holds()] == [True]
-    told = [
+    answer = [
         look.failures(),
         look.holds(),
         control.part(Explainer).explain(ids[2]),
         look.job(ids[2]),
         control.do(ListAuditEntries()),
     ]
-    assert "login with" in str(told)
-    assert SECRET not in str(told)
+    assert "login with" in str(answer)
+    assert SECRET not in str(answer)
     for guess in (SECRET, SECRET[:4]):
         assert look.jobs(Filter(message=guess)) == []
     assert len(look.jobs(Filter(message="login with"))) >= 2

@@ -31,10 +31,10 @@ def control(site: Site) -> Control:
 
 
 def test_what_types_declare_and_counts_no_longer_is_told(control: Control) -> None:
-    done = control.do(SetRetention(type="*", state="completed", keep_s=7.0))
+    answer = control.do(SetRetention(type="*", state="completed", keep_s=7.0))
 
-    assert (done.keeping.keep_s, done.keeping.by) == (7.0, "ann")
-    assert [(k.type, k.keep_s) for k in done.overruled] == [("a", None), ("b", 5.0)]
+    assert (answer.keeping.keep_s, answer.keeping.by) == (7.0, "ann")
+    assert [(k.type, k.keep_s) for k in answer.overruled] == [("a", None), ("b", 5.0)]
     assert control.do(SetRetention(type="b", state="completed", keep_s=5.0)).overruled == [], (
         "it says the same"
     )

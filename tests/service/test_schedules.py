@@ -60,10 +60,10 @@ def hourly(type_: str = "report", **more: Any) -> PutSchedule:
 def test_what_is_put_is_checked_kept_and_told_to_the_nodes(
     schedules: LocalPerformer, store: Store, wakeups: list[int]
 ) -> None:
-    made = schedules.do(hourly(params={"width": 3}))
+    answer = schedules.do(hourly(params={"width": 3}))
 
-    assert list(store.schedules.all()) == [made]
-    assert (made.by, made.params) == ("ann", {"width": 3})
+    assert list(store.schedules.all()) == [answer]
+    assert (answer.by, answer.params) == ("ann", {"width": 3})
     assert wakeups == [1]
 
 

@@ -300,15 +300,15 @@ def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusa
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:
-    made = ann.do(MakeToken(name="t", owner="ann"))
+    answer = ann.do(MakeToken(name="t", owner="ann"))
 
-    assert token_id(made.secret) == made.token.id
+    assert token_id(answer.secret) == answer.token.id
     for secret in (
         "",
         "spn_",
         "spn_" + "0" * 16 + "_" + "x" * 43,
-        made.secret + "x",
-        made.secret.upper(),
+        answer.secret + "x",
+        answer.secret.upper(),
         "\ud800",
     ):
         assert ann.part(SignIn).known_by_token(secret) is None

@@ -134,9 +134,9 @@ def test_a_name_that_nearly_fits_is_told_only_to_who_may_know_it(site: Site) -> 
 
 
 def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
-    made = ask(site, within=ALPHA).do(AddWebhook(name="w", url=URL)).webhook
+    answer = ask(site, within=ALPHA).do(AddWebhook(name="w", url=URL)).webhook
     ask(site).do(ChangeWebhook(name="w", collection=None, roots_only=False))
-    assert made.within == ALPHA
+    assert answer.within == ALPHA
     site.submit(collection="beta")
     (own,) = site.submit(collection="alpha")
     site.drain()

@@ -23,9 +23,9 @@ from store.test_plans import walks
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = open_store(new_store(tmp_path / "x.db"))
-    yield Site(made, Clock())
-    made.close()
+    store = open_store(new_store(tmp_path / "x.db"))
+    yield Site(store, Clock())
+    store.close()
 
 
 @pytest.mark.parametrize("verb", Verb)

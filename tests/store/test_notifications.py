@@ -30,10 +30,10 @@ def store(opened: ExitStack) -> SqlStore:
 
 def made(opened: ExitStack) -> SqlStore:
     url = opened.enter_context(postgres_schema())
-    found = open_store(f"{url}&application_name={url.rpartition('=')[2]}")
-    opened.callback(found.close)
-    found.create()
-    return found
+    store = open_store(f"{url}&application_name={url.rpartition('=')[2]}")
+    opened.callback(store.close)
+    store.create()
+    return store
 
 
 def ear_of(store: SqlStore, opened: ExitStack) -> Listener:

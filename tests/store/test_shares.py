@@ -18,21 +18,21 @@ def test_a_store_on_a_mounted_share_is_refused_and_nothing_is_made_there(tmp_pat
     share = tmp_path / "share"
     share.mkdir()
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, mounted_share.__file__, str(share), kind, f"sqlite:///{share}/x.db"],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    if done.returncode == mounted_share.CANNOT_MOUNT:
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    if result.returncode == mounted_share.CANNOT_MOUNT:
+        pytest.skip(f"nothing can be mounted here: {result.stderr.strip()}")
 
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["mounted"]
-    assert told["said"] == (
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["mounted"]
+    assert document["said"] == (
         f"{share}/x.db lies on a network file system ({kind} at {share}), where SQLite loses data; "
         f"put the store on a local disk"
     )
-    assert not MAKING & set(told["seen"])
+    assert not MAKING & set(document["seen"])
     assert not share.is_mount(), "it is gone with its process"

@@ -43,11 +43,11 @@ def test_a_new_file_is_made_without_what_alters_schemas(tmp_path: Path) -> None:
     """That would double what ``spinney init`` takes."""
     code = "import sys; from spinney.cli.main import run; run(['init']); print(*sys.modules)"
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
     )
 
-    assert not {"sqlalchemy", "alembic"} & set(done.stdout.split())
+    assert not {"sqlalchemy", "alembic"} & set(result.stdout.split())
     assert (tmp_path / "spinney.db").exists()
 
 

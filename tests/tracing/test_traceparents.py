@@ -107,8 +107,8 @@ def test_without_opentelemetry_an_attempt_is_entered_and_it_is_looked_for_once()
         f"context = current.attempt_context({TRACE!r}, 2)\n"
         "print(context.run(current.traceparent), absent.looks)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout == f"{traceparents.of_attempt(TRACE, 2)} 1\n"
+    result = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert result.stdout == f"{traceparents.of_attempt(TRACE, 2)} 1\n"
 
 
 @pytest.mark.parametrize("given", [TRACE, "nonsense", None])

@@ -124,12 +124,12 @@ class Exchange:
 
     def start(self) -> int | None:
         """Where the range asked for begins, when it is asked for this very page; None for the whole."""
-        asked = self.headers.get("range")
+        response = self.headers.get("range")
         condition = self.headers.get("if-range")
         own = (self.page.headers.get("ETag"), self.page.headers.get("Last-Modified"))
-        if asked is None or (condition is not None and condition not in own):
+        if response is None or (condition is not None and condition not in own):
             return None
-        return int(asked.removeprefix("bytes=").rstrip("-"))
+        return int(response.removeprefix("bytes=").rstrip("-"))
 
     def well(self, *, pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = lambda p: p) -> None:
         """Answer as a good server does; ``pieces`` may change the body on its way."""

@@ -83,10 +83,10 @@ def present() -> dict[str, tuple[str, str, str, str]]:
 def test_recorded_service_records_become_services_and_entities_page_by_page(
     server: Catalogue, monitor: Monitor
 ) -> None:
-    done = monitor.shell.call("monitor", "harvest", server.url)
+    result = monitor.shell.call("monitor", "harvest", server.url)
 
-    assert done.stdout == "5 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
-    assert done.stderr == f"record '{UUID}5': uri is missing\n"
+    assert result.stdout == "5 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
+    assert result.stderr == f"record '{UUID}5': uri is missing\n"
     assert [r["startPosition"] for r in server.requests] == ["1", "3", "5"]
     assert {r["maxRecords"] for r in server.requests} == {str(catalogue.PAGE)}
     harvested = present()

@@ -70,15 +70,15 @@ def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
         "Sea;WMS;http://h/4;four;\n"
         "Sea;WMS;http://h/5;5;not an address\n"
     )
-    done = monitor.shell.call("monitor", "import", "s.csv")
+    result = monitor.shell.call("monitor", "import", "s.csv")
 
-    assert [line.partition(":")[0] for line in done.stderr.splitlines()[:4]] == [
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()[:4]] == [
         "line 3",
         "line 4",
         "line 5",
         "line 6",
     ]
-    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 4 wrong\n"
+    assert result.stdout == "1 added, 0 changed, 0 as before, 0 retired, 4 wrong\n"
 
 
 def test_wrong_items_of_json_are_told_by_their_numbers(monitor: Monitor) -> None:
@@ -87,14 +87,14 @@ def test_wrong_items_of_json_are_told_by_their_numbers(monitor: Monitor) -> None
         '{"entity": "Sea", "type": "WMS", "uri": "http://h/3", "language": "Portuguese (Brazil)"},'
         '{"entity": "Sea", "type": "WMS", "uri": "http://h/1"}]'
     )
-    done = monitor.shell.call("monitor", "import", "s.json")
+    result = monitor.shell.call("monitor", "import", "s.json")
 
-    assert done.stderr.splitlines()[:3] == [
+    assert result.stderr.splitlines()[:3] == [
         "item 2: it is no object; write an object with entity, type, uri",
         "item 3: language must be a tag such as 'pt' or 'pt-BR', not 'Portuguese (Brazil)'",
         "item 4: it is the same service as item 1; leave one of them out",
     ]
-    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 3 wrong\n"
+    assert result.stdout == "1 added, 0 changed, 0 as before, 0 retired, 3 wrong\n"
 
 
 def test_a_file_that_a_spreadsheet_wrote_is_read(monitor: Monitor) -> None:
@@ -105,10 +105,10 @@ def test_a_file_that_a_spreadsheet_wrote_is_read(monitor: Monitor) -> None:
         "Sea;WMS;http://h/1;;\r\n"
         ";;;;\r\n".encode()
     )
-    done = monitor.shell.call("monitor", "import", "s.csv")
+    result = monitor.shell.call("monitor", "import", "s.csv")
 
-    assert done.stderr.splitlines()[0] == "line 4: it is the same service as line 2; leave one of them out"
-    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
+    assert result.stderr.splitlines()[0] == "line 4: it is the same service as line 2; leave one of them out"
+    assert result.stdout == "1 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
 
 
 def test_one_identifier_for_two_numbers_is_told(tables: Database) -> None:

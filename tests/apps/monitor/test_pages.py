@@ -147,11 +147,11 @@ def test_who_is_limited_or_unknown_sees_none_of_the_other_pages(world: World) ->
 
 def test_a_check_is_started_and_stopped_by_a_form(world: World) -> None:
     client = world.client("submitter")
-    done = client.post("/apps/monitor/check", data={"eid": "1"}, headers=BROWSER)
+    response = client.post("/apps/monitor/check", data={"eid": "1"}, headers=BROWSER)
     refused = world.client("viewer").post("/apps/monitor/check", data={"eid": "1"}, headers=BROWSER)
     listed = requests.sequences(world.control())
 
-    assert done.headers["location"] == "/apps/monitor/entities/1"
+    assert response.headers["location"] == "/apps/monitor/entities/1"
     assert refused.status_code == 403
     assert [sequence.name for sequence in listed] == ["Sea Institute"]
     overview = read(world, "", "submitter")

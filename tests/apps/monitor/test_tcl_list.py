@@ -63,11 +63,11 @@ def test_what_is_joined_is_parsed_to_the_same(elements: list[str]) -> None:
 def test_tcl_reads_what_is_joined() -> None:
     elements = ["", "a b", "{", "}", "\\", 'say "x"', "$a [b];", "#c", "é\n\t", "a{b}c", "{a} b"]
     script = "fconfigure stdin -encoding utf-8\nforeach e [read stdin] { puts [string length $e] }"
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", 'tclsh <(printf "%s" "$0")', script],
         input=join(elements),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert [int(length) for length in done.stdout.split()] == [len(element) for element in elements]
+    assert [int(length) for length in result.stdout.split()] == [len(element) for element in elements]

@@ -66,9 +66,9 @@ class Service:
                 app.close()  # the application opens a store once for each process, and this one has other tests
 
     def spinney(self, *words: str) -> str:
-        done = self.call(*words)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stdout
+        result = self.call(*words)
+        assert result.returncode == 0, (words, result.stdout, result.stderr)
+        return result.stdout
 
     def start_node(self, slots: int = 1) -> "subprocess.Popen[bytes]":
         """Start a node. Each slot costs a worker, which loads NumPy; with two, receivers are detected at once."""

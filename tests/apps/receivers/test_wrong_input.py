@@ -254,10 +254,10 @@ def test_commands_refuse_what_is_wrong_with_a_sentence(
 ) -> None:
     if words == ("old-jobs",):
         (service.place / "receivers" / "history.sqlite").write_bytes(b"no database" * 100)
-    done = service.call("receivers", *words)
-    assert done.returncode == 2, done
-    assert sentence in done.stderr, done
-    assert "internal error" not in done.stderr
+    result = service.call("receivers", *words)
+    assert result.returncode == 2, result
+    assert sentence in result.stderr, result
+    assert "internal error" not in result.stderr
 
 
 def test_staff_may_choose_the_queue(service: Service, detected: Path) -> None:
@@ -281,7 +281,7 @@ def test_sessions_that_are_not_there_are_not_detected_afresh(
 def test_a_damaged_database_of_one_receiver_hides_no_other(service: Service, detected: Path) -> None:
     (service.place / "receivers" / "databases" / "SG-BROKEN.sqlite").write_bytes(b"no database" * 1000)
     for words in (("list",), ("file", detected.name)):
-        done = service.call("receivers", *words)
-        assert f"SG-{SERIALS[0]}" in done.stdout
-        assert "the database of SG-BROKEN cannot be read" in done.stderr
-        assert done.returncode == 1
+        result = service.call("receivers", *words)
+        assert f"SG-{SERIALS[0]}" in result.stdout
+        assert "the database of SG-BROKEN cannot be read" in result.stderr
+        assert result.returncode == 1

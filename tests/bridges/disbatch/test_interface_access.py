@@ -77,9 +77,9 @@ async def test_with_a_token_alone_no_password_is_right(db: Database) -> None:
 
 def test_a_node_does_without_the_libraries_that_serve_the_interface() -> None:
     loaded = "import sys, spinney.bridges.disbatch.cli as cli; print({'fastapi', 'argon2'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "set()\n"
+    assert result.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ async def test_the_page_shows_and_changes(db: Database) -> None:
     for wrong in ({}, {"form": "0" * 64}):
         kept = {name: value for name, value in fields.items() if name != "form"}
         assert (await client.post("/page/task", data={**kept, **wrong})).status_code == 403
-    done = await client.post("/page/task", data=fields)
-    assert (done.status_code, done.headers["location"]) == (303, "/?status=0&done=cancel")
-    assert "(cancelling)" in (await client.get(done.headers["location"])).text
+    response = await client.post("/page/task", data=fields)
+    assert (response.status_code, response.headers["location"]) == (303, "/?status=0&done=cancel")
+    assert "(cancelling)" in (await client.get(response.headers["location"])).text
     again = await client.post("/page/task", data={**fields, "action": "reset"})
     assert again.status_code == 400
     assert "a node has the task; cancel it first" in again.text

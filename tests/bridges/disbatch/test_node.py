@@ -57,9 +57,9 @@ class Node:
         self.spinney("init")
 
     def spinney(self, *words: str, code: int = 0) -> str:
-        done = Shell(self.place).call(*words, **self._own)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
-        return done.stdout
+        result = Shell(self.place).call(*words, **self._own)
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        return result.stdout
 
     def start(self, *options: str, slots: int = 2) -> None:
         words = [

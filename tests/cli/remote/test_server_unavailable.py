@@ -79,13 +79,13 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     both = Both(furnish(tmp_path))
 
     # when
-    told = both.refused(1, "list")
+    output = both.refused(1, "list")
 
     # then
-    assert "does not answer" in told
-    assert both.url in told
+    assert "does not answer" in output
+    assert both.url in output
 
 
 def _fence(both: Both, job: str) -> int:
-    found = json.loads(both.shell.ok("show", job, "--json"))
-    return int(found["attempts"][0]["fence"])
+    document = json.loads(both.shell.ok("show", job, "--json"))
+    return int(document["attempts"][0]["fence"])

@@ -223,8 +223,8 @@ def new_user(world: World, who: str) -> Made:
 
 
 def token(world: World, who: str) -> Made:
-    made = context(world, who).do(MakeToken(name=f"t{next(_numbers)}", rights=Rights(role=Role.VIEWER)))
-    return {"token": made.token.id}
+    answer = context(world, who).do(MakeToken(name=f"t{next(_numbers)}", rights=Rights(role=Role.VIEWER)))
+    return {"token": answer.token.id}
 
 
 def new_token(world: World, who: str) -> Made:

@@ -72,10 +72,10 @@ def test_a_cause_is_found_by_the_beginning_of_its_fingerprint(world: World) -> N
     batch(world, 4, failing=2)
     (group,) = world.client("viewer").get("/api/v1/failures").json()["groups"]
 
-    found = world.client("viewer").get(f"/api/v1/failures/{group['fingerprint'][:6]}").json()
+    body = world.client("viewer").get(f"/api/v1/failures/{group['fingerprint'][:6]}").json()
 
-    assert found["failure"] == group
-    assert len(found["newest"]) == 2
+    assert body["failure"] == group
+    assert len(body["newest"]) == 2
     assert world.client("viewer").get("/api/v1/failures/ffffffffffffffff").status_code == 404
 
 

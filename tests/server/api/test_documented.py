@@ -120,8 +120,8 @@ def operations() -> dict[str, APIOperation]:
     app = FastAPI(title="Spinney", version="0")
     app.state.beside, app.state.folders = [], Path()
     api.add_to(app)
-    found = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
-    return {operation.label: operation for operation in found}
+    output = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
+    return {operation.label: operation for operation in output}
 
 
 def each(told: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -40,8 +40,8 @@ def join(client: TestClient, **said: Any) -> str:
 def claim(client: TestClient, key: str, seen: int = 0, limit: int = 1) -> dict[str, Any]:
     answer = client.post(f"{API}/{key}/claim", json={"seen": seen, "limit": limit})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def at(key: str, work: dict[str, Any], verb: str) -> str:

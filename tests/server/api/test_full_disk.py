@@ -71,8 +71,8 @@ def test_an_upload_that_fills_the_disk_goes_on_when_there_is_room(world: World, 
 
     disk.empty()
     assert begin(world)["received"] == came
-    done = client.put(own, params={"offset": came}, content=BYTES[came:]).json()
-    assert (folders.path(world.folders, done["job_id"]) / "a.zip").read_bytes() == BYTES
+    body = client.put(own, params={"offset": came}, content=BYTES[came:]).json()
+    assert (folders.path(world.folders, body["job_id"]) / "a.zip").read_bytes() == BYTES
 
 
 def test_an_upload_whose_last_step_has_no_room_is_finished_later(world: World, disk: SmallDisk) -> None:
@@ -83,8 +83,8 @@ def test_an_upload_whose_last_step_has_no_room_is_finished_later(world: World, d
     assert not world.store.jobs(Filter(), limit=10)
 
     disk.empty()
-    done = client.put(own, params={"offset": len(BYTES)}, content=b"").json()
-    assert (folders.path(world.folders, done["job_id"]) / "a.zip").read_bytes() == BYTES
+    body = client.put(own, params={"offset": len(BYTES)}, content=b"").json()
+    assert (folders.path(world.folders, body["job_id"]) / "a.zip").read_bytes() == BYTES
 
 
 def test_a_file_for_which_there_is_no_room_is_refused_before_it_is_sent(
@@ -156,5 +156,5 @@ def test_a_full_disk_for_temporary_files_is_told_as_well(
     monkeypatch.setattr(tempfile, "tempdir", str(disk.folder))
     disk.fill(but=2 * MB)
     fields = {"csrf": "", "type": "one", "once": "k"}
-    told = world.client().post("/submit", data=fields, files=[("file", ("a.zip", BYTES))], headers=HTML)
-    assert (told.status_code, "disk of the server is full" in told.text) == (507, True)
+    response = world.client().post("/submit", data=fields, files=[("file", ("a.zip", BYTES))], headers=HTML)
+    assert (response.status_code, "disk of the server is full" in response.text) == (507, True)

@@ -45,12 +45,12 @@ def test_an_upload_in_pieces_has_its_job_at_the_end(world: World, uploads: str) 
     assert begin(world, uploads).json()["id"] == upload["id"]
     wrong = client.put(own, params={"offset": 0}, content=BYTES)
     assert (wrong.status_code, "6000 bytes" in wrong.text) == (409, True)
-    done = client.put(own, params={"offset": 6000}, content=BYTES[6000:]).json()
+    body = client.put(own, params={"offset": 6000}, content=BYTES[6000:]).json()
 
-    job = world.store.job(done["job_id"])
+    job = world.store.job(body["job_id"])
     assert job.submitter == "submitter"
     assert (folders.path(world.folders, job.id) / "a.zip").read_bytes() == BYTES
-    assert client.put(own, params={"offset": len(BYTES)}, content=b"").json() == done
+    assert client.put(own, params={"offset": len(BYTES)}, content=b"").json() == body
     again = begin(world, uploads, announced=hashlib.sha256(BYTES).hexdigest())
     assert again.status_code == 409
     assert f"became job {job.id}" in again.json()["detail"]

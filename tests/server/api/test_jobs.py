@@ -68,9 +68,9 @@ def test_a_name_that_does_not_exist_is_refused_where_that_is_asked_for(world: Wo
 def test_pending_jobs_that_nobody_can_run_are_listed_with_the_cause(world: World) -> None:
     job = world.submit("one")
 
-    found = world.client("viewer").get("/api/v1/jobs/obstacles", params={"jobs": [job, job + 1]}).json()
+    body = world.client("viewer").get("/api/v1/jobs/obstacles", params={"jobs": [job, job + 1]}).json()
 
-    assert [(each["job_id"], each["cause"]) for each in found["items"]] == [(job, "no_node")]
+    assert [(each["job_id"], each["cause"]) for each in body["items"]] == [(job, "no_node")]
 
 
 def test_secrets_are_masked(world: World) -> None:

@@ -92,15 +92,15 @@ def test_a_client_is_generated_without_a_warning(described: dict[str, Any], tmp_
         "--fail-on-warning",
     ]
     config = ["--config", ROOT / "docs" / "openapi-python-client.yml"]
-    done = subprocess.run(
+    result = subprocess.run(
         [GENERATOR, *words, *config],
         cwd=tmp_path,
         env={"PATH": str(Path(sys.prefix) / "bin")},  # of ruff, with which it formats
         capture_output=True,
         text=True,
     )
-    assert "arning" not in done.stdout + done.stderr, done.stdout
-    assert done.returncode == 0, done.stderr
+    assert "arning" not in result.stdout + result.stderr, result.stdout
+    assert result.returncode == 0, result.stderr
     listed = (tmp_path / "made" / "models" / "hold_list.py").read_text()
     assert re.search(r"items: (list\[Hold\]|list\[\"?Hold\"?\])", listed)
     made = [path for path in (tmp_path / "made" / "api").rglob("*.py") if path.name != "__init__.py"]

@@ -28,15 +28,15 @@ def test_a_queue_is_set_and_put_back(world: World) -> None:
 def test_a_queue_is_made_and_deleted_when_it_is_empty(world: World) -> None:
     client = world.client("admin")
 
-    made = client.post("/api/v1/queues", json={"name": "nightly", "limit": 2, "order": "fifo"})
+    response = client.post("/api/v1/queues", json={"name": "nightly", "limit": 2, "order": "fifo"})
     again = client.post("/api/v1/queues", json={"name": "nightly"})
     job = world.submit("one", queue="nightly")
-    taken = client.delete("/api/v1/queues/nightly")
+    response = client.delete("/api/v1/queues/nightly")
     client.post(f"/api/v1/jobs/{job}/move", json={"queue": "default"})
     deleted = client.delete("/api/v1/queues/nightly")
 
-    assert (made.status_code, made.json()["in_force"]["limit"]) == (201, 2)
-    assert (again.status_code, taken.status_code, deleted.status_code) == (409, 409, 204)
+    assert (response.status_code, response.json()["in_force"]["limit"]) == (201, 2)
+    assert (again.status_code, response.status_code, deleted.status_code) == (409, 409, 204)
     assert client.get("/api/v1/queues/nightly").status_code == 404
 
 
@@ -129,13 +129,13 @@ def test_a_schedule_is_made_run_paused_and_dropped(world: World) -> None:
         "params": {"n": 1, "pin": "open sesame"},
     }
 
-    made = client.put("/api/v1/schedules/weekly", json=asked)
+    response = client.put("/api/v1/schedules/weekly", json=asked)
     again = client.put("/api/v1/schedules/weekly", json=asked)
     run = client.post("/api/v1/schedules/weekly/run")
     paused = client.patch("/api/v1/schedules/weekly", json={"paused": True})
 
-    assert (made.status_code, again.status_code, run.status_code) == (200, 409, 201)
-    assert "sesame" not in made.text + client.get("/api/v1/schedules").text
+    assert (response.status_code, again.status_code, run.status_code) == (200, 409, 201)
+    assert "sesame" not in response.text + client.get("/api/v1/schedules").text
     assert paused.json()["paused"] is True
     assert len(client.get("/api/v1/schedules/weekly/coming", params={"count": 3}).json()) == 3
     assert client.delete("/api/v1/schedules/weekly").status_code == 204
@@ -168,14 +168,14 @@ def test_a_refusal_is_in_the_audit(world: World) -> None:
 
 
 def test_a_secret_is_told_once_and_kept_by_nobody(world: World) -> None:
-    made = world.client("admin").post(
+    response = world.client("admin").post(
         "/api/v1/tokens", json={"name": "night", "rights": {"role": "submitter"}}
     )
     link = world.client("admin").post("/api/v1/users", json={"name": "ann", "rights": {"role": "viewer"}})
     sent = world.client("admin").post("/api/v1/users/ann/link")
 
     assert link.status_code == 201
-    for answer in (made, sent):
+    for answer in (response, sent):
         assert answer.headers["cache-control"] == "no-store"
         secret = answer.json()["secret"]
         assert secret not in world.client("admin").get("/api/v1/tokens").text
@@ -191,16 +191,16 @@ def test_nobody_gives_rights_beyond_his_own(world: World) -> None:
 
 
 def test_who_asks_is_told_what_he_may(world: World) -> None:
-    found = world.client("limited").get("/api/v1/me").json()
+    body = world.client("limited").get("/api/v1/me").json()
 
-    assert (found["name"], found["rights"]["role"]) == ("limited", "operator")
-    assert found["rights"]["within"] == {"collections": ["lab"], "queues": None}
+    assert (body["name"], body["rights"]["role"]) == ("limited", "operator")
+    assert body["rights"]["within"] == {"collections": ["lab"], "queues": None}
 
 
 def test_types_have_their_schemas_and_figures_their_window(world: World) -> None:
-    found = world.client("viewer").get("/api/v1/types/double").json()
+    body = world.client("viewer").get("/api/v1/types/double").json()
 
-    assert found["schema"]["required"] == ["n"]
+    assert body["schema"]["required"] == ["n"]
     assert world.client("viewer").get("/api/v1/types/dubble").status_code == 404
     assert world.client("viewer").get("/api/v1/stats", params={"window_s": 30}).json()["window_s"] >= 30
 
@@ -231,8 +231,8 @@ def test_rights_are_sent_as_they_are_answered(world: World) -> None:
         "locks": None,
         "external": [],
     }
-    made = admin.post("/api/v1/users", json={"name": "ann", "rights": rights})
-    assert (made.status_code, made.json()["rights"]) == (201, rights)
+    response = admin.post("/api/v1/users", json={"name": "ann", "rights": rights})
+    assert (response.status_code, response.json()["rights"]) == (201, rights)
 
     shown = admin.get("/api/v1/users/ann").json()
     changed = admin.patch(

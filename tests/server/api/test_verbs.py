@@ -21,9 +21,9 @@ def failed(world: World, n: int = 1) -> list[int]:
 def test_a_verb_says_what_it_did(world: World) -> None:
     (job,) = failed(world)
 
-    done = world.client().post(f"/api/v1/jobs/{job}/retry", json={"reason": "the disk is back"})
+    response = world.client().post(f"/api/v1/jobs/{job}/retry", json={"reason": "the disk is back"})
 
-    assert done.json() == {"touched": [job], "reopened": []}
+    assert response.json() == {"touched": [job], "reopened": []}
     assert world.store.job(job).state == "pending"
     (entry,) = [e for e, _ in world.store.audit.entries() if e.verb == "retry"]
     assert (entry.by, entry.reason) == ("operator", "the disk is back")
@@ -66,9 +66,9 @@ def test_a_deleted_job_has_no_folder(world: World) -> None:
     (job,) = failed(world)
     folder = world.folder(job)
 
-    done = world.client().delete(f"/api/v1/jobs/{job}", params={"reason": "old"})
+    response = world.client().delete(f"/api/v1/jobs/{job}", params={"reason": "old"})
 
-    assert done.json()["touched"] == [job]
+    assert response.json()["touched"] == [job]
     assert not folder.exists()
 
 
@@ -78,12 +78,12 @@ def test_many_are_looked_at_first_and_then_done(world: World) -> None:
 
     planned = world.client().post(VERBS, json={**order, "dry_run": True}).json()
     stale = world.client().post(VERBS, json={**order, "expect": 4})
-    done = world.client().post(VERBS, json={**order, "expect": planned["jobs"]}).json()
+    body = world.client().post(VERBS, json={**order, "expect": planned["jobs"]}).json()
 
     assert (planned["jobs"], planned["more"], planned["sample"]) == (5, False, jobs)
     assert planned["stages"] == [{"type": "one", "stage": "work", "jobs": 5}]
     assert stale.status_code == 409
-    assert (done["touched"], done["refused_jobs"]) == (5, 0)
+    assert (body["touched"], body["refused_jobs"]) == (5, 0)
     assert world.store.counts(Filter()) == {"pending": 5}
 
 

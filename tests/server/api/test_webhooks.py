@@ -16,8 +16,8 @@ WEBHOOKS = "/api/v1/webhooks"
 def add(world: World, who: str = "operator", **more: Any) -> dict[str, Any]:
     answer = world.client(who).post(WEBHOOKS, json=HOOK | more)
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def settle(world: World, **options: Any) -> int:
@@ -194,9 +194,9 @@ def test_what_somebody_limited_makes_tells_of_what_he_may_see(world: World) -> N
     settle(world, collection="other")
     own = settle(world, collection="lab")
 
-    found = world.client("limited").get(f"{WEBHOOKS}/archive/deliveries").json()["items"]
+    body = world.client("limited").get(f"{WEBHOOKS}/archive/deliveries").json()["items"]
 
-    assert [d["job_id"] for d in found] == [own]
+    assert [d["job_id"] for d in body] == [own]
     answer = world.client("limited").patch(f"{WEBHOOKS}/archive", json={"collection": "other"})
     assert (answer.status_code, "other" in answer.text) == (403, True)
     assert (

@@ -95,9 +95,9 @@ class House:
 
 def csrf(page: str) -> str:
     """What the form on this page has to bear."""
-    found = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert found is not None, page
-    return found[1]
+    match = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert match is not None, page
+    return match[1]
 
 
 def sign_in(browser: TestClient, name: str, password: str, next_: str = "/") -> Any:
@@ -154,5 +154,5 @@ Who = Callable[[Any], tuple[str, str, str]]
 def who(answer: Any) -> tuple[str, str, str]:
     """Name, how it is known, role."""
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    return found["name"], found["how"], found["role"]
+    body = answer.json()
+    return body["name"], body["how"], body["role"]

@@ -30,15 +30,15 @@ def test_given_nothing_then_nobody_asks_and_the_audit_is_not_filled(house: House
 
 def test_given_a_users_token_then_its_owner_asks_with_what_both_allow(house: House) -> None:
     house.user("ann", Role.OPERATOR)
-    made = house.control.do(MakeToken(name="night", owner="ann", rights=Rights(role=Role.SUBMITTER)))
+    answer = house.control.do(MakeToken(name="night", owner="ann", rights=Rights(role=Role.SUBMITTER)))
 
-    assert who(house.client().get("/probe", headers=_bearer(made.secret))) == ("ann", "token", "submitter")
+    assert who(house.client().get("/probe", headers=_bearer(answer.secret))) == ("ann", "token", "submitter")
 
 
 def test_given_a_machines_token_then_its_name_is_no_users(house: House) -> None:
-    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
+    answer = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
 
-    assert who(house.client().get("/probe", headers=_bearer(made.secret))) == (
+    assert who(house.client().get("/probe", headers=_bearer(answer.secret))) == (
         "token:ci",
         "token",
         "submitter",
@@ -46,28 +46,28 @@ def test_given_a_machines_token_then_its_name_is_no_users(house: House) -> None:
 
 
 def test_given_a_token_that_was_revoked_then_it_is_refused_once_asked_anew(house: House) -> None:
-    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
+    answer = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
     client = house.client()
-    assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
+    assert client.get("/probe", headers=_bearer(answer.secret)).status_code == 200
 
-    house.control.do(RevokeToken(token=made.token.id))
+    house.control.do(RevokeToken(token=answer.token.id))
     house.app.state.identity.forget()
 
-    assert client.get("/probe", headers=_bearer(made.secret)).status_code == 401
+    assert client.get("/probe", headers=_bearer(answer.secret)).status_code == 401
 
 
 def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_it_is_remembered(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until_us = now_us() + 3_600_000_000
-    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER), expires=until_us))
+    answer = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER), expires=until_us))
     client = house.client()
     monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: until_us - 1)
-    assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
+    assert client.get("/probe", headers=_bearer(answer.secret)).status_code == 200
 
     monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: until_us)
 
-    assert client.get("/probe", headers=_bearer(made.secret)).status_code == 401
+    assert client.get("/probe", headers=_bearer(answer.secret)).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
     for job in (unseen, 999):
         assert client.get(f"/api/v1/jobs/{job}").status_code == 404
         assert client.post(f"/api/v1/jobs/{job}/cancel").status_code == 404
-    told = client.post("/api/v1/jobs/verbs", json={"verb": "cancel", "ids": [unseen, 999]}).json()
+    body = client.post("/api/v1/jobs/verbs", json={"verb": "cancel", "ids": [unseen, 999]}).json()
 
-    assert told["refused_jobs"] == 2, told
+    assert body["refused_jobs"] == 2, body
     assert [entry["why"] for entry in house.told("refused")] == [
         f"there is no job {unseen}; the list of jobs shows those there are",
         "there is no job 999; the list of jobs shows those there are",
@@ -133,10 +133,10 @@ def test_given_the_token_of_somebody_else_then_to_revoke_it_is_refused_as_not_th
     house: House,
 ) -> None:
     house.user("ann", Role.SUBMITTER)
-    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER)))
+    answer = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER)))
     own = house.control.do(MakeToken(name="own", owner="ann")).secret
 
-    assert house.client(**_bearer(own)).delete(f"/api/v1/tokens/{made.token.id}").status_code == 404
+    assert house.client(**_bearer(own)).delete(f"/api/v1/tokens/{answer.token.id}").status_code == 404
 
     assert [(entry.by, "you have no token" in entry.what) for entry in house.audited("refused")] == [
         ("ann", True)

@@ -101,23 +101,23 @@ class ProviderMadeForThisTest:
         body = handler.rfile.read(int(handler.headers["content-length"])).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
         self.authorization = handler.headers.get("authorization", "")
-        given = self.codes.pop(form.get("code", ""), None)
+        response = self.codes.pop(form.get("code", ""), None)
         verifier = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         fits = (
-            given is not None
-            and given["redirect_uri"] == form["redirect_uri"]
-            and given["code_challenge"] == base64.urlsafe_b64encode(verifier).decode().rstrip("=")
+            response is not None
+            and response["redirect_uri"] == form["redirect_uri"]
+            and response["code_challenge"] == base64.urlsafe_b64encode(verifier).decode().rstrip("=")
         )
-        if given is None or not fits:
+        if response is None or not fits:
             self._answer(handler, 400, {"error": "invalid_grant"})
             return
         now = int(time.time())
         claims = {
             "iss": self.issuer,
-            "aud": given["client_id"],
+            "aud": response["client_id"],
             "iat": now,
             "exp": now + 300,
-            "nonce": given["nonce"],
+            "nonce": response["nonce"],
             **self.person,
         }
         answer = {"access_token": "a", "token_type": "Spawner", "id_token": self.sign(self.lie(claims))}

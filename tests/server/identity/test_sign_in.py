@@ -317,13 +317,13 @@ class TestOverHttps:
         form = browser.get("/sign-in")
         sign_in(browser, "ann", PASSWORD)
         page = browser.get("/account")
-        done = browser.post(
+        response = browser.post(
             "/account/alone", data={"csrf": csrf(page.text)}, headers={"Sec-Fetch-Site": "same-origin"}
         )
         shown = browser.get("/account")
 
         cookies = [
-            cookie for answer in (form, done, shown) for cookie in answer.headers.get_list("set-cookie")
+            cookie for answer in (form, response, shown) for cookie in answer.headers.get_list("set-cookie")
         ]
         names = {cookie.partition("=")[0] for cookie in cookies}
         assert {"spinney_flash", "__Host-spinney_guest", "__Host-spinney_session"} <= names

@@ -43,9 +43,9 @@ def post(client: TestClient, path: str, status: int = 303, **form: Any) -> str:
 
 
 def secret(text: str) -> str:
-    found = re.search(r'id="secret"[^>]*>([^<]*)<', text)
-    assert found is not None
-    return unescape(found[1])
+    match = re.search(r'id="secret"[^>]*>([^<]*)<', text)
+    assert match is not None
+    return unescape(match[1])
 
 
 @pytest.fixture
@@ -250,12 +250,12 @@ def test_given_limits_without_a_role_when_a_token_is_to_be_made_then_they_are_no
 def test_given_another_s_token_when_a_viewer_revokes_it_then_it_is_not_there_for_him(
     world: World, admin: TestClient
 ) -> None:
-    made = world.control("root").do(MakeToken(name="theirs", owner="admin")).token
+    answer = world.control("root").do(MakeToken(name="theirs", owner="admin")).token
 
-    text = post(world.client("viewer"), f"/account/tokens/{made.id}/revoke")
+    text = post(world.client("viewer"), f"/account/tokens/{answer.id}/revoke")
 
     assert "you have no token" in text.lower()
-    assert world.store.accounts.token(made.id).revoked_us is None
+    assert world.store.accounts.token(answer.id).revoked_us is None
 
 
 def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(
@@ -289,8 +289,8 @@ def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once
     text = post(client, "/webhooks", 200, **asked)
     first = secret(text)
 
-    found = world.store.webhooks.get("archive")
-    assert (found.events, found.queue, found.roots_only) == (("failed", "batch"), "slow", True)
+    response = world.store.webhooks.get("archive")
+    assert (response.events, response.queue, response.roots_only) == (("failed", "batch"), "slow", True)
     assert first.startswith("whs_")
     assert first not in get(client, "/webhooks/archive")
     second = secret(post(client, "/webhooks/archive/rotate", 200))
@@ -351,8 +351,8 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
     assert "is sent again" in post(client, f"/webhooks/archive/deliveries/{delivery.delivery}/retry")
     post(client, "/webhooks/archive/resume")
     post(client, "/webhooks/archive/change", url="https://example.org/other", event="completed", below="1")
-    found = world.store.webhooks.get("archive")
-    assert (found.url, found.events, found.roots_only, found.paused) == (
+    response = world.store.webhooks.get("archive")
+    assert (response.url, response.events, response.roots_only, response.paused) == (
         "https://example.org/other",
         ("completed",),
         False,

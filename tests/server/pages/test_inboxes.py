@@ -114,8 +114,8 @@ def send(world: World, who: str, *files: tuple[str, bytes], **headers: str) -> A
 
 def flash(answer: Any) -> str:
     """What the next page says."""
-    found = re.search(rf'{FLASH_COOKIE}="?([\w=-]+)', answer.headers.get("set-cookie", ""))
-    return json.loads(urlsafe_b64decode(found[1]))[1] if found else ""
+    match = re.search(rf'{FLASH_COOKIE}="?([\w=-]+)', answer.headers.get("set-cookie", ""))
+    return json.loads(urlsafe_b64decode(match[1]))[1] if match else ""
 
 
 @pytest.mark.parametrize("headers", [HTML, PART], ids=["without scripts", "with scripts"])

@@ -296,9 +296,9 @@ def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(wor
     client = world.client("operator")
 
     shown = client.get("/jobs/verbs?verb=cancel&type=one", headers=HTML)
-    done = client.post("/jobs/verbs", data={"verb": "cancel", "type": "one", "expect": "3"}, headers=HTML)
+    response = client.post("/jobs/verbs", data={"verb": "cancel", "type": "one", "expect": "3"}, headers=HTML)
 
-    for answer in (shown, done):
+    for answer in (shown, response):
         assert answer.status_code == 422
         assert "no job is chosen" in answer.text.lower()
     assert {world.store.job(job).state for job in jobs} == {"pending"}
@@ -318,11 +318,11 @@ def test_given_all_with_an_invalid_filter_or_no_expected_number_then_a_verb_is_d
 ) -> None:
     jobs = world.site.submit("one", n=3)
 
-    done = world.client("operator").post(
+    response = world.client("operator").post(
         "/jobs/verbs", data={"verb": "cancel", "all": "1", **sent}, headers=HTML
     )
 
-    assert done.status_code == 422
+    assert response.status_code == 422
     assert {world.store.job(job).state for job in jobs} == {"pending"}
 
 

@@ -27,10 +27,10 @@ def post(client: TestClient, path: str, **form: Any) -> str:
     """What the page says that it leads to."""
     answer = client.post(path, data=form, headers=HTML)
     assert answer.status_code == 303, (path, answer.status_code, answer.text[:500])
-    told = client.get(answer.headers["location"], headers=HTML)
-    found = re.search(r'<div id="flash".*?</div>', told.text, re.S)
-    assert found is not None
-    return found[0]
+    response = client.get(answer.headers["location"], headers=HTML)
+    match = re.search(r'<div id="flash".*?</div>', response.text, re.S)
+    assert match is not None
+    return match[0]
 
 
 def refused(client: TestClient, path: str, **form: Any) -> int:

@@ -203,8 +203,8 @@ def test_given_more_jobs_than_a_page_when_turned_then_each_is_seen_once(world: W
     while path:
         text = get(client, path)
         seen += re.findall(r'id="job-(\d+)"', text)
-        found = re.search(r'href="([^"]+)" rel="next"', text)
-        path = found[1].replace("&amp;", "&") if found else ""
+        match = re.search(r'href="([^"]+)" rel="next"', text)
+        path = match[1].replace("&amp;", "&") if match else ""
 
     assert [int(n) for n in seen] == sorted(ids, reverse=True)
 

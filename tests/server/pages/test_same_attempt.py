@@ -140,5 +140,5 @@ def test_given_a_batch_of_which_many_subjobs_failed_then_its_page_has_their_numb
     assert f"It failed: 3 of its subjobs failed, first subjob {link}." in page
     assert "Retries its 3 failed subjobs; the job goes on when they have ended." in page
     assert "3 jobs, 1 cause, and the batch itself" in get(client, f"/batches/{batch}")
-    told = client.post(f"/jobs/{batch}/verb", data={"verb": "retry"}, headers=HTML)
-    assert "3 jobs retried; 1 other job waits for them" in get(client, told.headers["location"])
+    response = client.post(f"/jobs/{batch}/verb", data={"verb": "retry"}, headers=HTML)
+    assert "3 jobs retried; 1 other job waits for them" in get(client, response.headers["location"])

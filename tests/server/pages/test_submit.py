@@ -22,9 +22,9 @@ CHOSEN = ("file", ("", b""))
 def form_key(client: TestClient, type_: str) -> str:
     page = client.get(f"/submit?type={type_}", headers=HTML)
     assert page.status_code == 200, page.text[:300]
-    found = re.search(r'name="once" value="([^"]+)"', page.text)
-    assert found
-    return found[1]
+    match = re.search(r'name="once" value="([^"]+)"', page.text)
+    assert match
+    return match[1]
 
 
 def send(
@@ -192,8 +192,8 @@ def test_given_types_when_looked_for_then_those_of_that_name_or_description_are_
     client = world.client("submitter")
 
     assert "/submit?type=three" in client.get("/submit", headers=HTML).text
-    found = client.get("/submit?q=twice", headers=HTML).text
-    assert "/submit?type=double" in found
-    assert "/submit?type=three" not in found
+    text = client.get("/submit?q=twice", headers=HTML).text
+    assert "/submit?type=double" in text
+    assert "/submit?type=three" not in text
     assert "No job type matches" in client.get("/submit?q=zzz", headers=HTML).text
     assert client.get("/submit?type=duoble", headers=HTML).status_code == 422

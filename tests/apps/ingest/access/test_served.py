@@ -104,10 +104,10 @@ def test_damage_is_told_by_the_request_and_by_the_list(served: House) -> None:
     ark = served.holds({"a": b"whole"})
     served.archive.overwrite("a", b"holes", ark)
 
-    done = served.shell.call("ingest", "fetch", ark, "--wait", "--json")
+    result = served.shell.call("ingest", "fetch", ark, "--wait", "--json")
 
-    ticket = json.loads(done.stdout)
-    assert (done.returncode, ticket["status"]) == (1, "failed")
+    ticket = json.loads(result.stdout)
+    assert (result.returncode, ticket["status"]) == (1, "failed")
     assert "damaged" in ticket["message"]
     listed = served.shell.call("ingest", "fixity", "--damaged", "--json")
     assert listed.returncode == 1

@@ -61,8 +61,10 @@ class Batch:
         return ran
 
     def report(self, number: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / f"reports/{number:04d}/report.json").read_bytes())
-        return found
+        document: dict[str, Any] = json.loads(
+            (self.folder / f"reports/{number:04d}/report.json").read_bytes()
+        )
+        return document
 
 
 def objects_of(ran: StageResult) -> list[ObjectOrder]:
@@ -473,10 +475,10 @@ def test_a_batch_whose_profile_was_deleted_reports_once_it_is_back(service: Serv
     batch = Batch(service, b"map", PayloadKind.FILE, "x")
     made = objects_of(batch.run("processing"))
     profile = service.folder / "home/profiles/maps.toml"
-    kept = profile.read_text()
+    text = profile.read_text()
     profile.unlink()
     assert batch.run("reporting", ended(made, State.COMPLETED)).outcome == "defer"
-    profile.write_text(kept)
+    profile.write_text(text)
     assert batch.run("reporting", ended(made, State.COMPLETED)).outcome == "ok"
 
 

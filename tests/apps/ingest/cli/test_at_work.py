@@ -336,12 +336,12 @@ def test_what_completed_is_sent_back_when_the_archive_has_lost_it(working: House
 
 @pytest.mark.parametrize("words", [("--wait",), ("--wait", "--fail-at", "recording")])
 def test_who_waits_is_told_how_it_ended(working: House, words: tuple[str, ...]) -> None:
-    done = working.shell.call(
+    result = working.shell.call(
         "ingest", "submit", working.file("waited.txt", b"wait"), "--kind", "file", "--profile", "maps", *words
     )
 
-    assert done.returncode == (1 if "--fail-at" in words else 0), done.stderr
-    assert done.stdout.startswith("bid-")
+    assert result.returncode == (1 if "--fail-at" in words else 0), result.stderr
+    assert result.stdout.startswith("bid-")
 
 
 def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House) -> None:

@@ -134,10 +134,10 @@ def test_a_disk_that_is_full_leaves_nothing_behind(untouched: House) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
     try:
-        said = untouched.refused(1, "submit", path, "--profile", "maps", "--kind", "file")
+        output = untouched.refused(1, "submit", path, "--profile", "maps", "--kind", "file")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "free some disk space" in said
+    assert "free some disk space" in output
     assert left(untouched) == []
 
 
@@ -187,11 +187,11 @@ def test_a_failure_is_ordered_in_test_mode_only(house: House) -> None:
     settings = house.folder / "ingest.toml"
     settings.write_text(settings.read_text().replace("test_mode = true", "test_mode = false"))
 
-    said = house.refused(
+    output = house.refused(
         2, "submit", house.file("x"), "--profile", "maps", "--kind", "file", "--fail-at", "recording"
     )
 
-    assert "test mode only" in said
+    assert "test mode only" in output
 
 
 def test_a_batch_that_its_profile_holds_is_marked_before_it_is_there(house: House) -> None:
@@ -219,10 +219,10 @@ def test_a_manifest_is_judged_whole(house: House) -> None:
 
     Path(path).write_bytes(whole.replace(b"| sha256 |", b"| sha255 |"))
 
-    done = house.shell.call("ingest", "check", path)
-    assert done.returncode == 1
-    assert [line[: len("line 6")] for line in done.stdout.splitlines()[:2]] == ["line 6", "line 7"]
-    assert done.stdout.splitlines()[-1].endswith("2 problems")
+    result = house.shell.call("ingest", "check", path)
+    assert result.returncode == 1
+    assert [line[: len("line 6")] for line in result.stdout.splitlines()[:2]] == ["line 6", "line 7"]
+    assert result.stdout.splitlines()[-1].endswith("2 problems")
     assert house.shell.call("ingest", "check", path, "--json").returncode == 1
     house.refused(1, "check", "none.checkm")
     assert left(house) == []
@@ -240,14 +240,14 @@ def test_names_that_nearly_meet_are_a_warning_and_no_problem(house: House) -> No
 def test_what_stands_in_a_manifest_cannot_move_the_cursor(house: House) -> None:
     path = house.file("bad.checkm", b"#%checkm_0.7\n#%profile | \x1b[2Jhttp://x\n#%eof\n")
 
-    done = house.shell.call("ingest", "check", path)
+    result = house.shell.call("ingest", "check", path)
 
-    assert done.returncode == 1
-    assert "\x1b" not in done.stdout + done.stderr
+    assert result.returncode == 1
+    assert "\x1b" not in result.stdout + result.stderr
 
 
 def test_without_settings_one_sentence_says_how_to_name_them(tmp_path: Path) -> None:
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "spinney", "ingest", "batches"],
         cwd=tmp_path,
         capture_output=True,
@@ -256,6 +256,6 @@ def test_without_settings_one_sentence_says_how_to_name_them(tmp_path: Path) -> 
         timeout=60,
     )
 
-    assert said.returncode == 2
-    assert "SPINNEY_INGEST" in said.stderr
-    assert said.stderr.count("\n") == 1
+    assert result.returncode == 2
+    assert "SPINNEY_INGEST" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -125,9 +125,9 @@ def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) 
 
     (house.folder / "home" / "profiles" / "bad.toml").write_text("collection = 'x'\nminter = 'nobody'\n")
 
-    done = house.shell.call("ingest", "profiles", "--json")
-    assert done.returncode == 1
-    listed = [json.loads(line) for line in done.stdout.splitlines()]
+    result = house.shell.call("ingest", "profiles", "--json")
+    assert result.returncode == 1
+    listed = [json.loads(line) for line in result.stdout.splitlines()]
     assert ["nobody" in each.get("problem", "") for each in listed if each["name"] == "bad"] == [True]
     assert len(listed) == 4
 

@@ -84,7 +84,7 @@ def deposited(working: House) -> Iterator[Deposited]:
         working.shell.ok("user", "add", "ann", "--role", "submitter", "--collection", "maps", "--no-password")
         token = working.shell.ok("token", "make", "ann", "--user", "ann").split()[-1]
         payload = working.manifest("atlas.checkm", FILES)
-        told = working.shell.ok(
+        output = working.shell.ok(
             "--server",
             both.url,
             "ingest",
@@ -95,7 +95,7 @@ def deposited(working: House) -> Iterator[Deposited]:
             "--json",
             SPINNEY_TOKEN=token,
         )
-        bid = json.loads(told)["bid"]
+        bid = json.loads(output)["bid"]
         working.until(bid, "completed", reports=1)
         yield Deposited(working, both, token, bid, str(working.lines("objects", bid)[0]["job"]), payload)
 

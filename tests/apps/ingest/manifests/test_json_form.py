@@ -245,8 +245,8 @@ def test_names_that_nearly_meet_are_told_of_with_both_places(tmp_path: Path) -> 
             "line 2: files, entry 2: the name 'SCANS/p1.tif' is that",
         ),
     ):
-        found = judge(put(tmp_path, content))
-        assert (found.problems, str(found.warnings.first[0])[: len(says)]) == ((), says)
+        judgement = judge(put(tmp_path, content))
+        assert (judgement.problems, str(judgement.warnings.first[0])[: len(says)]) == ((), says)
 
 
 @pytest.mark.parametrize(

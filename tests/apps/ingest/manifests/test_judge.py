@@ -12,28 +12,28 @@ HOST = "https://example.org"
 
 
 def test_a_good_manifest_is_counted(tmp_path: Path) -> None:
-    found = judge(put(tmp_path, checkm(f"{HOST}/a | | | 10", f"{HOST}/b | | | 32", f"{HOST}/c")))
+    judgement = judge(put(tmp_path, checkm(f"{HOST}/a | | | 10", f"{HOST}/b | | | 32", f"{HOST}/c")))
 
-    assert (found.kind, found.rows) == (PayloadKind.OBJECT_MANIFEST, 3)
-    assert (found.size_bytes, found.sizes_unknown) == (42, 1)
-    assert (found.problems, found.whole) == ((), True)
+    assert (judgement.kind, judgement.rows) == (PayloadKind.OBJECT_MANIFEST, 3)
+    assert (judgement.size_bytes, judgement.sizes_unknown) == (42, 1)
+    assert (judgement.problems, judgement.whole) == ((), True)
 
 
 def test_the_files_that_an_object_carries_are_counted_one_by_one(tmp_path: Path) -> None:
     inline = b'{"files": [{"url": "https://example.org/a", "size": 5}, {"url": "https://example.org/b"}]}'
-    found = judge(put(tmp_path, b'{"profile": "batch-manifest", "objects": [%s]}' % inline))
+    judgement = judge(put(tmp_path, b'{"profile": "batch-manifest", "objects": [%s]}' % inline))
 
-    assert (found.rows, found.size_bytes, found.sizes_unknown) == (1, 5, 1)
+    assert (judgement.rows, judgement.size_bytes, judgement.sizes_unknown) == (1, 5, 1)
 
 
 def test_every_problem_is_told_with_its_line_and_good_rows_are_counted(tmp_path: Path) -> None:
     content = checkm(f"{HOST}/a", "rubbish", f"{HOST}/a", "", f"{HOST}/b | md5", f"{HOST}/c | | | 7", end="")
 
-    found = judge(put(tmp_path, content))
+    judgement = judge(put(tmp_path, content))
 
-    assert [p.line for p in found.problems] == [FIRST + 1, FIRST + 2, FIRST + 4, FIRST + 6]
-    assert (found.rows, found.size_bytes, found.whole) == (2, 7, True)
-    assert str(found.problems[3]).startswith(f"line {FIRST + 6}: the manifest ends without #%eof")
+    assert [p.line for p in judgement.problems] == [FIRST + 1, FIRST + 2, FIRST + 4, FIRST + 6]
+    assert (judgement.rows, judgement.size_bytes, judgement.whole) == (2, 7, True)
+    assert str(judgement.problems[3]).startswith(f"line {FIRST + 6}: the manifest ends without #%eof")
 
 
 def test_all_that_is_wrong_with_a_header_is_told_once(tmp_path: Path) -> None:
@@ -41,47 +41,49 @@ def test_all_that_is_wrong_with_a_header_is_told_once(tmp_path: Path) -> None:
         URL, profile=f"{PROFILES}x", prefixes=["#%prefix | mrt: | x", "#%prefix | nfo: | y", "#%z"]
     )
 
-    found = judge(put(tmp_path, wrong.replace(b"0.7", b"0.6")))
+    judgement = judge(put(tmp_path, wrong.replace(b"0.7", b"0.6")))
 
-    assert [p.line for p in found.problems] == [1, 2, 3, 4, 5]
-    assert (found.kind, found.rows, found.whole) == (None, 0, False)
+    assert [p.line for p in judgement.problems] == [1, 2, 3, 4, 5]
+    assert (judgement.kind, judgement.rows, judgement.whole) == (None, 0, False)
 
 
 def test_a_wrong_prefix_does_not_keep_the_rows_from_being_judged(tmp_path: Path) -> None:
-    found = judge(put(tmp_path, checkm("rubbish", prefixes=["#%prefix | mrt: | x", "#%prefix | nfo: | y"])))
+    judgement = judge(
+        put(tmp_path, checkm("rubbish", prefixes=["#%prefix | mrt: | x", "#%prefix | nfo: | y"]))
+    )
 
-    assert [p.line for p in found.problems] == [3, 4, FIRST]
+    assert [p.line for p in judgement.problems] == [3, 4, FIRST]
 
 
 def test_it_stops_when_there_are_too_many_problems(tmp_path: Path) -> None:
-    found = judge(put(tmp_path, checkm(*["rubbish"] * 100)), most=7)
+    judgement = judge(put(tmp_path, checkm(*["rubbish"] * 100)), most=7)
 
-    assert [p.line for p in found.problems] == [*range(FIRST, FIRST + 7)]
-    assert found.whole is False
+    assert [p.line for p in judgement.problems] == [*range(FIRST, FIRST + 7)]
+    assert judgement.whole is False
 
 
 def test_entries_of_a_json_document_are_counted_as_entries(tmp_path: Path) -> None:
-    found = judge(put(tmp_path, b'{"profile": "object-manifest", "files": [{"url": ""}, 7]}'))
+    judgement = judge(put(tmp_path, b'{"profile": "object-manifest", "files": [{"url": ""}, 7]}'))
 
-    assert [(p.unit, p.line) for p in found.problems] == [("entry", 1), ("entry", 2)]
+    assert [(p.unit, p.line) for p in judgement.problems] == [("entry", 1), ("entry", 2)]
 
 
 def test_json_lines_are_judged_to_their_end(tmp_path: Path) -> None:
     content = b'{"profile": "batch-manifest"}\n{"url": "x"}\nrubbish\n{"url": "https://example.org/a"}\n{"end": 9}\n{}'
 
-    found = judge(put(tmp_path, content))
+    judgement = judge(put(tmp_path, content))
 
-    assert [p.line for p in found.problems] == [2, 3, 5, 6]
-    assert found.rows == 1
+    assert [p.line for p in judgement.problems] == [2, 3, 5, 6]
+    assert judgement.rows == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\xff\xfe#\0", b"{}", b"#%", b"\n#%checkm_0.7"])
 def test_what_is_no_manifest_is_one_problem(tmp_path: Path, content: bytes) -> None:
-    found = judge(put(tmp_path, content))
+    judgement = judge(put(tmp_path, content))
 
-    assert found.kind is None
-    assert found.problems
-    assert all(isinstance(p, Problem) and p.reason for p in found.problems)
+    assert judgement.kind is None
+    assert judgement.problems
+    assert all(isinstance(p, Problem) and p.reason for p in judgement.problems)
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ def test_two_names_that_some_file_systems_take_for_one_are_kept_and_told_of_with
 def test_of_many_warnings_the_first_are_kept_and_all_are_counted(tmp_path: Path) -> None:
     content = checkm(*(f"{HOST}/x | | | | | {name}{n}" for name in "aA" for n in range(60)))
 
-    found = judge(put(tmp_path, content)).warnings
+    judgement = judge(put(tmp_path, content)).warnings
 
-    assert (len(found.first), found.count) == (50, 60)
+    assert (len(judgement.first), judgement.count) == (50, 60)
 
 
 @pytest.mark.parametrize(

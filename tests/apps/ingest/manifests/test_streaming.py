@@ -48,12 +48,12 @@ def test_an_endless_line_takes_no_memory(tmp_path: Path) -> None:
 
     tracemalloc.start()
     try:
-        found = judge(manifest)
+        judgement = judge(manifest)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert [problem.line for problem in found.problems] == [2, 2]
+    assert [problem.line for problem in judgement.problems] == [2, 2]
     assert peak_bytes < 1_000_000
 
 

@@ -44,9 +44,9 @@ class IngestService:
 
     def spinney(self, *words: str, code: int | None = 0) -> str:
         """What it told; it must end with that code, if any."""
-        done = Shell(self.place).call(*words, **self._own)
-        assert code in (None, done.returncode), (words, done.stdout, done.stderr)
-        return done.stdout + done.stderr
+        result = Shell(self.place).call(*words, **self._own)
+        assert code in (None, result.returncode), (words, result.stdout, result.stderr)
+        return result.stdout + result.stderr
 
     def start(self, *options: str, slots: int = 1) -> None:
         """``slots``: each costs a worker, which has much to import."""

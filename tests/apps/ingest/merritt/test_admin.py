@@ -23,10 +23,10 @@ def merritt(hosts: str, tmp_path: Path) -> Merritt:
     """Run a command of ``spinney merritt`` and return what it prints."""
 
     def run(*words: str, code: int = 0, servers: str = hosts) -> str:
-        done = Shell(tmp_path).call("merritt", *words, MERRITT_ZOOKEEPER=servers)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr
-        return done.stdout + done.stderr
+        result = Shell(tmp_path).call("merritt", *words, MERRITT_ZOOKEEPER=servers)
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        assert "Traceback" not in result.stderr
+        return result.stdout + result.stderr
 
     return run
 

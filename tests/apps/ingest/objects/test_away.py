@@ -103,22 +103,22 @@ def test_a_profile_that_was_deleted_is_waited_for(service: Service) -> None:
     deposit = service.of_file()
     deposit.to("downloading")
     profile = service.folder / "home/profiles/maps.toml"
-    kept = profile.read_text()
+    text = profile.read_text()
     profile.unlink()
     ran = deposit.run("downloading")
     assert rested(ran, "there is no profile 'maps'")
     assert not deferral(ran).lane
-    profile.write_text(kept)
+    profile.write_text(text)
     assert deposit.run("downloading").outcome == "ok"
 
 
 def test_settings_that_cannot_be_read_let_the_whole_stage_rest(service: Service) -> None:
     deposit = service.of_file()
     settings = service.folder / "ingest.toml"
-    kept = settings.read_text()
+    text = settings.read_text()
     settings.write_text("home = ")
     ran = deposit.run("estimating")
     assert rested(ran, "ingest.toml is not valid TOML")
     assert deferral(ran).lane
-    settings.write_text(kept + "\n")
+    settings.write_text(text + "\n")
     assert deposit.run("estimating").outcome == "ok"

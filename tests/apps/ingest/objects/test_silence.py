@@ -56,8 +56,8 @@ def of(service: Service, host: str, number: int = 1, stage: str = "downloading")
 
 def marks(service: Service) -> dict[str, tuple[int, bool]]:
     """Each silent host: how often it was tried, and whether it is being tried."""
-    found = (json.loads(path.read_text()) for path in service.settings.unresponsive_hosts.glob("*.json"))
-    return {mark["host"]: (mark["tries"], mark["trying"]) for mark in found}
+    document = (json.loads(path.read_text()) for path in service.settings.unresponsive_hosts.glob("*.json"))
+    return {mark["host"]: (mark["tries"], mark["trying"]) for mark in document}
 
 
 def due(service: Service) -> None:

@@ -90,8 +90,8 @@ def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receivin
     assert sent.outcome == "ok", sent.message
     [(headers, body)] = receiving.came
     verify("shared", headers, body, time.time())
-    said = json.loads(body)
-    assert (said["event"], said["ark"], said["version"], said["context"]) == (
+    document = json.loads(body)
+    assert (document["event"], document["ark"], document["version"], document["context"]) == (
         "deposited",
         done["ark"],
         1,

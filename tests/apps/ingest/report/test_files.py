@@ -87,10 +87,10 @@ print(update.totals.objects, int(peak[1]) // 1024)
 def test_a_hundred_thousand_objects_stay_small(tmp_path: Path) -> None:
     """Given as many objects as are lawful, when two reports of them are written, then memory stays bounded."""
     tests = Path(__file__).parents[3]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", MANY, str(tmp_path)], cwd=tests, capture_output=True, text=True, check=True
     )
 
-    objects, mebibytes = map(int, done.stdout.split())
+    objects, mebibytes = map(int, result.stdout.split())
     assert objects == 100_000
     assert mebibytes < 250

@@ -49,8 +49,8 @@ def operations() -> dict[str, APIOperation]:
     """By label."""
     app = FastAPI(title="Spinney", version="0")
     extensions.add_routes(app)
-    found = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
-    return {operation.label: operation for operation in found if "/apps/ingest/" in operation.label}
+    output = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
+    return {operation.label: operation for operation in output if "/apps/ingest/" in operation.label}
 
 
 @pytest.fixture(scope="module")

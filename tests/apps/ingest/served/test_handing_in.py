@@ -92,13 +92,13 @@ def test_a_body_becomes_a_batch_whatever_type_it_is_called(served: Served) -> No
         answer = served["ann"].post(SUBMIT, params=QUERY, content=PAYLOAD, headers=headers)
 
         assert answer.status_code == 202
-        told = answer.json()
-        assert told["state"] == "pending"
-        assert told["links"].keys() == {"status", "report"}
-        assert answer.headers["location"] == told["links"]["status"]
-        shown = served["ann"].get(told["links"]["status"]).json()
-        assert (shown["batch"], shown["job"], shown["state"]) == (told["bid"], told["job"], "pending")
-        assert "it has not reported yet" in served["ann"].get(told["links"]["report"]).json()["detail"]
+        body = answer.json()
+        assert body["state"] == "pending"
+        assert body["links"].keys() == {"status", "report"}
+        assert answer.headers["location"] == body["links"]["status"]
+        shown = served["ann"].get(body["links"]["status"]).json()
+        assert (shown["batch"], shown["job"], shown["state"]) == (body["bid"], body["job"], "pending")
+        assert "it has not reported yet" in served["ann"].get(body["links"]["report"]).json()["detail"]
     assert list(incoming(served).values()) == [PAYLOAD] * len(types)
 
 

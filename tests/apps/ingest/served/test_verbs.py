@@ -93,8 +93,8 @@ def test_batches_and_objects_are_seen_within_the_collection(house: House) -> Non
 
     listed = {name: [b["batch"] for b in house.ask(name, "batches").json()["items"]] for name in RIGHTS}
     assert listed == {name: [house.bid] if name in SEEING else [] for name in RIGHTS}
-    told = house.ask("ann", "status", batch=house.bid).json()
-    assert (told["submitter"], told["collection"], told["objects"]) == ("ann", "maps", {"failed": 1})
+    body = house.ask("ann", "status", batch=house.bid).json()
+    assert (body["submitter"], body["collection"], body["objects"]) == ("ann", "maps", {"failed": 1})
 
 
 def test_what_is_out_of_sight_is_not_there(house: House) -> None:
