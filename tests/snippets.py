@@ -43,15 +43,15 @@ class Snippet:
 def snippets(page: Path) -> list[Snippet]:
     """The fenced blocks of a page. Raises AssertionError for one that no test would run."""
     text = page.read_text()
-    found = [
+    blocks = [
         Snippet(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
         for match in _BLOCK.finditer(text)
     ]
-    for snippet in found:
+    for snippet in blocks:
         assert snippet.language in LANGUAGES, (
             f"{page.name}, line {snippet.line}: what is {snippet.language!r}?"
         )
-    return found
+    return blocks
 
 
 def texts(page: Path, language: str) -> list[str]:
@@ -68,24 +68,26 @@ def run_python(page: Path, snippet: Snippet, names: dict[str, Any]) -> None:
 def run_session(page: Path, snippet: Snippet, names: dict[str, Any]) -> None:
     """Run a ``pycon`` block; what differs from the page is in the AssertionError."""
     test = doctest.DocTestParser().get_doctest(snippet.text, names, page.name, str(page), snippet.line - 1)
-    told: list[str] = []
-    doctest.DocTestRunner(verbose=False, optionflags=_OPTIONS).run(test, out=told.append, clear_globs=False)
+    outputs: list[str] = []
+    doctest.DocTestRunner(verbose=False, optionflags=_OPTIONS).run(
+        test, out=outputs.append, clear_globs=False
+    )
     names.update(test.globs)
-    assert not told, "".join(told)
+    assert not outputs, "".join(outputs)
 
 
 def commands(snippet: Snippet) -> list[tuple[str, str]]:
     """The commands of a ``console`` block, each with what the page shows of its output."""
-    found: list[tuple[str, str]] = []
+    blocks: list[tuple[str, str]] = []
     for line in snippet.text.splitlines():
         if line.startswith("$ "):
-            found.append((line[2:], ""))
-        elif found[-1][0].endswith("\\"):
-            found[-1] = (f"{found[-1][0][:-1]}{line}", "")
+            blocks.append((line[2:], ""))
+        elif blocks[-1][0].endswith("\\"):
+            blocks[-1] = (f"{blocks[-1][0][:-1]}{line}", "")
         else:
-            command, shown = found[-1]
-            found[-1] = (command, f"{shown}{line}\n")
-    return found
+            command, shown = blocks[-1]
+            blocks[-1] = (command, f"{shown}{line}\n")
+    return blocks
 
 
 def require_lawful(words: list[str]) -> None:

@@ -449,13 +449,13 @@ def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) ->
     def fetch(url: str) -> None: ...
 
     assert app.lock("download:*", capacity=4) == "download:*"
-    for name, capacity, said in (
+    for name, capacity, message in (
         ("download:*", 5, "declared twice"),
         ("*", 1, "no family"),
         ("a", 0, "from 1 to"),
         ("a", True, "from 1 to"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             app.lock(name, capacity=capacity)
     app.submit(fetch, url="x")
 

@@ -179,9 +179,9 @@ def test_a_waker_that_nobody_closes_is_no_reason_for_a_warning(tmp_path: Path) -
 
 def _wakeups(receiver: socket.socket) -> int:
     """How many have arrived since the last look."""
-    found = 0
+    received = 0
     with contextlib.suppress(BlockingIOError):
         while True:
             receiver.recv(1)
-            found += 1
-    return found
+            received += 1
+    return received

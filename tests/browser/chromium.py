@@ -38,8 +38,8 @@ def program() -> Path | None:
         unpacked = UNPACKED / "chromium" / name
         if unpacked.exists():
             return unpacked
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    return None if found is None else Path(found)
+    executable = next(filter(None, map(shutil.which, NAMES)), None)
+    return None if executable is None else Path(executable)
 
 
 @contextmanager

@@ -53,14 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser() -> Iterator[Browser]:
     """One for these tests: while playwright lives, its event loop runs in this thread, and no other test could run
     one."""
-    with chromium.launched() as found:
-        yield found
+    with chromium.launched() as launched:
+        yield launched
 
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with served(tmp_path_factory.mktemp("site")) as found:
-        yield found
+    with served(tmp_path_factory.mktemp("site")) as served_site:
+        yield served_site
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def violations(axe: Axe) -> Violations:
     """What axe finds on a page: to be nothing."""
 
     def look(page: Page) -> list[str]:
-        found: dict[str, Any] = axe.run(page, options=_RULES)
+        report: dict[str, Any] = axe.run(page, options=_RULES)
         return [
             f"{page.url}: {rule['id']} ({rule['impact']}): {node['target']} {node['failureSummary']}"
-            for rule in found["violations"]
+            for rule in report["violations"]
             for node in rule["nodes"][:3]
         ]
 
@@ -134,20 +134,20 @@ def sound(new_page: NewPage, violations: Violations) -> Sound:
     def check(
         paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False
     ) -> None:
-        found: list[str] = []
+        problems: list[str] = []
         for dark in (False, True) if LONG else (False,):
             page = new_page(dark=dark, loud=loud)
             for number, path in enumerate(paths):
                 page.set_viewport_size(WIDE)  # type: ignore[arg-type]
                 page.goto(path)
                 settle(page)
-                found += violations(page) if number < AXE_MOST else []
+                problems += violations(page) if number < AXE_MOST else []
                 page.set_viewport_size(NARROW)  # type: ignore[arg-type]
                 wide = page.evaluate(
                     "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                 )
-                found += [f"{page.url} is {wide} px too wide for a phone"] if wide > 0 else []
-                found += violations(page) if LONG else []
-        assert not found, "\n".join(found)
+                problems += [f"{page.url} is {wide} px too wide for a phone"] if wide > 0 else []
+                problems += violations(page) if LONG else []
+        assert not problems, "\n".join(problems)
 
     return check

@@ -114,11 +114,11 @@ class Site:
 @contextmanager
 def site(folder: Path, *, node: bool = True) -> Iterator[Site]:
     """With a server, and a node at work."""
-    found = Site(shell=furnish(folder))
+    furnished = Site(shell=furnish(folder))
     try:
         if node:
-            found.start_node()
-        found.start()
-        yield found
+            furnished.start_node()
+        furnished.start()
+        yield furnished
     finally:
-        found.close()
+        furnished.close()

@@ -17,13 +17,13 @@ def jobs(site: Site) -> dict[str, int]:
     """One of each kind that pages show otherwise."""
     failed = site.submit("fragile", "-p", f"flag={site.flag('never')}")
     batch = site.submit("parent", "-p", "n=3")
-    told = site.submit("tell", "-p", f"text={NASTY}", "--collection", "maps")
+    told_job = site.submit("tell", "-p", f"text={NASTY}", "--collection", "maps")
     running = site.submit("until", "-p", f"flag={site.flag('reading')}")
     held = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
-    for job in (failed, batch, told):
+    for job in (failed, batch, told_job):
         site.ended(job)
     site.shell.ok("hold", str(held), "--reason", "until spring")
-    return {"failed": failed, "batch": batch, "told": told, "running": running, "held": held}
+    return {"failed": failed, "batch": batch, "told": told_job, "running": running, "held": held}
 
 
 @pytest.fixture(scope="module", autouse=True)

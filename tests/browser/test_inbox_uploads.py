@@ -67,9 +67,9 @@ class House:
                 stderr=log,
             )
         assert self.server.stdout is not None
-        while not (found := re.search(r"serves http://127\.0\.0\.1:(\d+)", self.server.stdout.readline())):
+        while not (match := re.search(r"serves http://127\.0\.0\.1:(\d+)", self.server.stdout.readline())):
             assert self.server.poll() is None, (self.shell.folder / "server.log").read_text()
-        self.port = int(found[1])
+        self.port = int(match[1])
 
     def kill(self) -> None:
         assert self.server is not None
@@ -113,14 +113,14 @@ def fast(session: CDPSession) -> None:
 
 def offsets(page: Page) -> list[int]:
     """Where the pieces begin that this page sends from now on."""
-    found: list[int] = []
+    jobs: list[int] = []
 
     def look(request: Request) -> None:
         if request.method == "PUT":
-            found.append(int(parse_qs(urlsplit(request.url).query)["offset"][0]))
+            jobs.append(int(parse_qs(urlsplit(request.url).query)["offset"][0]))
 
     page.on("request", look)
-    return found
+    return jobs
 
 
 def upload(page: Page, *files: Path) -> None:

@@ -139,10 +139,10 @@ def test_given_an_open_page_whose_reader_may_look_no_more_then_it_says_so_and_as
             expect(page.locator("#flash")).to_contain_text("vic is disabled", timeout=30_000)
             expect(page.locator("#live")).to_contain_text("not live")
 
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        questions: list[str] = []
+        page.on("request", lambda request: questions.append(request.url))
         page.clock.fast_forward("10:00")
         page.evaluate("fetch('/health').then((answer) => answer.text())")
-        assert [url for url in asked if "/events" in url or "/jobs" in url] == []
+        assert [url for url in questions if "/events" in url or "/jobs" in url] == []
     finally:
         house.close()

@@ -164,15 +164,15 @@ class Grove:
     def some(self, number: int) -> list[tuple[str, Mapping[str, Any]]]:
         """So many of each of the kinds, mixed; quick and less quick ones."""
         draw = self.draw
-        found: list[tuple[str, Mapping[str, Any]]] = []
+        histories: list[tuple[str, Mapping[str, Any]]] = []
         for _ in range(number):
             seconds = draw.choice([0.0, 0.0, 0.01, 0.05, 0.2])
             kind = draw.choice(
                 ["plain"] * 4 + ["chain", "chain", "narrow", "pressed", "once", "threaded", "tree"]
             )
             more = {"tree": _TREE, "pressed": {"press": draw.randrange(PRESSES)}}.get(kind, {})
-            found.append((kind, {"seconds": seconds} | more))
-        return found
+            histories.append((kind, {"seconds": seconds} | more))
+        return histories
 
     def submit(
         self, rows: Sequence[tuple[str, Mapping[str, Any]]], store: Store | None = None, **options: Any
@@ -209,8 +209,8 @@ class Grove:
 
     def _unsettled(self) -> bool:
         store = self.cluster.store
-        found = quietly(lambda: _open(store) or sum(node.leases for node in store.nodes()))
-        return found is None or found > 0
+        leases = quietly(lambda: _open(store) or sum(node.leases for node in store.nodes()))
+        return leases is None or leases > 0
 
     def _history(self, leases: int) -> History:
         store = self.cluster.store
@@ -270,9 +270,9 @@ class Harvest:
     @property
     def recovery_s(self) -> float | None:
         """Until what was hit went on; None: nothing was hit."""
-        found = sorted(recoveries(self.stretches, self.grove.blows), reverse=True)
-        print("slowest to recover:", *(f"{took_s:.2f} s {what};" for took_s, what in found[:5]))
-        return found[0][0] if found else None
+        recovered = sorted(recoveries(self.stretches, self.grove.blows), reverse=True)
+        print("slowest to recover:", *(f"{took_s:.2f} s {what};" for took_s, what in recovered[:5]))
+        return recovered[0][0] if recovered else None
 
 
 def quietly(look: Callable[[], T]) -> T | None:

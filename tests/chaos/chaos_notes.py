@@ -96,11 +96,11 @@ def read(place: Path, thaws: Mapping[int, float] = MappingProxyType({})) -> list
 
     ``thaws``: when processes that had stood still went on, by their number.
     """
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     for file in place.iterdir():
         pid = int(file.name.partition("-")[0])
-        found += _of_one_process(pid, file.read_text().splitlines(), thaws.get(pid))
-    return sorted(found, key=lambda stretch: (stretch.begun_s, stretch.fence))
+        stretches += _of_one_process(pid, file.read_text().splitlines(), thaws.get(pid))
+    return sorted(stretches, key=lambda stretch: (stretch.begun_s, stretch.fence))
 
 
 def _of_one_process(pid: int, lines: Sequence[str], thawed_s: float | None) -> Iterator[Stretch]:
@@ -124,12 +124,12 @@ def _of_one_process(pid: int, lines: Sequence[str], thawed_s: float | None) -> I
                 late=late,
             )
             continue
-        known = open_[int(fence)]
+        opened = open_[int(fence)]
         open_[int(fence)] = replace(
-            known,
-            seen_s=known.seen_s if late else at_s,
+            opened,
+            seen_s=opened.seen_s if late else at_s,
             ended=None if word == "at" or late else word,
-            late=known.late + late,
+            late=opened.late + late,
             late_ended=word if word != "at" and late else None,
         )
         if word != "at":

@@ -26,16 +26,16 @@ _WORDS = ("fault", "store")
 
 def row(fault: str, store: str, harvest: Harvest) -> dict[str, Any]:
     """What there is to say of one test."""
-    history, found = harvest.history, Counter(finding.kind for finding in harvest.findings)
+    history, kinds = harvest.history, Counter(finding.kind for finding in harvest.findings)
     recovery_s = harvest.recovery_s
     return {
         "fault": fault,
         "store": store,
         "jobs": len(history.jobs),
         "attempts": len(history.stretches),
-        "lost": found[LOST],
-        "double": found[DOUBLE],
-        "over": found[LIMIT],
+        "lost": kinds[LOST],
+        "double": kinds[DOUBLE],
+        "over": kinds[LIMIT],
         "refused": len(history.refused) + harvest.grove.given_up(),
         "recovery_s": None if recovery_s is None else round(recovery_s, 2),
     }

@@ -57,8 +57,8 @@ def test_a_flood_of_output_fills_no_disk_and_hinders_nobody(
     most_used = 0
     until_s = time.monotonic() + 100
     while grove.cluster.store.job(job_id).state != "completed" and time.monotonic() < until_s:
-        found = os.statvfs(disk)
-        most_used = max(most_used, (found.f_blocks - found.f_bfree) * found.f_frsize)
+        statistics = os.statvfs(disk)
+        most_used = max(most_used, (statistics.f_blocks - statistics.f_bfree) * statistics.f_frsize)
         grove.rest(0.02)
     supervisor = node.supervisor()
     memory_kb = int(Path(f"/proc/{supervisor}/status").read_text().partition("VmHWM:")[2].split()[0])

@@ -31,24 +31,24 @@ def test_jobs_are_cancelled_in_every_state(
     grove = plant(store)
     for name in ("oak", "elm") if LONG else ("oak",):
         grove.start(name)
-    found: Counter[State] = Counter()
+    states: Counter[State] = Counter()
     standing: list[int] = []
     with grove.under_load(80 if LONG else 20):
         works(grove)
         give_up = time.monotonic() + 120
-        while (not grove.blows or any(found[state] < EACH for state in OPEN)) and time.monotonic() < give_up:
+        while (not grove.blows or any(states[state] < EACH for state in OPEN)) and time.monotonic() < give_up:
             # Not so many that each slot has one that ends only when it is told, and what is to be held never begins
             if sum(grove.cluster.store.job(job_id).state not in SETTLED for job_id in standing[::4]) < 2:
                 standing += _in_states_that_last(grove)
             for job_id in _some_open(grove):
-                found[cancel(grove, job_id)] += 1
+                states[cancel(grove, job_id)] += 1
             grove.rest(0.2)
             node = grove.nodes[grove.draw.choice(sorted(grove.nodes))]
             due = not grove.blows or grove.draw.random() < 0.5
             if due and node.process.poll() is None and node.info() is not None:
                 strike = grove.draw.choice([kill_a_worker, kill_the_node] if LONG else [kill_a_worker])
                 grove.blow(partial(strike, node, grove.draw))
-        assert all(found[state] >= EACH for state in OPEN), found
+        assert all(states[state] >= EACH for state in OPEN), states
     # What waited for somebody is cancelled, too, so that all can settle
     for job_id in standing:
         if grove.cluster.store.job(job_id).state not in SETTLED:

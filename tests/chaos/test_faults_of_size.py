@@ -36,10 +36,10 @@ def test_a_big_tree_is_grown_worked_off_and_reported_once(
         grove.tend()
         grove.rest(0.5)
     harvest = grove.harvest(settle_s=900)
-    (told,) = (
+    (result,) = (
         a.result for a in harvest.history.attempts if a.job_id == job_id and a.stage == "report" and a.result
     )
-    assert told == SUBJOBS
+    assert result == SUBJOBS
     tell(f"tree of {SUBJOBS:,} subjobs, nodes killed", {"sqlite": "SQLite"}.get(store, "PostgreSQL"), harvest)
 
 

@@ -127,8 +127,8 @@ class Shell:
             for name, value in (_SHOWN | more).items():
                 patch.setenv(name, value)
             code = main.run(list(words))
-        told = [stream.buffer.getvalue().decode() for stream in (out, err)]
-        return subprocess.CompletedProcess(words, code, *told)
+        texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+        return subprocess.CompletedProcess(words, code, *texts)
 
     def submit_lines(self, lines: str, type_: str, *words: str) -> "subprocess.CompletedProcess[str]":
         """Jobs of a file, in this process."""

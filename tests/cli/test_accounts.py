@@ -78,8 +78,8 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
         "user ann: operator, collections alpha beta, queues net, shares lab:*, locks receiver:*, external weigh, "
         "priorities 40..60\n"
     )
-    (found,) = shell.listed("user", "list")
-    assert found["rights"] == {
+    (listed,) = shell.listed("user", "list")
+    assert listed["rights"] == {
         "role": "operator",
         "within": {"collections": ["alpha", "beta"], "queues": ["net"]},
         "shares": ["lab:*"],
@@ -87,7 +87,7 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
         "locks": ["receiver:*"],
         "external": ["weigh"],
     }
-    assert (found["by"], found["disabled"], found["password_us"]) == ("root", False, None)
+    assert (listed["by"], listed["disabled"], listed["password_us"]) == ("root", False, None)
 
     output = shell.ok(
         "user",
@@ -215,8 +215,8 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
     of_ci = shell.ok("token", "make", "ci", "--role", "submitter", "--queue", "net").strip()
 
     with inside(shell) as control:
-        known = [control.part(SignIn).known_by_token(secret) for secret in (of_ann, of_ci)]
-        assert [k and k.name for k in known] == ["ann", "token:ci"]
+        principals = [control.part(SignIn).known_by_token(secret) for secret in (of_ann, of_ci)]
+        assert [k and k.name for k in principals] == ["ann", "token:ci"]
         listed = shell.listed("token", "list")
         assert [(t["owner"], t["name"], t["id"]) for t in listed] == [
             (None, "ci", token_id(of_ci)),

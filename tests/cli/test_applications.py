@@ -46,8 +46,8 @@ class Host:
         (self.site / f"{name}.py").write_text(code)
         info = self.site / f"{name}-1.0.dist-info"
         info.mkdir()
-        said = "" if summary is None else f"Summary: {summary}\n"
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{said}")
+        summary_line = "" if summary is None else f"Summary: {summary}\n"
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{summary_line}")
         (info / "entry_points.txt").write_text(f"[spinney.commands]\n{commands}\n")
 
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":

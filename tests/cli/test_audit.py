@@ -80,7 +80,7 @@ def test_verbs_are_listed_the_latest_last_and_then_the_head(busy: Shell, words: 
 
 
 def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
-    asked = {
+    request = {
         "from": None,
         "jobs": list(range(11, 19)),
         "tree": True,
@@ -90,7 +90,7 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
         open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store,
         sql_store(store).database.write() as tx,
     ):
-        note(tx, 1, Actor(by="ann", call="c", reason=None), "cancel", asked, 8)
+        note(tx, 1, Actor(by="ann", call="c", reason=None), "cancel", request, 8)
 
     line = shell.ok("audit").splitlines()[1]
 
@@ -122,15 +122,15 @@ def test_steps_are_shown_by_themselves_where_asked(busy: Shell) -> None:
 )
 def test_some_are_asked_for(busy: Shell, words: list[str], entries: list[int]) -> None:
     for command in (["audit"], ["audit", "list"]):
-        found = busy.listed(*command, *words)
-        assert [e.get("seq", e.get("first")) for e in found] == entries
+        listed = busy.listed(*command, *words)
+        assert [e.get("seq", e.get("first")) for e in listed] == entries
 
 
 def test_programs_get_what_was_asked_as_an_object(busy: Shell) -> None:
-    found = busy.listed("audit")
+    entries = busy.listed("audit")
 
-    assert found[2]["what"]["name"] == "double"
-    assert (found[2]["first"], found[2]["last"], found[2]["steps"], found[2]["count"]) == (3, 5, 2, 2)
+    assert entries[2]["what"]["name"] == "double"
+    assert (entries[2]["first"], entries[2]["last"], entries[2]["steps"], entries[2]["count"]) == (3, 5, 2, 2)
     assert [len(e["link"]) for e in busy.listed("audit", "--steps")] == [64] * 5
 
 
@@ -207,9 +207,9 @@ def test_an_export_proves_itself(busy: Shell, tmp_path: Path) -> None:
 
     entries = [json.loads(line) for line in (busy.folder / "audit.jsonl").read_text().splitlines()]
     link = BEGINNING
-    for told in entries:
-        link = digest(link, AuditEntry(**{k: v for k, v in told.items() if k != "link"}))
-        assert told["link"] == link
+    for entry in entries:
+        link = digest(link, AuditEntry(**{k: v for k, v in entry.items() if k != "link"}))
+        assert entry["link"] == link
     assert output == ["5 entries written to audit.jsonl", f"head 5:{link}"]
     assert busy.ok("audit", "verify", f"{entries[-1]['seq']}:{entries[-1]['link']}")
 

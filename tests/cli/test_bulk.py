@@ -142,11 +142,11 @@ SAID: dict[str, tuple[list[str], str, dict[str, str]]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_a_verb_is_done_to_what_fits_and_told_in_a_line(bare: Shell, made: Everything, case: str) -> None:
-    words, said, after = SAID[case]
+    words, sentence, after = SAID[case]
 
     out = bare.ok(*(word.format(**made.jobs) for word in words))
 
-    assert out == said + "\n"
+    assert out == sentence + "\n"
     assert dict(zip(after, states(bare, *(made[n] for n in after)), strict=True)) == after
     untouched = {
         n: s for n, s in STANDS.items() if n in ("running", "orphaned", "superseded failed", "deleted")

@@ -108,8 +108,8 @@ def _call(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     ):
         code = copy_context().run(completer.print_completions, env[shells.VARIABLE])
         out.seek(0)
-        told = out.read().decode()
-    return subprocess.CompletedProcess((), code, told, err.getvalue())
+        output = out.read().decode()
+    return subprocess.CompletedProcess((), code, output, err.getvalue())
 
 
 def _run(folder: Path, *python: str, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -298,8 +298,8 @@ def test_every_word_of_a_name_is_completed(shell: Shell) -> None:
             for parameter in command.params:
                 for option in set(parameter.opts) & set(wanted):
                     context = command.make_context(name, [], resilient_parsing=True)
-                    found = [item.value for item in parameter.shell_complete(context, "")]
-                    assert found == (possible.get(name) if option == "--state" else None) or wanted[option]
+                    values = [item.value for item in parameter.shell_complete(context, "")]
+                    assert values == (possible.get(name) if option == "--state" else None) or wanted[option]
                     seen.append((name, option))
     assert len(seen) > 15
 
@@ -387,12 +387,12 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
             _TYPER_COMPLETE_FISH_ACTION="get-args",
         )
         quoted = "\n".join('"' + name.replace(":", r"\\:") + '"' for name in good)
-        told = {
+        script = {
             "bash": "\n".join(["words", *good]),
             "zsh": f"_arguments '*: :(({quoted}))'",
             "fish": "\n".join(good),
         }
-        assert (done.stdout, done.stderr) == (f"{told[kind]}\n", ""), line
+        assert (done.stdout, done.stderr) == (f"{script[kind]}\n", ""), line
 
 
 def test_what_is_being_typed_is_not_told_back(bare: Shell) -> None:
@@ -509,10 +509,10 @@ def test_there_is_a_script_for_each_shell(bare: Shell, kind: str) -> None:
 def test_other_shells_are_told_what_each_command_does(bare: Shell, kind: str) -> None:
     line = {"_TYPER_COMPLETE_ARGS": "spinney hold", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
 
-    told = _call(bare.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **line).stdout
+    output = _call(bare.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **line).stdout
 
-    assert "hold" in told
-    assert "List the active holds" in told
+    assert "hold" in output
+    assert "List the active holds" in output
 
 
 @pytest.mark.parametrize("kind", ["zsh", "fish"])
@@ -522,9 +522,9 @@ def test_a_name_with_a_colon_is_whole_in_other_shells(rich: Shell, kind: str) ->
         ("list --collection=run:7", "--collection=run:7"),
     ):
         env = {"_TYPER_COMPLETE_ARGS": f"spinney {line}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-        told = _call(rich.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **env).stdout
+        output = _call(rich.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **env).stdout
         quoted = word.replace(":", r"\\:")
-        assert told == (f"{word}\n" if kind == "fish" else f"_arguments '*: :((\"{quoted}\"))'\n")
+        assert output == (f"{word}\n" if kind == "fish" else f"_arguments '*: :((\"{quoted}\"))'\n")
 
 
 def test_help_tells_how_to_install_it(bare: Shell) -> None:
@@ -611,7 +611,7 @@ def test_of_what_is_no_store_nothing_is_said_or_made(
         done = answered(rich.folder, f"spinney {line}", ask, TMPDIR=str(temporary))
         assert (done.stderr, done.stdout) == ("", "words\n"), line
     url = f"sqlite:///{rich.folder}/spinney.db"
-    assert {kind: found for kind in KINDS if (found := names(url, kind))} == {}
+    assert {kind: suggested for kind in KINDS if (suggested := names(url, kind))} == {}
     assert files(rich.folder) == before
     assert list(temporary.iterdir()) == []
 
@@ -627,8 +627,8 @@ def test_an_error_of_its_own_is_not_told(bare: Shell, tmp_path_factory: pytest.T
     ):
         done = (_call if env_too else _run)(bare.folder, **env, **env_too)
         assert (done.stdout, done.stderr) == ("", "")
-    for asked in ("complete_nonsense", "nonsense", "_"):
-        done = (_run if asked == "nonsense" else _call)(bare.folder, **env | {"_SPINNEY_COMPLETE": asked})
+    for value in ("complete_nonsense", "nonsense", "_"):
+        done = (_run if value == "nonsense" else _call)(bare.folder, **env | {"_SPINNEY_COMPLETE": value})
         assert (done.stdout, done.stderr, done.returncode) == ("", "", 1)
     assert list(temporary.iterdir()) == []
 
@@ -663,10 +663,10 @@ def test_what_a_killed_process_left_stays_as_it_is(shell: Shell, index: bool) ->
     before = files(shell.folder)
     assert before["spinney.db-wal"]
 
-    found = offered(shell.folder, "spinney list --queue ", _run)
+    values = offered(shell.folder, "spinney list --queue ", _run)
 
     assert files(shell.folder) == before
-    assert found == (["default", "fresh"] if index else [])
+    assert values == (["default", "fresh"] if index else [])
 
 
 def test_what_was_just_written_by_an_open_store_is_seen(shell: Shell) -> None:
@@ -757,10 +757,10 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
     ],
 )
 def test_a_tab_loads_only_what_its_command_needs(shell: Shell, line: str, spared: tuple[str, ...]) -> None:
-    asked = {"_SPINNEY_COMPLETE": "complete_bash", "_SPINNEY_LINE": f"spinney {line}", "_SPINNEY_PIECE": ""}
+    request = {"_SPINNEY_COMPLETE": "complete_bash", "_SPINNEY_LINE": f"spinney {line}", "_SPINNEY_PIECE": ""}
 
-    done = _run(shell.folder, "-X", "importtime", **asked)
+    done = _run(shell.folder, "-X", "importtime", **request)
 
-    loaded = {told.rpartition("|")[2].strip() for told in done.stderr.splitlines()}
+    loaded = {imported.rpartition("|")[2].strip() for imported in done.stderr.splitlines()}
     assert "spinney.cli.main" in loaded
     assert loaded & set(spared) == set()

@@ -69,9 +69,9 @@ def test_of_an_empty_list_there_is_no_line(capsysbinary: pytest.CaptureFixture[b
 def test_a_single_value_is_a_document(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     display.print_json(Thing("x", Colour.RED, frozenset()))
 
-    told = capsysbinary.readouterr().out.decode()
-    assert json.loads(told) == {"name": "x", "colour": "red", "parts": []}
-    assert told.count("\n") > 1
+    output = capsysbinary.readouterr().out.decode()
+    assert json.loads(output) == {"name": "x", "colour": "red", "parts": []}
+    assert output.count("\n") > 1
 
 
 def test_what_has_no_json_form_is_refused() -> None:

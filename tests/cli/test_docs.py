@@ -48,10 +48,10 @@ def filter_options() -> set[str]:
 
 
 def test_every_command_is_in_the_table() -> None:
-    told = [re.match(r"`spinney ([a-z ]+?)(?: [\[A-Z].*)?`$", row[0]) for row in rows("Commands")]
+    matches = [re.match(r"`spinney ([a-z ]+?)(?: [\[A-Z].*)?`$", row[0]) for row in rows("Commands")]
 
-    assert all(told)
-    names = [match.group(1) for match in told if match]
+    assert all(matches)
+    names = [match.group(1) for match in matches if match]
     assert sorted(names) == sorted(name for name, _ in commands())
 
 
@@ -68,10 +68,10 @@ def test_every_option_is_in_the_tables(name: str, command: Any) -> None:
 
 
 def test_the_headings_are_those_of_the_help() -> None:
-    (told,) = re.findall(r"^`spinney --help` (.*?)\n\n", section("Commands"), flags=re.M | re.S)
+    (sentence,) = re.findall(r"^`spinney --help` (.*?)\n\n", section("Commands"), flags=re.M | re.S)
 
-    found = re.findall(r"\*(.+?)\*\s+\(([^)]+)\)", told)
-    assert {title: re.findall(r"`([a-z]+)`", names) for title, names in found} == {
+    groups = re.findall(r"\*(.+?)\*\s+\(([^)]+)\)", sentence)
+    assert {title: re.findall(r"`([a-z]+)`", names) for title, names in groups} == {
         title: list(names) for title, names in HEADINGS.items()
     }
 

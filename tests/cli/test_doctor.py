@@ -184,9 +184,9 @@ def test_the_rules_are_listed(shell: Shell) -> None:
 def test_a_folder_root_of_another_store_is_told(shell: Shell) -> None:
     (shell.folder / "spinney.folders" / folders.TOKEN).write_text("another\n")
 
-    (found,) = listed(shell, 1)
+    (violation,) = listed(shell, 1)
 
-    assert (found["rule"], found["repair"]) == ("folder-root", None)
+    assert (violation["rule"], violation["repair"]) == ("folder-root", None)
 
 
 # --- dead nodes -------------------------------------------------------------------------------

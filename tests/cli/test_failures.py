@@ -55,14 +55,14 @@ def fail(shell: Shell, *failures: Failing) -> None:
 @pytest.fixture
 def failed(shell: Shell) -> Shell:
     """Five jobs that failed with three causes, and one that did not fail."""
-    told: list[Failing] = [
+    failing: list[Failing] = [
         *[("double", "ConnectionError", f"refused by 10.0.0.{n}") for n in range(3)],
         ("double", "KeyError", "'na\x1b[31mme'"),
         ("tell", "OSError", "[Errno 2] No such file or directory: '/x/y'"),
     ]
-    for type_, _, _ in told:
+    for type_, _, _ in failing:
         shell.ok("submit", type_, "-p", "n=1" if type_ == "double" else "text=x")
-    fail(shell, *told)
+    fail(shell, *failing)
     shell.ok("submit", "double", "-p", "n=2")
     return shell
 
@@ -87,10 +87,10 @@ def test_what_to_do_next_names_the_most_frequent(failed: Shell) -> None:
 
 
 def test_programs_get_a_line_for_each_cause(failed: Shell) -> None:
-    found = failed.listed("failures")
+    groups = failed.listed("failures")
 
-    assert [f["jobs"] for f in found] == [3, 1, 1]
-    assert set(found[0]) == {
+    assert [f["jobs"] for f in groups] == [3, 1, 1]
+    assert set(groups[0]) == {
         "fingerprint",
         "type",
         "stage",
@@ -100,7 +100,7 @@ def test_programs_get_a_line_for_each_cause(failed: Shell) -> None:
         "last_us",
         "jobs",
     }
-    assert len(found[0]["fingerprint"]) == 16
+    assert len(groups[0]["fingerprint"]) == 16
 
 
 def test_those_of_one_type_are_listed(failed: Shell) -> None:

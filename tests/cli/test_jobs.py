@@ -97,10 +97,10 @@ def test_options_are_kept(shell: Shell) -> None:
 def test_a_job_that_no_node_can_run_says_so(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
 
-    told = "no node is running; start one with 'spinney node'"
-    assert told in shell.ok("show", "1")
-    assert told in shell.ok("list")
-    assert json.loads(shell.ok("show", "1", "--json"))["note"] == told
+    message = "no node is running; start one with 'spinney node'"
+    assert message in shell.ok("show", "1")
+    assert message in shell.ok("list")
+    assert json.loads(shell.ok("show", "1", "--json"))["note"] == message
 
 
 def test_lists_are_filtered_and_counted(shell: Shell) -> None:

@@ -64,10 +64,10 @@ def test_locks_are_listed_with_owner_node_and_who_waits(locked: Shell) -> None:
 
 
 def test_programs_get_a_line_for_each(locked: Shell) -> None:
-    (found,) = locked.listed("locks")
+    (lock,) = locked.listed("locks")
 
     assert {
-        k: found[k] for k in ("name", "owner_id", "until", "node", "waiting", "amount", "used", "capacity")
+        k: lock[k] for k in ("name", "owner_id", "until", "node", "waiting", "amount", "used", "capacity")
     } == {
         "name": LOCK,
         "owner_id": 1,
@@ -78,7 +78,7 @@ def test_programs_get_a_line_for_each(locked: Shell) -> None:
         "used": 1,
         "capacity": 1,
     }
-    assert isinstance(found["since_us"], int)
+    assert isinstance(lock["since_us"], int)
 
 
 def test_where_nothing_is_locked_that_is_told(shell: Shell) -> None:
@@ -206,8 +206,8 @@ def test_what_an_application_declares_is_shown_beside_what_is_set(locked: Shell)
 
     locked.ok("lock", "receiver:*", "--capacity", "2", "--by", "ann", "--reason", "they are slow")
 
-    (found,) = locked.listed("locks", "--capacities")
-    assert {k: found[k] for k in ("name", "capacity", "declared", "by")} == {
+    (capacity,) = locked.listed("locks", "--capacities")
+    assert {k: capacity[k] for k in ("name", "capacity", "declared", "by")} == {
         "name": "receiver:*",
         "capacity": 2,
         "declared": 4,

@@ -53,7 +53,7 @@ def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
     heading, elm, oak = staffed.ok("nodes").splitlines()
 
     assert heading.split() == ["NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES"]
-    for told in (
+    for word in (
         "forest",
         "degraded",
         "1/4",
@@ -63,7 +63,7 @@ def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
         "all but slow",
         "leader; the database answers slowly",
     ):
-        assert told in elm
+        assert word in elm
     assert oak.split()[:4] == ["oak", "forest", "draining", "0/4"]
 
 

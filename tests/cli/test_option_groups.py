@@ -54,11 +54,11 @@ def test_a_group_may_be_changed_for_one_command() -> None:
 
 
 def test_help_names_them_with_the_others() -> None:
-    told = call("greet", "--help")
+    output = call("greet", "--help")
 
-    assert "Say hello." in told
-    assert "--name" in told
-    assert "--called" in told
+    assert "Say hello." in output
+    assert "--name" in output
+    assert "--called" in output
 
 
 def test_an_option_that_two_groups_have_is_a_mistake_of_the_program() -> None:

@@ -181,7 +181,7 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
     assert (output["limit"], output["order"], output["type"]) == ("2", "fifo, sharing none", "double")
 
     assert "queue new is deleted" in queued.ok("queue", "new", "--delete", "--reason", "a typo")
-    assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
+    assert [row["queue"] for row in queued.listed("queues")] == ["default", "net"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_what_cannot_be_made_or_deleted_is_refused(
     queued: Shell, words: list[str], code: int, said: str
 ) -> None:
     assert said in queued.refused(code, "queue", *words)
-    assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
+    assert [row["queue"] for row in queued.listed("queues")] == ["default", "net"]
 
 
 # --- submitting by a queue's name -------------------------------------------------------------

@@ -63,8 +63,8 @@ def test_a_store_with_shared_folders_stays_so(bare: Shell) -> None:
 def test_a_host_that_is_gone_is_let_go_of(bare: Shell, site: Site) -> None:
     odin = _node(site, "odin")
     assert site.claim(odin) == []
-    (found,) = bare.listed("explain", "1")
-    assert (found["cause"], found["command"]) == ("home", "spinney rehome 1")
+    (cause,) = bare.listed("explain", "1")
+    assert (cause["cause"], cause["command"]) == ("home", "spinney rehome 1")
     output = bare.refused(2, "rehome", "--host", "thor")
     assert (
         "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once" in output

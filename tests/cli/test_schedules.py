@@ -22,7 +22,7 @@ def add(shell: Shell, *words: str, name: str = "nightly") -> str:
 
 
 def test_a_schedule_is_made_with_everything_that_can_be_said(shell: Shell) -> None:
-    said = add(
+    output = add(
         shell,
         "--cron",
         "30 2 * * mon",
@@ -48,8 +48,8 @@ def test_a_schedule_is_made_with_everything_that_can_be_said(shell: Shell) -> No
         "ann",
     )
 
-    assert said.startswith("schedule nightly comes next at ")
-    assert "02:30:00+0" in said
+    assert output.startswith("schedule nightly comes next at ")
+    assert "02:30:00+0" in output
     schedule = told(shell)["schedule"]
     assert {k: v for k, v in schedule.items() if k not in ("next_us", "anchor_us")} == {
         "name": "nightly",

@@ -25,7 +25,7 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
     given = ("-p", "url=https://example.org", "-p", f"password={SECRET}")
     job = bare.ok("submit", "fetch", *given).split()[-1]
     bare.ok("schedule", "add", "nightly", "fetch", "--every", "1h", *given)
-    told = [
+    outputs = [
         bare.ok(*words)
         for words in (
             ("list", "--json"),
@@ -43,7 +43,7 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
     params = store.jobs(Filter())[0].params
     store.close()
 
-    assert SECRET not in "".join([*told, refusal])
-    assert sum("••••••" in text for text in told) >= 6
-    assert "https://example.org" in told[1]
+    assert SECRET not in "".join([*outputs, refusal])
+    assert sum("••••••" in text for text in outputs) >= 6
+    assert "https://example.org" in outputs[1]
     assert params == {"url": "https://example.org", "password": SECRET}

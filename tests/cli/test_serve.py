@@ -136,9 +136,9 @@ def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_us
     process = shell.start("up", "jobs:app", "--name", "n1", "--port", "0")
     try:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(2)]
-        assert told[0].startswith("spinney serves http://127.0.0.1:")
-        assert told[1].strip().endswith(str(first.socket))
+        lines_printed = [process.stdout.readline() for _ in range(2)]
+        assert lines_printed[0].startswith("spinney serves http://127.0.0.1:")
+        assert lines_printed[1].strip().endswith(str(first.socket))
         with over(first.socket) as client:
             assert client.get("/health").status_code == 200
 
@@ -155,7 +155,7 @@ def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_us
         out, _ = remaining(process)
 
     # then
-    assert "first admin" not in "".join(told) + out
+    assert "first admin" not in "".join(lines_printed) + out
     assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
 
 

@@ -81,10 +81,10 @@ def board(**parts: Sequence[str] | Sequence[int]) -> Board:
 
 def press(on: Board, *keys: str) -> Action | KeyCommand | None:
     """Press them all; what the last came to."""
-    found = None
+    frame = None
     for key in keys:
-        found = on.press(key)
-    return found
+        frame = on.press(key)
+    return frame
 
 
 def test_the_selection_goes_through_all_parts_and_stays_within() -> None:

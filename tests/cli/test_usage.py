@@ -290,10 +290,10 @@ def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
     monkeypatch.setattr(commands, "command", lambda: fail)
 
     assert main.run([]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "this should not be" in said
-    file = Path(next(word for word in said.split() if word.endswith(".traceback,")).rstrip(","))
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "this should not be" in error
+    file = Path(next(word for word in error.split() if word.endswith(".traceback,")).rstrip(","))
     assert "RuntimeError: this should not be" in file.read_text()
     file.unlink()
 

@@ -62,13 +62,13 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
     waits = shell.start("wait", "1")
     try:
         assert waits.stdout is not None
-        told = [waits.stdout.readline(), waits.stdout.readline()]
+        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
     finally:
         waits.kill()
         waits.communicate()
 
-    assert told[0].startswith("0 of 1 settled; 1 ")
-    assert told[1].strip().startswith(said), told
+    assert lines_printed[0].startswith("0 of 1 settled; 1 ")
+    assert lines_printed[1].strip().startswith(said), lines_printed
 
 
 class _Tree:

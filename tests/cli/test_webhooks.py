@@ -41,8 +41,8 @@ def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -
     secret = result.stdout.strip()
     assert (result.returncode, secret.startswith("whs_"), " " in secret) == (0, True, False)
 
-    (found,) = listed(shell, "list")
-    assert (found["name"], found["events"], found["type"]) == ("archive", ["failed", "batch"], "double")
+    (row,) = listed(shell, "list")
+    assert (row["name"], row["events"], row["type"]) == ("archive", ["failed", "batch"], "double")
     for words in (["list"], ["show", "archive"], ["list", "--json"], ["show", "archive", "--json"]):
         assert secret not in shell.ok("webhook", *words)
     assert "hush" not in shell.ok("webhook", "list")
@@ -64,9 +64,9 @@ def test_it_is_set_otherwise_and_its_limits_are_taken_back(shell: Shell) -> None
         "webhook", "set", "archive", "--collection", "any", "--type", "tell", "--each", "--event", "failed"
     )
     assert "every job, type tell" in output
-    (found,) = listed(shell, "list")
-    assert (found["collection"], found["type"], found["roots_only"]) == (None, "tell", False)
-    assert found["events"] == ["failed"]
+    (row,) = listed(shell, "list")
+    assert (row["collection"], row["type"], row["roots_only"]) == (None, "tell", False)
+    assert row["events"] == ["failed"]
     assert "batches and single jobs" in shell.ok("webhook", "set", "archive", "--roots")
 
 
@@ -82,11 +82,11 @@ def test_what_is_due_is_sent_once(shell: Shell, hook: Receiver) -> None:
     verify(secret, call.headers, call.body, time.time())
     assert json.loads(call.body)["event"] == "ping"
     assert "0 delivered" in shell.ok("webhook", "deliver", "--private")
-    (found,) = listed(shell, "deliveries", "archive")
-    assert (found["outcome"], found["status"], found["tries"]) == ("delivered", 200, 1)
-    shell.ok("webhook", "retry", str(found["delivery"]))
+    (delivery,) = listed(shell, "deliveries", "archive")
+    assert (delivery["outcome"], delivery["status"], delivery["tries"]) == ("delivered", 200, 1)
+    shell.ok("webhook", "retry", str(delivery["delivery"]))
     assert "1 delivered" in shell.ok("webhook", "deliver", "--private")
-    assert {call.headers["Spinney-Delivery"] for call in hook.calls} == {found["delivery"]}
+    assert {call.headers["Spinney-Delivery"] for call in hook.calls} == {delivery["delivery"]}
 
 
 def test_what_was_not_taken_ends_it_with_1(shell: Shell, hook: Receiver) -> None:

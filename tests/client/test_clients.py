@@ -36,17 +36,17 @@ def doubles(jobs: int) -> SubmitJobs:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    found = Both(furnish(tmp_path_factory.mktemp("site")))
-    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
-    with found.listening():
-        yield found
+    both = Both(furnish(tmp_path_factory.mktemp("site")))
+    node = both.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
+    with both.listening():
+        yield both
     end(node)
 
 
 @pytest.fixture
 def client(site: Both) -> Iterator[Client]:
-    with Client(site.url) as found:
-        yield found
+    with Client(site.url) as opened:
+        yield opened
 
 
 def settled(client: Client, job: int) -> State:
@@ -122,11 +122,11 @@ def test_all_of_a_list_is_gone_through(client: Client) -> None:
     answer = client.do(doubles(25))
 
     # when
-    found = [job.id for job in client.each(ListJobs(type="double", newest=False, limit=4))]
+    ids = [job.id for job in client.each(ListJobs(type="double", newest=False, limit=4))]
 
     # then
-    assert set(answer.ids) <= set(found)
-    assert found == sorted(set(found))
+    assert set(answer.ids) <= set(ids)
+    assert ids == sorted(set(ids))
 
 
 def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:

@@ -50,13 +50,13 @@ def watched(url: str, events: int) -> list[int]:
 
 def watched_async(url: str, events: int) -> list[int]:
     async def watch() -> list[int]:
-        found: list[int] = []
+        ids: list[int] = []
         async with AsyncClient(url) as client:
             async for event in client.watch("overview"):
-                found.append(event.data["n"])
-                if len(found) == events:
+                ids.append(event.data["n"])
+                if len(ids) == events:
                     break
-        return found
+        return ids
 
     return asyncio.run(watch())
 
@@ -75,9 +75,9 @@ def test_a_watch_that_has_begun_outlasts_a_server_that_is_away_for_now(watch: ob
 @pytest.mark.parametrize("watch", WATCHES)
 def test_a_watch_that_may_go_on_no_more_is_told_why(watch: object) -> None:
     assert callable(watch)
-    with proxy(200, 403) as url, pytest.raises(SpinneyError) as told:
+    with proxy(200, 403) as url, pytest.raises(SpinneyError) as error:
         watch(url, 2)
-    assert isinstance(told.value, Forbidden) or "403" in str(told.value)
+    assert isinstance(error.value, Forbidden) or "403" in str(error.value)
 
 
 @pytest.mark.parametrize("watch", WATCHES)

@@ -8,8 +8,8 @@ from spinney.model.errors import Forbidden
 
 def test_given_the_event_that_ends_a_stream_then_what_it_says_is_raised() -> None:
     events = EventParser()
-    told = [event for line in ("id: a.1", "event: jobs", "data: []", "") for event in events.feed(line)]
-    assert told == [Event(topic="jobs", data=[], id="a.1")]
+    parsed = [event for line in ("id: a.1", "event: jobs", "data: []", "") for event in events.feed(line)]
+    assert parsed == [Event(topic="jobs", data=[], id="a.1")]
 
     last = (
         '{"type": "urn:spinney:problem:forbidden", "title": "No", "status": 403, "detail": "ann is disabled"}'

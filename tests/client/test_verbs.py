@@ -74,30 +74,30 @@ def document() -> Mapping[str, Any]:
 
 @pytest.fixture(scope="module")
 def operations(document: Mapping[str, Any]) -> list[Operation]:
-    found = [
-        Operation(method=method.upper(), path=path.removeprefix(PREFIX), said=said, verbs=[])
+    operations_read = [
+        Operation(method=method.upper(), path=path.removeprefix(PREFIX), said=description, verbs=[])
         for path, methods in document["paths"].items()
-        for method, said in methods.items()
+        for method, description in methods.items()
     ]
     for name, call in made().items():
         # An address that several patterns fit is that of the plainest.
-        fitting = [each for each in found if _fits(call, each.method, each.path)]
+        fitting = [each for each in operations_read if _fits(call, each.method, each.path)]
         min(fitting, key=lambda each: each.path.count("{")).verbs.append(name)
-    return found
+    return operations_read
 
 
 @cache
 def made() -> Mapping[str, Call[Any]]:
     """By name, the call that each verb makes when everything is said."""
-    found: dict[str, Call[Any]] = {}
+    calls: dict[str, Call[Any]] = {}
     for name, member in inspect.getmembers_static(Verbs):
         if isinstance(member, verb):
-            found[name] = member._make(None, **_arguments(name, member._make))
+            calls[name] = member._make(None, **_arguments(name, member._make))
     for command in commands():
         values = {name: _value(field.annotation) for name, field in command.model_fields.items()}
         values |= {"lines": [b"{}"]} if command.route.lines else {}
-        found[command.__name__] = command_call(command.model_construct(**values))
-    return found
+        calls[command.__name__] = command_call(command.model_construct(**values))
+    return calls
 
 
 def commands() -> list[type[Command]]:
@@ -119,10 +119,10 @@ def _arguments(name: str, function: Any) -> dict[str, Any]:
 
 def _value(hint: Any) -> Any:
     hint = hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
-    told = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
-    told = [part.__origin__ if typing.get_origin(part) is typing.Annotated else part for part in told]
+    kinds = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
+    kinds = [part.__origin__ if typing.get_origin(part) is typing.Annotated else part for part in kinds]
     if typing.get_origin(hint) not in (typing.Union, type(int | None)):
-        told = [hint]
+        kinds = [hint]
     values = {
         int: 7,
         str: "x",
@@ -134,7 +134,7 @@ def _value(hint: Any) -> Any:
         JobFilterBody: JobFilterBody(type="x"),
         Scope: Scope.QUEUE,
     }
-    first = told[0]
+    first = kinds[0]
     if first in values:
         return values[first]
     if isinstance(first, type) and issubclass(first, Enum):
@@ -165,9 +165,9 @@ def test_every_operation_has_a_verb(operations: list[Operation]) -> None:
 
 def test_parameters_are_those_of_the_operation(operations: list[Operation]) -> None:
     for each in operations:
-        known = {p["name"] for p in each.said.get("parameters", ()) if p["in"] == "query"}
+        names = {p["name"] for p in each.said.get("parameters", ()) if p["in"] == "query"}
         for name in each.verbs:
-            assert {key for key, _ in made()[name].query} == known - UNSAID_QUERY.get(name, set()) - {
+            assert {key for key, _ in made()[name].query} == names - UNSAID_QUERY.get(name, set()) - {
                 "format"
             }, name
 
@@ -180,8 +180,8 @@ def test_bodies_are_those_of_the_operation(document: Mapping[str, Any], operatio
             call = made()[name]
             if schema is None or call.files or call.content is not None:
                 continue
-            known = set(_resolved(document, schema)["properties"])
-            assert set(call.json or {}) == known - UNSAID_BODY.get(name, set()), name
+            names = set(_resolved(document, schema)["properties"])
+            assert set(call.json or {}) == names - UNSAID_BODY.get(name, set()), name
             checked += 1
     assert checked > 30
 
@@ -212,14 +212,16 @@ def test_a_client_has_them_with_their_words() -> None:
 
 def _answers() -> Mapping[str, Any]:
     """By verb, the class of its answer."""
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for name, member in inspect.getmembers_static(Verbs):
         if isinstance(member, verb):
             (answer,) = typing.get_args(
                 typing.get_type_hints(member._make, localns={"SubmitJob": SubmitJob})["return"]
             )
-            found[name] = typing.get_origin(answer) or answer
-    return found | {each.__name__: typing.get_origin(each.answer()) or each.answer() for each in commands()}
+            properties[name] = typing.get_origin(answer) or answer
+    return properties | {
+        each.__name__: typing.get_origin(each.answer()) or each.answer() for each in commands()
+    }
 
 
 def _answer_schema(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -245,11 +247,11 @@ def test_the_document_names_every_verb() -> None:
     text = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 
     # when
-    told = {
+    names = {
         name
         for row in re.findall(r"^\| .* \| (.*) \|$", text, flags=re.M)
         for name in re.findall(r"`(\w+)`", row)
     }
 
     # then
-    assert told == set(made()) | {"do", "download", "output"}
+    assert names == set(made()) | {"do", "download", "output"}

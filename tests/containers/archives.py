@@ -122,8 +122,10 @@ class RawZip:
         return self
 
     def write(self, path: Path, *, count: int | None = None) -> Path:
-        said = self.count if count is None else count
-        end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, said, said, len(self.table), len(self.body), 0)
+        announced = self.count if count is None else count
+        end = struct.pack(
+            "<4s4H2LH", b"PK\5\6", 0, 0, announced, announced, len(self.table), len(self.body), 0
+        )
         path.write_bytes(self.body + self.table + end)
         return path
 

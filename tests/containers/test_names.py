@@ -74,11 +74,11 @@ def test_names_that_nearly_meet_are_kept_and_told_of(names: list[str], kind: str
     met: list[tuple[str, str]] = []
     container = packed(kind, names, tmp_path)
 
-    found = unpack(
+    unpacked = unpack(
         container, tmp_path / "into", name=container.name, limits=LIMITS, near=lambda *pair: met.append(pair)
     )
 
-    assert [member.path for member in found] == names
+    assert [member.path for member in unpacked] == names
     assert {p.relative_to(tmp_path / "into").as_posix() for p in (tmp_path / "into").rglob("*")} >= set(names)
     assert len(met) == 1
 
@@ -168,8 +168,8 @@ def test_a_zip_brings_files_and_folders_only(kind: int, tmp_path: Path, refused:
 
 def test_sparse_files_are_refused(tmp_path: Path, refused: Refused) -> None:
     old = header("s", tarfile.GNUTYPE_SPARSE)
-    told = {"major": "0", "minor": "1", "map": "0,1", "size": "999999999999"}
-    new = header("s", pax_headers={f"GNU.sparse.{name}": value for name, value in told.items()})
+    numbers = {"major": "0", "minor": "1", "map": "0,1", "size": "999999999999"}
+    new = header("s", pax_headers={f"GNU.sparse.{name}": value for name, value in numbers.items()})
 
     assert "sparse" in refused(make_tar(tmp_path / "old.tar", old, form=tarfile.GNU_FORMAT))
     assert "sparse" in refused(make_tar(tmp_path / "new.tar", new))

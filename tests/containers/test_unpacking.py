@@ -88,8 +88,8 @@ def test_modes_are_ours(name: str, tmp_path: Path, into: Path, unpacked: Unpack)
 
     unpacked(tmp_path / name)
 
-    found = (into / "tool").stat()
-    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o644, os.getuid())
+    status = (into / "tool").stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o644, os.getuid())
 
 
 def test_containers_within_are_files(tmp_path: Path, into: Path, unpacked: Unpack) -> None:

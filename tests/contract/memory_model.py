@@ -562,8 +562,8 @@ class Model:
         held, was = job.state is State.HELD, job.state
         job.state, job.waits, job.keeps = State.DELETED, None, False
         if was is State.COMPLETED:
-            for known in self.jobs.values():
-                for needer in (known, *known.unborn, *known.unsent):
+            for entry in self.jobs.values():
+                for needer in (entry, *entry.unborn, *entry.unsent):
                     needer.needs.discard(job.id)
         if job.parent is not None:
             self._parents.append(job.parent)

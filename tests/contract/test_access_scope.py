@@ -143,8 +143,8 @@ def test_figures_are_of_what_lies_within(site: Site, made: Everything, limits: s
     assert sum(n.leases for n in statistics.nodes) == at_work
     assert sum(q.running for q in statistics.queues) == sum(s.running for s in statistics.shares) <= at_work
     assert sum(s.pending for s in statistics.stages) == sum(job.state is State.PENDING for job in mine)
-    known = {job.share for job in mine} | {str(job.root_id) for job in mine} | {None}
-    assert {s.share for s in statistics.shares} <= known
+    shares = {job.share for job in mine} | {str(job.root_id) for job in mine} | {None}
+    assert {s.share for s in statistics.shares} <= shares
 
 
 def test_a_measure_that_knows_no_collection_is_left_out_and_one_that_knows_its_queue_is_not(
@@ -168,16 +168,16 @@ def test_failures_are_grouped_of_what_lies_within(site: Site, made: Everything, 
     bad = [job for job in everything(site) if job.state in (State.FAILED, State.ORPHANED)]
     mine = [job for job in bad if within.holds(job.collection, job.queue)]
 
-    found = site.store.failures.groups(within=within)
+    groups = site.store.failures.groups(within=within)
 
-    assert found.jobs + found.consequences == len(mine)
-    for group in found.groups:
+    assert groups.jobs + groups.consequences == len(mine)
+    for group in groups.groups:
         there = site.store.jobs(Filter(fingerprint=group.fingerprint, within=within), limit=100)
         assert group.jobs == len(there)
         assert group.first_us == min(job.settled_us or 0 for job in there)
         assert site.store.failures.find(group.fingerprint, within=within) == group.fingerprint
     hidden = {g.fingerprint for g in site.store.failures.groups().groups} - {
-        g.fingerprint for g in found.groups
+        g.fingerprint for g in groups.groups
     }
     for mark in hidden:
         with pytest.raises(Refused, match="no failed job has"):
@@ -222,11 +222,11 @@ def test_queues_are_those_of_the_limits_with_counts_of_what_lies_within(site: Si
     assert [
         q.queue for q in site.store.queue_admin.all(within=AccessScope(queues=("narrow", "nowhere")))
     ] == ["narrow"]
-    found = {q.queue: q for q in site.store.queue_admin.all(within=alpha)}
-    assert {name: q.pending for name, q in found.items() if q.pending} == Counter(job.queue for job in mine)
-    assert site.store.queue_admin.get("urgent").types != found["urgent"].types
-    assert set(found["urgent"].types) == {job.type for job in mine if job.queue == "urgent"}
-    assert site.store.queue_admin.get("narrow", within=alpha).pending == found["narrow"].pending
+    queues = {q.queue: q for q in site.store.queue_admin.all(within=alpha)}
+    assert {name: q.pending for name, q in queues.items() if q.pending} == Counter(job.queue for job in mine)
+    assert site.store.queue_admin.get("urgent").types != queues["urgent"].types
+    assert set(queues["urgent"].types) == {job.type for job in mine if job.queue == "urgent"}
+    assert site.store.queue_admin.get("narrow", within=alpha).pending == queues["narrow"].pending
 
 
 def test_names_are_those_that_jobs_within_bear(site: Site, made: Everything) -> None:

@@ -100,8 +100,8 @@ def test_a_user_is_kept_with_exactly_these_rights(people: People) -> None:
 
     people.add("ann", rights, None)
 
-    found = people.store.accounts.user("ann")
-    assert found == User(name="ann", rights=rights, created_us=people.now, by="root")
+    user = people.store.accounts.user("ann")
+    assert user == User(name="ann", rights=rights, created_us=people.now, by="root")
     assert [u.name for u in people.store.accounts.users()] == ["ann", "root"]
 
 
@@ -171,10 +171,10 @@ def test_every_change_is_in_the_audit_once_and_no_secret_is(people: People) -> N
         "user enable",
         "user delete",
     ]
-    told = str(people.store.audit.entries())
-    assert "secret" not in told
-    assert secret[-43:] not in told
-    assert digest(secret) not in told
+    entries = str(people.store.audit.entries())
+    assert "secret" not in entries
+    assert secret[-43:] not in entries
+    assert digest(secret) not in entries
     assert people.store.audit.verify() == 12
 
 
@@ -191,24 +191,24 @@ def test_a_token_acts_in_its_owners_name_and_never_beyond_either(people: People)
     people.add("ann", Rights(role=Role.SUBMITTER, within=AccessScope(queues=("a", "b"))))
     secret = people.token(owner="ann", rights=Rights(role=Role.ADMIN, within=AccessScope(queues=("b", "c"))))
 
-    known = people.by_token(secret)
+    principal = people.by_token(secret)
 
-    assert known is not None
-    assert (known.name, known.rights) == (
+    assert principal is not None
+    assert (principal.name, principal.rights) == (
         "ann",
         Rights(role=Role.SUBMITTER, within=AccessScope(queues=("b",))),
     )
     people.store.accounts.change("ann", VIEWER, ROOT, now_us=people.now)
-    known = people.by_token(secret)
-    assert known is not None
-    assert known.rights.role is Role.VIEWER
+    principal = people.by_token(secret)
+    assert principal is not None
+    assert principal.rights.role is Role.VIEWER
 
 
 def test_a_machines_token_acts_in_a_name_that_no_user_has(people: People) -> None:
-    known = people.by_token(people.token("ci", rights=Rights(role=Role.SUBMITTER)))
+    principal = people.by_token(people.token("ci", rights=Rights(role=Role.SUBMITTER)))
 
-    assert known is not None
-    assert (known.name, known.rights.role) == ("token:ci", Role.SUBMITTER)
+    assert principal is not None
+    assert (principal.name, principal.rights.role) == ("token:ci", Role.SUBMITTER)
 
 
 def test_only_the_whole_secret_opens(people: People) -> None:
@@ -293,11 +293,15 @@ def test_a_session_ends_when_it_was_idle_and_when_its_time_is_over(people: Peopl
     people.add("ann", Rights(role=Role.OPERATOR))
     people.login("ann", address="10.0.0.1", agent="x" * 1000)
 
-    known = people.by_session()
-    assert known is not None
-    assert known.session is not None
-    assert (known.name, known.rights.role, known.session.address) == ("ann", Role.OPERATOR, "10.0.0.1")
-    assert known.session.agent == "x" * 200
+    principal = people.by_session()
+    assert principal is not None
+    assert principal.session is not None
+    assert (principal.name, principal.rights.role, principal.session.address) == (
+        "ann",
+        Role.OPERATOR,
+        "10.0.0.1",
+    )
+    assert principal.session.agent == "x" * 200
     for _ in range(3):
         people.clock.forward(3_599)
         assert people.by_session() is not None, "it is seen, so that it goes on"

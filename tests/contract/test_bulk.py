@@ -189,10 +189,10 @@ def test_what_counts_no_more_is_left_alone_unless_it_is_named(
 ) -> None:
     job = made["superseded failed"]
 
-    found = apply(site, verb, job, which=Filter())
+    outcome = apply(site, verb, job, which=Filter())
     named = apply(site, verb, job)
 
-    assert (found.touched, found.skipped) == ([], [job])
+    assert (outcome.touched, outcome.skipped) == ([], [job])
     assert named.touched == [job]
 
 
@@ -268,7 +268,7 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     order = Order(verb=verb, stage=stage)
     before = {job_id: len(site.store.attempts(job_id)) for job_id in made.jobs.values()}
 
-    told = site.store.bulk.preview(order, [made[name]])
+    preview = site.store.bulk.preview(order, [made[name]])
     todo = [made[name]]
     while todo:
         step = site.store.bulk.apply(order, todo, ANN, now_us=site.now)
@@ -276,11 +276,11 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     site.drain()
 
     ran = {job_id: [a.stage for a in site.store.attempts(job_id)[n:]] for job_id, n in before.items()}
-    assert {made.name(j): list(stages) for j, (_, stages) in told.items() if stages} == {
+    assert {made.name(j): list(stages) for j, (_, stages) in preview.items() if stages} == {
         made.name(j): stages for j, stages in ran.items() if stages
     }
-    assert told
-    assert all(site.job(j).type == type_ for j, (type_, _) in told.items())
+    assert preview
+    assert all(site.job(j).type == type_ for j, (type_, _) in preview.items())
 
 
 @pytest.mark.parametrize(
@@ -297,11 +297,11 @@ def test_a_preview_knows_what_a_finish_left_out(site: Site, verb: Verb, stage: s
     site.drain()
     order, before = Order(verb=verb, stage=stage), len(site.store.attempts(job))
 
-    told = site.store.bulk.preview(order, [job])
+    preview = site.store.bulk.preview(order, [job])
     site.store.bulk.apply(order, [job], ANN, now_us=site.now)
     site.drain()
 
-    assert [list(stages) for _, stages in told.values()] == [site.stages_run(job)[before:]]
+    assert [list(stages) for _, stages in preview.values()] == [site.stages_run(job)[before:]]
 
 
 def test_a_preview_leaves_out_what_would_be_refused(site: Site, made: Everything) -> None:

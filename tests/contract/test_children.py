@@ -42,13 +42,13 @@ def test_what_children_come_to_is_told_of_many_parents_at_once(site: Site) -> No
     site.fail(leases[failed])
     site.start(leases[open_])
 
-    found = site.store.below([first, second, none])
+    summaries = site.store.below([first, second, none])
 
-    assert {parent: dict(below.states) for parent, below in found.items()} == {
+    assert {parent: dict(below.states) for parent, below in summaries.items()} == {
         first: {"completed": 1, "failed": 1, "running": 1},
         second: {"claimed": 2},
     }
-    assert [found[parent].warnings for parent in (first, second)] == [1, 0]
+    assert [summaries[parent].warnings for parent in (first, second)] == [1, 0]
     assert site.store.below([first], within=AccessScope(collections=("others",))) == {}
     # What a stage bore that ran again counts no more.
     site.pass_(*(leases[child] for child in born), leases[open_])

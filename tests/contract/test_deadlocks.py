@@ -50,9 +50,9 @@ def waits(site: Site, lease: Lease, name: str, amount: int = 1) -> None:
 
 def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:
     ids = site.submit(of, n=n)
-    found = site.claim_by_job()
-    site.start(*found.values())
-    return [found[job_id] for job_id in ids]
+    leases = site.claim_by_job()
+    site.start(*leases.values())
+    return [leases[job_id] for job_id in ids]
 
 
 def reason(site: Site, job_id: int) -> str:
@@ -367,11 +367,11 @@ def test_explain_names_a_ring_that_stands(site: Site) -> None:
     site.store.locks.set_capacity("disk", 5, ANN, now_us=site.now)  # closes what nobody closed by waiting
     site.pass_(other)
 
-    found = explained(site.store, older.job_id, site.now)
+    explanation = explained(site.store, older.job_id, site.now)
 
-    assert found.cause == "deadlock"
-    assert f"job {younger.job_id} waits for the lock 'disk'" in found.sentence
-    assert found.facts["ring"] == sorted(found.facts["ring"])
+    assert explanation.cause == "deadlock"
+    assert f"job {younger.job_id} waits for the lock 'disk'" in explanation.sentence
+    assert explanation.facts["ring"] == sorted(explanation.facts["ring"])
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -1208,21 +1208,21 @@ def test_it_looks_by_the_rules_that_were_asked_for_alone(patient: Patient) -> No
 def test_a_violation_that_has_come_right_by_itself_is_left_alone(patient: Patient) -> None:
     patient.submit_one(at_us=patient.now + 1)
     patient.clock.forward(120)
-    (found,) = patient.examine()
+    (violation,) = patient.examine()
     patient.sweep()
 
-    assert patient.repair(found) is False
+    assert patient.repair(violation) is False
     assert patient.store.audit.entries() == []
 
 
 def test_what_another_has_taken_meanwhile_is_told(patient: Patient) -> None:
     job = patient.submit_one(keys=("k",))
     patient.damage("delete from keys")
-    (found,) = patient.examine()
+    (violation,) = patient.examine()
     other = patient.submit_one(keys=("k",))
 
     with pytest.raises(Refused, match=f"key 'k' of job {job} is taken by job {other} meanwhile"):
-        patient.repair(found)
+        patient.repair(violation)
 
 
 def test_a_tree_whose_top_is_gone_becomes_one_of_its_own(patient: Patient) -> None:
@@ -1283,15 +1283,15 @@ def test_a_value_that_no_rule_expects_keeps_the_others_neither_from_looking_nor_
     patient.damage("delete from ready")
     patient.damage(sql)
 
-    found = {v.rule: v for v in patient.examine()}
+    violations = {v.rule: v for v in patient.examine()}
 
-    assert "pending-nowhere" in found
-    if found[rule].repair is None:
-        assert "could not be checked to its end: the database holds a value" in found[rule].sentence
+    assert "pending-nowhere" in violations
+    if violations[rule].repair is None:
+        assert "could not be checked to its end: the database holds a value" in violations[rule].sentence
     else:
         with pytest.raises(Refused, match="could not be repaired: the database holds a value"):
-            patient.repair(found[rule])
-    assert patient.repair(found["pending-nowhere"])
+            patient.repair(violations[rule])
+    assert patient.repair(violations["pending-nowhere"])
     assert patient.state(job) is State.PENDING
 
 
@@ -1309,13 +1309,13 @@ def silent(patient: Patient) -> tuple[Node, int]:
 def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(patient: Patient) -> None:
     _, job = silent(patient)
 
-    (found,) = patient.store.doctor.examine(now_us=patient.now)
+    (violation,) = patient.store.doctor.examine(now_us=patient.now)
 
-    assert (found.rule, found.subject, found.repair) == ("node-silent", "node elm", None)
-    assert "not beaten for 61 seconds" in found.sentence
-    assert "has 1 leases" in found.sentence
-    assert "spinney doctor --repair --dead elm" in found.sentence
-    assert patient.repair(found) is False
+    assert (violation.rule, violation.subject, violation.repair) == ("node-silent", "node elm", None)
+    assert "not beaten for 61 seconds" in violation.sentence
+    assert "has 1 leases" in violation.sentence
+    assert "spinney doctor --repair --dead elm" in violation.sentence
+    assert patient.repair(violation) is False
     assert patient.state(job) is State.RUNNING
 
 
@@ -1351,8 +1351,8 @@ def test_a_keeper_that_does_not_beat_is_told_once_others_should_have_noticed(pat
 
     assert unkept() == [], "oak has only just joined"
     patient.clock.forward(61)
-    (said,) = unkept()
-    assert "node elm, which leads, does not beat, and none of the 1 others has taken over" in said
+    (sentence,) = unkept()
+    assert "node elm, which leads, does not beat, and none of the 1 others has taken over" in sentence
     patient.store.elect_leader(oak.id, dead=elm.id, now_us=patient.now)
     assert unkept() == []
 
@@ -1437,10 +1437,10 @@ def test_an_index_that_does_not_fit_its_table_is_told_when_asked_deep(patient: P
         database.execute("insert into sqlite_master values (?, ?, ?, ?, ?)", entry)
 
     assert "index-damaged" not in {v.rule for v in patient.examine()}
-    (found,) = patient.examine("index-damaged")
+    (violation,) = patient.examine("index-damaged")
 
-    assert (found.subject, found.repair) == ("table inactive_jobs", None)
-    assert "missing from index inactive_jobs_by_state" in found.sentence
+    assert (violation.subject, violation.repair) == ("table inactive_jobs", None)
+    assert "missing from index inactive_jobs_by_state" in violation.sentence
 
 
 @sqlite_alone
@@ -1450,10 +1450,10 @@ def test_a_long_write_ahead_log_says_that_somebody_reads(
     monkeypatch.setattr(integrity, "WAL_MOST_BYTES", 10)
     patient.submit_one()
 
-    (found,) = patient.examine()
+    (violation,) = patient.examine()
 
-    assert (found.rule, found.repair) == ("wal-long", None)
-    assert f"lsof {patient.path}" in found.sentence
+    assert (violation.rule, violation.repair) == ("wal-long", None)
+    assert f"lsof {patient.path}" in violation.sentence
 
 
 # --- large stores -----------------------------------------------------------------------------
@@ -1482,11 +1482,11 @@ def test_many_jobs_are_examined_in_bounded_memory_and_short_snapshots(
     original = Session.look
     monkeypatch.setattr(Session, "look", look)
     tracemalloc.start()
-    found = {(v.rule, v.subject) for v in patient.examine()}
+    violations = {(v.rule, v.subject) for v in patient.examine()}
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found == {("lineage-wrong", f"job {MANY - 5}"), ("ready-elsewhere", f"job {MANY - 5}")}
+    assert violations == {("lineage-wrong", f"job {MANY - 5}"), ("ready-elsewhere", f"job {MANY - 5}")}
     assert max(snapshots) <= rules.PAGE, "no statement gave more than a page"
     assert len(snapshots) > 20 * MANY / rules.PAGE
     assert peak < 50 * 2**20
@@ -1500,9 +1500,9 @@ class Counting:
         self.most = 0
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
-        found: list[Any] = self._tx.all(sql, args)
-        self.most = max(self.most, len(found))
-        return found
+        rows: list[Any] = self._tx.all(sql, args)
+        self.most = max(self.most, len(rows))
+        return rows
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)

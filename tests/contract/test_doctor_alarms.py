@@ -250,5 +250,5 @@ def test_whatever_is_done_nothing_is_found(store: Store, clock: Clock, seed: int
     done = []
     for _ in range(STEPS):
         done.append(life.step())
-        found = life.findings()
-        assert found == [], (found[:2], done[-10:])
+        findings = life.findings()
+        assert findings == [], (findings[:2], done[-10:])

@@ -264,10 +264,10 @@ def test_a_lock_and_its_owner(site: Site) -> None:
     site.claim(slots=1)
     after = explain(site, other)
 
-    for found in (before, after):
-        assert (found.cause, found.facts["owner"]) == ("lock", owner)
-        assert found.sentence == f"job {owner} has the lock 'receiver:A'"
-        assert found.command == f"spinney explain {owner}"
+    for explanation in (before, after):
+        assert (explanation.cause, explanation.facts["owner"]) == ("lock", owner)
+        assert explanation.sentence == f"job {owner} has the lock 'receiver:A'"
+        assert explanation.command == f"spinney explain {owner}"
 
 
 def test_only_a_lock_whose_owner_is_gone_may_be_taken_away(site: Site) -> None:
@@ -662,7 +662,7 @@ def _compare(site: Site, acts: list[str], choose: Any) -> None:
         _do(act, site, both, jobs, held, choose)
 
     node = choose.choice(both)
-    told = {job: explain(site, job) for job in jobs}
+    explanations = {job: explain(site, job) for job in jobs}
     lanes = {key: want for key, want in site.lanes().items() if key[0] in types}
     free = [SlotRequest(slot, 1, 1e5, True) for slot in node.free()]
     claimed = {
@@ -670,14 +670,14 @@ def _compare(site: Site, acts: list[str], choose: Any) -> None:
         for lease in site.flush_and_claim([], ClaimRequest(node_id=node.id, slots=free, lanes=lanes)).leases
     }
 
-    for job, found in told.items():
-        assert found.sentence
-        if found.cause == "next":
-            assert job in claimed or node.name not in found.facts["nodes"], found
-        elif found.cause in NEVER:
-            assert job not in claimed, found
+    for job, explanation in explanations.items():
+        assert explanation.sentence
+        if explanation.cause == "next":
+            assert job in claimed or node.name not in explanation.facts["nodes"], explanation
+        elif explanation.cause in NEVER:
+            assert job not in claimed, explanation
         else:
-            assert found.cause == "turn", found
+            assert explanation.cause == "turn", explanation
 
 
 def _do(act: str, site: Site, both: list[Any], jobs: list[int], held: list[Lease], choose: Any) -> None:

@@ -52,10 +52,10 @@ def test_the_largest_group_comes_first_and_all_are_counted(site: Site) -> None:
     fails(site, 3, "KeyError", "'name'")
     fails(site, 1, of="tenacious")
 
-    told = site.store.failures.groups(limit=2)
+    groups = site.store.failures.groups(limit=2)
 
-    assert [g.jobs for g in told.groups] == [3, 2]
-    assert (told.jobs, told.causes, told.consequences) == (6, 3, 0)
+    assert [g.jobs for g in groups.groups] == [3, 2]
+    assert (groups.jobs, groups.causes, groups.consequences) == (6, 3, 0)
 
 
 def test_another_exception_stage_or_type_is_another_cause(site: Site) -> None:
@@ -90,15 +90,15 @@ def test_groups_of_one_type_are_asked_for(site: Site) -> None:
     parent, _ = site.family(n=1)
     site.drain(failing=site.children(parent))
 
-    told = site.store.failures.groups(type_="tenacious")
-    assert ([g.type for g in told.groups], told.jobs, told.consequences) == (["tenacious"], 1, 0)
+    groups = site.store.failures.groups(type_="tenacious")
+    assert ([g.type for g in groups.groups], groups.jobs, groups.consequences) == (["tenacious"], 1, 0)
     assert site.store.failures.groups(type_="parent").consequences == 1
 
 
 def test_what_was_never_submitted_has_not_failed(site: Site) -> None:
-    told = site.store.failures.groups()
+    groups = site.store.failures.groups()
 
-    assert (told.jobs, told.causes, told.consequences, list(told.groups)) == (0, 0, 0, [])
+    assert (groups.jobs, groups.causes, groups.consequences, list(groups.groups)) == (0, 0, 0, [])
 
 
 # --- what failed by itself, and what because of others ------------------------------------------
@@ -132,11 +132,11 @@ def test_what_failed_because_of_its_subjobs_is_a_consequence(site: Site) -> None
     parent, children = site.family(n=2)
     site.drain(failing=children)
 
-    told = site.store.failures.groups()
+    groups = site.store.failures.groups()
 
     assert site.state(parent) is State.FAILED
-    assert [(g.type, g.jobs) for g in told.groups] == [("one", 2)]
-    assert (told.jobs, told.consequences) == (2, 1)
+    assert [(g.type, g.jobs) for g in groups.groups] == [("one", 2)]
+    assert (groups.jobs, groups.consequences) == (2, 1)
 
 
 def test_what_failed_because_of_a_need_is_a_consequence(site: Site) -> None:

@@ -62,13 +62,13 @@ FITTING: dict[str, tuple[dict[str, Any], set[str]]] = {
 def test_a_field_lets_only_what_fits_through(site: Site, made: Everything, case: str) -> None:
     which, expected = FITTING[case]
 
-    found = site.store.bulk.find(Filter(**which))
+    matched = site.store.bulk.find(Filter(**which))
 
-    assert names(made, found) == expected
-    assert found == sorted(found)
-    assert site.ids(**which) == found
+    assert names(made, matched) == expected
+    assert matched == sorted(matched)
+    assert site.ids(**which) == matched
     assert (
-        site.store.bulk.count(Filter(**which), most=1000) == len(found) == sum(site.count(**which).values())
+        site.store.bulk.count(Filter(**which), most=1000) == len(matched) == sum(site.count(**which).values())
     )
 
 
@@ -84,10 +84,10 @@ def test_letters_of_all_languages_are_told_from_marks_and_not_from_capitals(site
 
 
 def test_numbers_are_a_filter_among_others(site: Site, made: Everything) -> None:
-    asked = (made["failed"], made["completed"], made["running"], 10**9)
+    ids = (made["failed"], made["completed"], made["running"], 10**9)
 
-    assert site.ids(ids=asked) == sorted(asked[:3])
-    assert site.ids(ids=asked, states=(State.FAILED, State.RUNNING)) == sorted(
+    assert site.ids(ids=ids) == sorted(ids[:3])
+    assert site.ids(ids=ids, states=(State.FAILED, State.RUNNING)) == sorted(
         [made["failed"], made["running"]]
     )
     assert site.ids(ids=()) == []

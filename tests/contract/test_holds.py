@@ -538,11 +538,11 @@ def test_who_laid_and_lifted_what_is_in_the_audit(site: Site) -> None:
     lift(site, hold)
     lift(site, single)
 
-    told = [(e.verb, e.by, e.count, e.what) for e, _ in site.store.audit.entries()]
+    entries = [(e.verb, e.by, e.count, e.what) for e, _ in site.store.audit.entries()]
 
-    assert [t[:3] for t in told] == [("hold", "ann", 1)] * 2 + [("release", "ann", 1)] * 2
-    assert '"scope":"queue"' in told[0][3]
-    assert f'"name":"{job}"' in told[3][3]
+    assert [t[:3] for t in entries] == [("hold", "ann", 1)] * 2 + [("release", "ann", 1)] * 2
+    assert '"scope":"queue"' in entries[0][3]
+    assert f'"name":"{job}"' in entries[3][3]
 
 
 def test_a_hold_that_is_not_there_cannot_be_lifted(site: Site) -> None:

@@ -43,10 +43,10 @@ def _home(site: Site, job: int) -> str:
 
 def at(site: Site, place: str, name: str | None = None, *, root: str | None = None, **more: Any) -> Node:
     """A node on a host, with the root there."""
-    found = FolderRoot(mark=root or f"mark-{place}", path=f"/var/{place}")
+    folder_root = FolderRoot(mark=root or f"mark-{place}", path=f"/var/{place}")
     return site.node(
         name or f"node-{place}",
-        root=found,
+        root=folder_root,
         **{"host": place, "boot_id": place, "types": KNOWN} | more,
     )
 
@@ -180,7 +180,7 @@ def test_a_child_has_a_home_of_its_own(local: Site) -> None:
     assert born.job_id == child
     local.pass_(born)
     assert local.claim(odin) == []
-    assert [found.stage for found in local.claim(thor)] == ["merge"]
+    assert [claimed.stage for claimed in local.claim(thor)] == ["merge"]
 
 
 # --- what holds over all homes ----------------------------------------------------------------
@@ -211,8 +211,8 @@ def test_a_hold_sweeps_all_homes_and_lets_go_to_the_same(local: Site) -> None:
     local.store.holds.lift(hold.id, ANN, now_us=local.now)
     while local.store.holds.sweep(now_us=local.now):
         pass
-    got = {lease.job_id: lease.stage for lease in local.claim(odin)}
-    assert got == {jobs[1]: "second", jobs[2]: "first"}
+    stages = {lease.job_id: lease.stage for lease in local.claim(odin)}
+    assert stages == {jobs[1]: "second", jobs[2]: "first"}
     assert {lease.job_id: lease.stage for lease in local.claim(thor)} == {jobs[0]: "second"}
     assert _violations(local) == []
 
@@ -273,9 +273,9 @@ def test_why_a_job_waits_whose_host_is_gone(local: Site) -> None:
     (lease,) = local.claim(thor)
     local.pass_(lease)
     local.recover(thor)
-    found = explained(local.store, job, local.now)
-    assert (found.cause, found.command) == ("home", f"spinney rehome {job}")
-    assert "host thor (/var/thor), where no node runs; start one there, or let go" in found.sentence
+    explanation = explained(local.store, job, local.now)
+    assert (explanation.cause, explanation.command) == ("home", f"spinney rehome {job}")
+    assert "host thor (/var/thor), where no node runs; start one there, or let go" in explanation.sentence
     again = at(local, "thor")
     assert explained(local.store, job, local.now).cause == "next"
     assert ids(local.claim(again)) == [job]
@@ -289,9 +289,9 @@ def test_why_a_job_waits_whose_host_may_not_run_it(local: Site) -> None:
     local.pass_(lease)
     local.recover(thor)
     at(local, "thor", types=("one",))
-    found = explained(local.store, job, local.now)
-    assert found.cause == "home"
-    assert "and no node there (node-thor) may run it, as node-odin might" in found.sentence
+    explanation = explained(local.store, job, local.now)
+    assert explanation.cause == "home"
+    assert "and no node there (node-thor) may run it, as node-odin might" in explanation.sentence
 
 
 # --- letting go -------------------------------------------------------------------------------

@@ -54,9 +54,9 @@ def test_every_state_can_be_asked_for(site: Site, state: State) -> None:
 def test_several_states_may_be_asked_for_at_once(site: Site) -> None:
     made = _one_in_each_state(site)
 
-    found = site.ids(states=(State.FAILED, State.RUNNING, State.PENDING))
+    ids = site.ids(states=(State.FAILED, State.RUNNING, State.PENDING))
 
-    assert found == sorted([made["failed"], made["running"], made["pending"]])
+    assert ids == sorted([made["failed"], made["running"], made["pending"]])
 
 
 def test_counts_tell_how_many_stand_in_each_state(site: Site) -> None:
@@ -156,9 +156,9 @@ def test_the_newest_come_first_when_asked_and_page_downward(site: Site) -> None:
 def test_a_page_of_a_filtered_list_is_full(site: Site) -> None:
     ids = [site.submit_one("three" if i % 3 == 0 else "one") for i in range(30)]
 
-    found = [job.id for job in site.store.jobs(Filter(type="three"), limit=10)]
+    matched = [job.id for job in site.store.jobs(Filter(type="three"), limit=10)]
 
-    assert found == ids[::3]
+    assert matched == ids[::3]
 
 
 def test_a_tree_comes_in_lineage_order(site: Site) -> None:
@@ -185,10 +185,10 @@ def test_children_are_the_direct_ones_in_pages(site: Site) -> None:
 @pytest.mark.parametrize("read", ["tree", "attempts", "children", "get_data", "results"])
 def test_whatever_is_asked_of_a_job_that_never_was_gives_nothing(site: Site, read: str) -> None:
     try:
-        found = getattr(site.store, read)(4711)
+        value = getattr(site.store, read)(4711)
     except NoSuchJob:
         return
-    assert not found
+    assert not value
 
 
 def test_a_list_shows_the_same_job_as_a_single_look(site: Site) -> None:

@@ -55,8 +55,8 @@ def meets(
 
 def running(site: Site, n: int = 1, **fields: int) -> list[Lease]:
     ids = site.submit(n=n, **fields)
-    found = site.claim_by_job()
-    leases = [found[job_id] for job_id in ids]
+    claimed = site.claim_by_job()
+    leases = [claimed[job_id] for job_id in ids]
     site.start(*leases)
     return leases
 
@@ -478,8 +478,8 @@ def test_every_change_is_in_the_audit_and_what_changes_nothing_is_not(site: Site
     capacity(site, 7)
     capacity(site, None)
 
-    found = [(e.verb, json.loads(e.what), e.by, e.reason) for e, _ in site.store.audit.entries()]
-    assert found == [
+    entries = [(e.verb, json.loads(e.what), e.by, e.reason) for e, _ in site.store.audit.entries()]
+    assert entries == [
         ("lock", {"lock": DISK, "capacity": 7}, "ann", "a larger disk"),
         ("lock", {"lock": DISK, "capacity": "as declared"}, "ann", "a larger disk"),
     ]
@@ -524,10 +524,10 @@ def test_a_lock_is_listed_with_what_each_has_of_what_there_is(wide: Site) -> Non
     assert take(wide, second, 30, until="job")
     meets(wide, third, 20)
 
-    found = [
+    owners = [
         (i.owner_id, i.until, i.amount, i.used, i.capacity, i.waiting) for i in wide.store.locks.get(DISK)
     ]
-    assert found == [(first.job_id, "attempt", 60, 90, 100, 1), (second.job_id, "job", 30, 90, 100, 1)]
+    assert owners == [(first.job_id, "attempt", 60, 90, 100, 1), (second.job_id, "job", 30, 90, 100, 1)]
 
 
 def test_a_freed_lock_goes_to_all_that_fit(wide: Site) -> None:
@@ -547,14 +547,20 @@ def test_who_waits_for_some_is_told_how_much_there_is_and_who_has_it(wide: Site)
     meets(wide, much, 50)
     meets(wide, little, 5)
 
-    told = explained(wide.store, much.job_id, wide.now)
-    assert told.sentence == (
+    explanation = explained(wide.store, much.job_id, wide.now)
+    assert explanation.sentence == (
         f"it wants 50 of the lock 'disk:work', which has a capacity of 100: 2 jobs, the first of them {one.job_id}, "
         "have 70 of it"
     )
-    assert (told.cause, told.command, told.facts["used"]) == ("lock", "spinney lock disk:work", 70)
-    told = explained(wide.store, little.job_id, wide.now)
-    assert told.sentence == f"it wants 5 of the lock 'disk:work', and job {much.job_id} comes before it"
+    assert (explanation.cause, explanation.command, explanation.facts["used"]) == (
+        "lock",
+        "spinney lock disk:work",
+        70,
+    )
+    explanation = explained(wide.store, little.job_id, wide.now)
+    assert (
+        explanation.sentence == f"it wants 5 of the lock 'disk:work', and job {much.job_id} comes before it"
+    )
 
 
 def test_one_that_waits_for_room_that_is_there_is_found_by_the_doctor(wide: Site) -> None:
@@ -565,8 +571,8 @@ def test_one_that_waits_for_room_that_is_there_is_found_by_the_doctor(wide: Site
     assert list(wide.store.doctor.examine(["stuck-for-lock", "lock-of-nobody"], now_us=wide.now)) == []
     damage(wide.store, "update locks set amount = 10 where job_id = ?", holder.job_id)
 
-    (found,) = wide.store.doctor.examine(["stuck-for-lock"], now_us=wide.now)
+    (violation,) = wide.store.doctor.examine(["stuck-for-lock"], now_us=wide.now)
 
-    assert found.subject == f"job {other.job_id}"
-    assert wide.store.doctor.repair(found, ANN, now_us=wide.now)
+    assert violation.subject == f"job {other.job_id}"
+    assert wide.store.doctor.repair(violation, ANN, now_us=wide.now)
     assert wide.state(other.job_id) is State.PENDING

@@ -172,19 +172,19 @@ class JobLife(RuleBasedStateMachine):
         lease, job = self._some_lease(data)
         if job.key is not None:
             return
-        known = self.model.child_of_key(job, key)
+        child_id = self.model.child_of_key(job, key)
         try:
             (child,) = self.site.spawn(lease, of, keys=(key,))
         except SpinneyError:
             assert not self.model.may_spawn(job)
             return
         assert self.model.may_spawn(job)
-        if known is None:
+        if child_id is None:
             made = self.model.new(child, of, job.id, job.queue, job.priority)
             self.model.spawned_at_once(job, made, key)
         else:
-            assert child == known.id
-            self.model.spawned_again(known)
+            assert child == child_id.id
+            self.model.spawned_again(child_id)
 
     @precondition(lambda self: self.leases and sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(of=LEAVES, n=st.integers(1, 2), priority=st.sampled_from([10, 50]), data=st.data())
@@ -378,12 +378,14 @@ class JobLife(RuleBasedStateMachine):
         stored = self.store.jobs(Filter(states=tuple(State)), limit=100_000)
         assert [job.id for job in stored] == sorted(self.model.jobs), "nothing is lost, nothing made up"
         for job in stored:
-            told = self.model.jobs[job.id]
+            expected = self.model.jobs[job.id]
             in_line = job.waits_for is not None and job.waits_for.startswith(("serial", "lock:"))
             shown = State.PENDING if in_line else job.state
-            assert shown is told.shown, f"job {job.id} ({job.type}): {job.state}, the model says {told.shown}"
-            if told.state is not State.DELETED:
-                self._compare(job, told)
+            assert shown is expected.shown, (
+                f"job {job.id} ({job.type}): {job.state}, the model says {expected.shown}"
+            )
+            if expected.state is not State.DELETED:
+                self._compare(job, expected)
             self._step_is_lawful(job.id, job.state)
 
     def _compare(self, job: object, told: ModelJob) -> None:

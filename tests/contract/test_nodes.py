@@ -14,7 +14,7 @@ def _info(site: Site, node_id: int) -> NodeInfo:
 
 
 def test_a_node_is_shown_as_it_entered(site: Site, open_another: Callable[[], Store]) -> None:
-    told = NodeInfo(
+    info = NodeInfo(
         id=0,
         name="n",
         boot_id="b-1",
@@ -30,10 +30,10 @@ def test_a_node_is_shown_as_it_entered(site: Site, open_another: Callable[[], St
         lease_s=7.5,
     )
 
-    node_id = site.store.join(told, now_us=site.now)
+    node_id = site.store.join(info, now_us=site.now)
 
     (seen,) = open_another().nodes()
-    assert dataclasses.replace(seen, beat=0) == dataclasses.replace(told, id=node_id)
+    assert dataclasses.replace(seen, beat=0) == dataclasses.replace(info, id=node_id)
 
 
 def test_every_entry_is_another_node(site: Site) -> None:

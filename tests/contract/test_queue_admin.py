@@ -519,7 +519,7 @@ def test_a_queue_is_made_and_obeyed_and_deleted(site: Site, open_another: Callab
     delete(site)
 
     for store in (site.store, other):
-        assert "new" not in [found.queue for found in store.queue_admin.all()]
+        assert "new" not in [queue.queue for queue in store.queue_admin.all()]
         with pytest.raises(UsageError, match="no queue 'new' is known"):
             store.queue_admin.get("new")
     assert [(entry.verb, entry.by) for entry, _ in site.store.audit.entries() if "queue" in entry.verb] == [

@@ -412,12 +412,12 @@ def test_a_leaf_that_is_mended_with_a_subjob_of_the_report_makes_one_report_more
 
 def test_a_retry_of_a_batch_leaves_out_what_its_next_report_spawns_anew(site: Site) -> None:
     batch, leaf, mail = _batch_with_mail(site, leaf_fails=True)
-    told = site.store.bulk.preview(Order(verb=Verb.RETRY), [batch])
+    preview = site.store.bulk.preview(Order(verb=Verb.RETRY), [batch])
 
     site.retry(batch)
 
     assert site.drain() == [(leaf, "work"), (batch, "report")]
-    assert told == {leaf: ("one", ["work"]), batch: ("batch", ["report"])}
+    assert preview == {leaf: ("one", ["work"]), batch: ("batch", ["report"])}
     assert site.states([batch, mail]) == [State.COMPLETED, State.FAILED]
 
 

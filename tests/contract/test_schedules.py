@@ -484,12 +484,12 @@ def test_a_schedule_that_was_made_where_the_store_is_at_hand_goes_by_no_user(sit
 def test_a_zone_unknown_here_stops_its_schedule_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     put(site, hourly("abroad", every_s=None, cron="30 14 * * *", zone="Europe/Berlin"))
     put(site, hourly())
-    known = cron.zone_of
+    zone_of = cron.zone_of
 
     def here(name: str) -> Any:
         if name == "Europe/Berlin":
             raise UsageError("there is no time zone 'Europe/Berlin'")
-        return known(name)
+        return zone_of(name)
 
     monkeypatch.setattr(cron, "zone_of", here)
     site.clock.forward(HOUR)
@@ -498,7 +498,7 @@ def test_a_zone_unknown_here_stops_its_schedule_alone(site: Site, monkeypatch: p
     assert tick(site) == 1
     assert outcomes(site) == ["submitted"]
     # When it has become known, it is made by whoever looks a minute later
-    monkeypatch.setattr(cron, "zone_of", known)
+    monkeypatch.setattr(cron, "zone_of", zone_of)
     later(site, 61)
     assert outcomes(site, "abroad") == ["submitted"]
 

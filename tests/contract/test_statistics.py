@@ -22,13 +22,13 @@ def stats(site: Site, window_s: float = 60) -> Stats:
 
 
 def of_queue(site: Site, name: str, window_s: float = 60) -> QueueStats:
-    (found,) = (q for q in stats(site, window_s).queues if q.queue == name)
-    return found
+    (queue,) = (q for q in stats(site, window_s).queues if q.queue == name)
+    return queue
 
 
 def of_stage(site: Site, type_: str = "one", stage: str = "work", window_s: float = 60) -> StageStats:
-    (found,) = (s for s in stats(site, window_s).stages if (s.type, s.stage) == (type_, stage))
-    return found
+    (statistics,) = (s for s in stats(site, window_s).stages if (s.type, s.stage) == (type_, stage))
+    return statistics
 
 
 def run_one(site: Site, seconds: float, outcome: Outcome = Outcome.OK, **fields: Any) -> None:
@@ -133,10 +133,10 @@ def test_failures_are_counted_and_what_never_ran_is_not(site: Site) -> None:
     site.record(back, Outcome.RETURNED, started_us=0)
     site.record(late, Outcome.TIMEOUT)
 
-    found = of_stage(site, "tenacious")
+    statistics = of_stage(site, "tenacious")
 
-    assert (found.ended, found.failures) == (3, 2)
-    assert found.rate == pytest.approx(3 / stats(site).window_s)
+    assert (statistics.ended, statistics.failures) == (3, 2)
+    assert statistics.rate == pytest.approx(3 / stats(site).window_s)
 
 
 def test_measures_that_are_too_old_are_dropped(site: Site) -> None:
@@ -153,12 +153,12 @@ def test_times_are_those_of_waiting_for_a_turn_and_of_running(site: Site) -> Non
     for n in range(10):
         run_one(site, n + 1)
 
-    found = of_stage(site)
+    statistics = of_stage(site)
 
-    assert found.sampled == 10
-    assert found.run_s == (5.0, 9.0, 10.0)
+    assert statistics.sampled == 10
+    assert statistics.run_s == (5.0, 9.0, 10.0)
     # The n-th waited for those before it: 5, 6, 8, 11, …
-    assert found.wait_s == (5.0 + 10, 5.0 + 36, 5.0 + 45)
+    assert statistics.wait_s == (5.0 + 10, 5.0 + 36, 5.0 + 45)
 
 
 def test_one_that_was_to_wait_until_a_time_waits_from_then(site: Site) -> None:
@@ -191,10 +191,10 @@ def test_a_pause_after_a_failure_is_no_waiting(site: Site) -> None:
     site.later(1000)
     run_one(site, 1)
 
-    found = of_stage(site, "tenacious")
+    statistics = of_stage(site, "tenacious")
 
-    assert found.sampled == 2
-    assert found.wait_s == (0.0, 0.0, 0.0)
+    assert statistics.sampled == 2
+    assert statistics.wait_s == (0.0, 0.0, 0.0)
 
 
 def test_attempts_that_ended_at_once_and_ran_alike_have_times_though_one_came_after_a_failure(
@@ -220,9 +220,9 @@ def test_clocks_that_differ_do_not_make_times_negative(site: Site) -> None:
     lease = site.claim_one()
     site.record(lease, Outcome.OK, started_us=site.now - 5 * SECOND_US, ended_us=site.now - 6 * SECOND_US)
 
-    found = of_stage(site)
+    statistics = of_stage(site)
 
-    assert (found.wait_s, found.run_s) == ((0.0,) * 3, (0.0,) * 3)
+    assert (statistics.wait_s, statistics.run_s) == ((0.0,) * 3, (0.0,) * 3)
 
 
 def test_the_sample_is_of_what_was_done_last_where_the_earliest_come_first(
@@ -236,18 +236,24 @@ def test_the_sample_is_of_what_was_done_last_where_the_earliest_come_first(
     for _ in range(10):
         run_one(site, 1)
 
-    found = of_stage(site)
+    statistics = of_stage(site)
 
-    assert found.sampled == 5, "five rows below the first that is to be claimed"
-    assert found.run_s == (1.0, 1.0, 1.0)
+    assert statistics.sampled == 5, "five rows below the first that is to be claimed"
+    assert statistics.run_s == (1.0, 1.0, 1.0)
 
 
 def test_a_stage_that_nobody_ran_has_no_times(site: Site) -> None:
     site.submit_one()
 
-    found = of_stage(site)
+    statistics = of_stage(site)
 
-    assert (found.pending, found.sampled, found.wait_s, found.run_s, found.rate) == (1, 0, None, None, 0.0)
+    assert (statistics.pending, statistics.sampled, statistics.wait_s, statistics.run_s, statistics.rate) == (
+        1,
+        0,
+        None,
+        None,
+        0.0,
+    )
 
 
 def test_a_stage_that_has_vanished_is_shown_while_jobs_stand_in_it(site: Site) -> None:

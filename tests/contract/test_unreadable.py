@@ -42,9 +42,13 @@ def test_so_is_what_operators_set_of_a_queue(patient: Patient, spec: str) -> Non
 
     with pytest.raises(StoreUnusable, match=r"'q' in the table queue_settings cannot be read .*, or delete"):
         patient.submit_one(queue="q")
-    (found,) = [v for v in patient.examine() if "cannot be read" in v.sentence]
-    assert (found.rule, found.subject, found.repair) == ("declaration-unreadable", "queue setting q", None)
-    assert "set it again with 'spinney queue NAME'" in found.sentence
+    (violation,) = [v for v in patient.examine() if "cannot be read" in v.sentence]
+    assert (violation.rule, violation.subject, violation.repair) == (
+        "declaration-unreadable",
+        "queue setting q",
+        None,
+    )
+    assert "set it again with 'spinney queue NAME'" in violation.sentence
 
 
 @pytest.mark.parametrize("table", ["types", "queues"])
@@ -71,11 +75,11 @@ def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(
             StoreUnusable, match=f"'one' in the table {table} cannot be read .*; restore .*, or delete"
         ):
             call()
-    found = [v for v in patient.examine() if "cannot be read" in v.sentence]
-    assert [(v.rule, v.subject, v.repair) for v in found] == [
+    violations = [v for v in patient.examine() if "cannot be read" in v.sentence]
+    assert [(v.rule, v.subject, v.repair) for v in violations] == [
         ("declaration-unreadable", f"{table.removesuffix('s')} one", None)
     ]
-    assert f"delete from {table} where name = 'one'" in found[0].sentence
+    assert f"delete from {table} where name = 'one'" in violations[0].sentence
     assert len(patient.examine("pending-nowhere")) == 1, "asked for alone, a rule says why it cannot look"
 
     patient.damage(f"delete from {table} where name = 'one'")
@@ -101,8 +105,8 @@ def test_a_text_with_bytes_that_are_none_spoils_nobody_else(patient: Patient, pa
     patient.damage(f"update jobs set params = {params} where id = ?", damaged)
 
     for _ in range(2):  # a connection that has met it reads otherwise from then on
-        found = {job.id: job.params for job in patient.store.jobs(Filter())}
-        assert (found[first], found[last]) == ({"n": 0}, {"n": 2})
+        params_of = {job.id: job.params for job in patient.store.jobs(Filter())}
+        assert (params_of[first], params_of[last]) == ({"n": 0}, {"n": 2})
     leases = patient.claim_by_job()
     assert [json.loads(leases[job].params) for job in (first, last)] == [{"n": 0}, {"n": 2}]
     assert isinstance(json_object(leases[damaged].params, ""), Unreadable)
@@ -120,12 +124,12 @@ def test_lists_show_a_job_whose_parameters_cannot_be_read_and_all_others(
     first, damaged, last = patient.submit("one", *({"n": n} for n in range(3)))
     patient.damage("update jobs set params = ? where id = ?", params, damaged)
 
-    found = {job.id: job.params for job in patient.store.jobs(Filter())}
+    params_of = {job.id: job.params for job in patient.store.jobs(Filter())}
 
-    assert (found[first], found[last]) == ({"n": 0}, {"n": 2})
-    assert f"the parameters of job {damaged} cannot be read" in found[damaged]["unreadable"]
-    assert patient.job(damaged).params == found[damaged]
-    assert json.loads(json.dumps(found[damaged])) == found[damaged]
+    assert (params_of[first], params_of[last]) == ({"n": 0}, {"n": 2})
+    assert f"the parameters of job {damaged} cannot be read" in params_of[damaged]["unreadable"]
+    assert patient.job(damaged).params == params_of[damaged]
+    assert json.loads(json.dumps(params_of[damaged])) == params_of[damaged]
     assert named(patient) == [f"jobs.params, id {damaged}"]
 
 
@@ -263,7 +267,7 @@ def test_a_party_whose_lanes_cannot_be_read_is_given_nothing_and_disturbs_nobody
     patient.store.external_workers.join(external_worker, ANN, version="1", now_us=patient.now)
     patient.damage("update external_workers set lanes = ?", lanes)
 
-    assert [(found.name, found.lanes) for found in patient.store.external_workers.all()] == [("owl", ())]
+    assert [(worker.name, worker.lanes) for worker in patient.store.external_workers.all()] == [("owl", ())]
     assert take_overdue(patient.store, now_us=patient.now) == 0
 
 

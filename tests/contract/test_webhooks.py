@@ -43,8 +43,8 @@ def take(site: Site, most: int = 100, name: str = "all", store: Store | None = N
 
 
 def one(site: Site, name: str = "all") -> Delivery:
-    (found,) = site.store.webhooks.deliveries(name)
-    return found
+    (delivery,) = site.store.webhooks.deliveries(name)
+    return delivery
 
 
 # --- what is told -----------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def test_a_ping_goes_the_same_way(site: Site) -> None:
 
 
 def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[[], Store]) -> None:
-    asked = Webhook(
+    webhook = Webhook(
         name="w",
         url=URL,
         events=("failed", "batch"),
@@ -461,10 +461,10 @@ def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[
         roots_only=False,
         within=AccessScope(collections=("maps",), queues=("q", "p")),
     )
-    made = site.store.webhooks.add(asked, "secret", ANN, now_us=site.now)
+    made = site.store.webhooks.add(webhook, "secret", ANN, now_us=site.now)
 
     assert open_another().webhooks.all(now_us=site.now) == [made]
-    assert (made.by, made.at_us, made.within) == ("ann", site.now, asked.within)
+    assert (made.by, made.at_us, made.within) == ("ann", site.now, webhook.within)
     assert "secret" not in str(made)
 
 
@@ -566,10 +566,10 @@ def test_the_audit_tells_who_did_what_and_no_secret(site: Site) -> None:
     assert [e.verb for e in entries] == [
         f"webhook {verb}" for verb in ("add", "set", "rotate", "pause", "resume", "test", "retry", "remove")
     ]
-    said = " ".join(e.what for e in entries)
-    assert "secret" not in said
-    assert "another" not in said
-    assert "hush" not in said
+    entry_text = " ".join(e.what for e in entries)
+    assert "secret" not in entry_text
+    assert "another" not in entry_text
+    assert "hush" not in entry_text
     site.store.audit.verify()
 
 
@@ -605,8 +605,8 @@ def watch_as(site: Site, account: str = "ann", rights: Rights = OPERATOR, **more
 
 
 def all_of(site: Site) -> Webhook:
-    (found,) = site.store.webhooks.all(now_us=site.now)
-    return found
+    (webhook,) = site.store.webhooks.all(now_us=site.now)
+    return webhook
 
 
 def _disable(site: Site) -> None:

@@ -120,7 +120,7 @@ def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
         data["none"]
     with pytest.raises(KeyError):
         del data["none"]
-    writes = [asked for asked in port.asked if asked[0] not in ("get_data", "data_names")]
+    writes = [request for request in port.asked if request[0] not in ("get_data", "data_names")]
     before = len(port.asked)
     assert data.snapshot() == {"a": [1]}
     assert port.asked[before:] == [("get_data", {"target": 9, "name": None})]
@@ -310,9 +310,9 @@ def test_children_come_in_pages() -> None:
             assert verb == "children"
             return pages.get(args["after"], [])
 
-    found = list(handle(Paged()).children())
-    assert [c.id for c in found] == [1, 4]
-    assert found[1] == Child(4, "t", State.FAILED, "s", 7, "no", 1, {"n": 2})
+    children = list(handle(Paged()).children())
+    assert [c.id for c in children] == [1, 4]
+    assert children[1] == Child(4, "t", State.FAILED, "s", 7, "no", 1, {"n": 2})
 
 
 def test_submissions_survive_their_way_out_of_a_worker() -> None:

@@ -111,8 +111,8 @@ def test_isolation_follows_the_function_unless_said(app: Spinney) -> None:
     @app.job(isolation="process")
     async def alone() -> None: ...
 
-    found = [app.types[n].spec.stages[0].isolation for n in ("plain", "waiting", "alone")]
-    assert found == [Isolation.PROCESS, Isolation.ASYNC, Isolation.PROCESS]
+    isolations = [app.types[n].spec.stages[0].isolation for n in ("plain", "waiting", "alone")]
+    assert isolations == [Isolation.PROCESS, Isolation.ASYNC, Isolation.PROCESS]
 
 
 def test_locks_are_templates_or_specs_and_make_their_field_required(app: Spinney) -> None:
@@ -380,25 +380,25 @@ def test_it_is_known_which_stages_take_a_handle(app: Spinney) -> None:
 
 def test_each_stage_gets_its_own_parameters_converted_as_annotated(app: Spinney) -> None:
     line = app.pipeline("line")
-    got: list[Any] = []
+    values: list[Any] = []
 
     @line.stage
     def first(path: Path, when: datetime | None = None) -> None:
-        got.append((path, when))
+        values.append((path, when))
 
     @line.stage
     def second(n: int) -> None:
-        got.append(n)
+        values.append(n)
 
     @line.stage
     def third(**rest: Any) -> None:
-        got.append(rest)
+        values.append(rest)
 
     text = line.texts([{"path": Path("a/b"), "when": datetime(2030, 1, 31), "n": 3, "more": [1]}])[0]
     for stage in ("first", "second", "third"):
         line.runner(stage)(text, handle())
-    assert got[:2] == [(Path("a/b"), datetime(2030, 1, 31)), 3]
-    assert got[2]["more"] == [1]
+    assert values[:2] == [(Path("a/b"), datetime(2030, 1, 31)), 3]
+    assert values[2]["more"] == [1]
 
 
 def test_stored_parameters_that_no_longer_fit_fail_for_good(app: Spinney) -> None:

@@ -117,11 +117,11 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
         either_=int | str,
         box_=Box,
     )
-    told = refused(params, row)
-    assert told.startswith("job type 'resize'")
-    assert sentence in told
-    assert "It takes picture (a path), width (a whole number, optional)" in told
-    assert told.endswith("Nothing was submitted; correct this and submit again")
+    message = refused(params, row)
+    assert message.startswith("job type 'resize'")
+    assert sentence in message
+    assert "It takes picture (a path), width (a whole number, optional)" in message
+    assert message.endswith("Nothing was submitted; correct this and submit again")
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

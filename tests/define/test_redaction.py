@@ -152,8 +152,8 @@ def test_a_refusal_names_the_parameter_and_shows_no_secret(case: str) -> None:
         checker(spec(**fields))(REFUSED[case])
 
     for caught in (with_code, by_schema):
-        told = result_rows.error_detail(caught.value)
-        assert PASSWORD not in told["error"]
+        detail = result_rows.error_detail(caught.value)
+        assert PASSWORD not in detail["error"]
         assert any(f"'{name}'" in str(caught.value) for name in ("plain", "login", "plan"))
 
 
@@ -206,15 +206,15 @@ def redactor() -> Redactor:
 
 
 def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
-    said = redactor()
+    redacted = redactor()
 
-    assert said.text('login with say "it" failed') == f"login with {REDACTED} failed"
-    assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{REDACTED}"}}'
-    assert said.text(repr(['say "it"', "abc"])) == f"['{REDACTED}', 'abc']", (
+    assert redacted.text('login with say "it" failed') == f"login with {REDACTED} failed"
+    assert redacted.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{REDACTED}"}}'
+    assert redacted.text(repr(['say "it"', "abc"])) == f"['{REDACTED}', 'abc']", (
         "a short one stands anywhere by chance"
     )
     value = {"plain": 17, "list": ['say "it"!'], "n": 1, "short": None}
-    assert said.value(value) == {"plain": REDACTED, "list": [f"{REDACTED}!"], "n": 1, "short": None}
+    assert redacted.value(value) == {"plain": REDACTED, "list": [f"{REDACTED}!"], "n": 1, "short": None}
 
 
 KEY = "-----BEGIN KEY-----\n  MIIEvQIBADANBgkq\nabc\nAgEAAoIBAQC7VJTU\n-----END KEY-----"
@@ -224,8 +224,8 @@ def test_a_secret_of_several_lines_is_hidden_line_by_line_too() -> None:
     redactor = Redactor.for_params(schema_of(plain=SecretStr), {"plain": KEY})
 
     assert redactor.text(f"key {KEY}!") == f"key {REDACTED}!"
-    said = redactor.text("\n".join(f"  | {line}" for line in KEY.splitlines()))
-    assert said.splitlines() == [
+    redacted = redactor.text("\n".join(f"  | {line}" for line in KEY.splitlines()))
+    assert redacted.splitlines() == [
         "  | -----BEGIN KEY-----",
         f"  |   {REDACTED}",
         "  | abc",  # a short line may occur in any text
@@ -248,11 +248,11 @@ def test_the_traceback_of_a_group_of_exceptions_tells_no_line_of_a_secret() -> N
     try:
         raise ExceptionGroup("unhandled", [ValueError(f"bad key {KEY}")])
     except ExceptionGroup as group:
-        told = repr(result_rows.exception_detail("work", group, redactor))
+        detail = repr(result_rows.exception_detail("work", group, redactor))
 
-    assert "  | " in told
-    assert "MIIEvQIBADANBgkq" not in told
-    assert "AgEAAoIBAQC7VJTU" not in told
+    assert "  | " in detail
+    assert "MIIEvQIBADANBgkq" not in detail
+    assert "AgEAAoIBAQC7VJTU" not in detail
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 11, 40])
@@ -272,12 +272,12 @@ def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
     try:
         raise ValueError(f"no login with {secret} and {[secret]!r}")
     except ValueError as error:
-        told = result_rows.exception_detail("run", error, redactor())
+        detail = result_rows.exception_detail("run", error, redactor())
 
-    assert "say" not in orjson.dumps(told).decode()
+    assert "say" not in orjson.dumps(detail).decode()
     assert (
-        orjson.loads(told["error"])["message"]
-        == told["message"]
+        orjson.loads(detail["error"])["message"]
+        == detail["message"]
         == f"no login with {REDACTED} and ['{REDACTED}']"
     )
 
@@ -286,19 +286,19 @@ def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
 def test_a_message_that_is_cut_within_a_secret_tells_no_part_of_it(spoken: int) -> None:
     text = f"{'-' * (2000 - spoken)}{PASSWORD}{'.' * 20}"
     for error in (ValueError(text), Fail(text), Warn(text)):
-        told = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
+        detail = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
 
-        assert len(told["message"]) == 2000
-        assert PASSWORD[0] not in told["message"]
+        assert len(detail["message"]) == 2000
+        assert PASSWORD[0] not in detail["message"]
 
 
 def test_a_traceback_that_is_cut_within_secrets_tells_no_part_of_them() -> None:
     try:
         raise ValueError(" ".join([PASSWORD] * 10_000))
     except ValueError as error:
-        told = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
+        detail = result_rows.exception_detail("run", error, Redactor(texts=(PASSWORD,)))
 
-    trace = orjson.loads(told["error"])["traceback"]
+    trace = orjson.loads(detail["error"])["traceback"]
     words = re.sub(r"\.\.\. \d+ characters cut \.\.\.", "", trace.partition("ValueError: ")[2])
     assert "cut" in trace
     assert set(words) <= {*REDACTED, " ", "\n"}

@@ -92,12 +92,12 @@ def test_the_least_length_is_a_number_of_characters(length: Any) -> None:
 
 
 def test_a_secret_that_may_be_too_short_says_where_it_is_shown() -> None:
-    said = [
+    descriptions = [
         describe(parameters(code=annotation).schema["properties"]["code"], {})
         for annotation in (SecretStr, Annotated[str, Secret(min_length=4)], Annotated[str, Secret()])
     ]
     limit = "(redacted outside of the parameters only from 6 characters on)"
-    assert said == [
+    assert descriptions == [
         f"a secret text {limit}",
         f"a secret text of at least 4 characters {limit}",
         "a secret text of at least 6 characters",
@@ -156,9 +156,9 @@ def refusals() -> dict[str, Any]:
 def test_a_sentence_of_the_engine_leaves_out_a_secret_of_any_length(case: str) -> None:
     with pytest.raises((UsageError, Fail)) as caught:
         refusals()[case]()
-    told = result_rows.exception_detail("run", caught.value)
-    assert PIN not in told["message"]
-    assert PIN not in told.get("error", "")
+    detail = result_rows.exception_detail("run", caught.value)
+    assert PIN not in detail["message"]
+    assert PIN not in detail.get("error", "")
 
 
 def test_a_stage_that_cannot_read_its_parameters_says_where() -> None:

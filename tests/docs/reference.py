@@ -278,15 +278,15 @@ def _documented(cls: type) -> list[tuple[str, str, str]]:
     without a text."""
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found = []
+    sections = []
     for node, behind in zip(body.body, [*body.body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name = node.target.id
             assert isinstance(behind, ast.Expr), f"{cls.__name__}.{name} has no docstring"
             assert isinstance(behind.value, ast.Constant), f"{cls.__name__}.{name} has no docstring"
             text = " ".join(str(behind.value.value).split()).replace("``", "`")
-            found.append((name, ast.unparse(node.annotation), _cell(text)))
-    return found
+            sections.append((name, ast.unparse(node.annotation), _cell(text)))
+    return sections
 
 
 def _first_line(cls: type) -> str:

@@ -46,7 +46,7 @@ def contents(package: str) -> set[str]:
 def mapped(package: str) -> list[str]:
     """Return the names in the map of a package's docstring, in their order."""
     lines = docstring(package).splitlines()
-    return [found[1] for found in map(_MAP_LINE.match, lines) if found]
+    return [match[1] for match in map(_MAP_LINE.match, lines) if match]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -333,18 +333,18 @@ def test_no_message_takes_long(piece: str) -> None:
 
 
 def test_a_fingerprint_is_hexadecimal_and_bears_on_all_four() -> None:
-    told = ("read", "fetch", "OSError", "no file /a/b")
+    identity = ("read", "fetch", "OSError", "no file /a/b")
     others = [
-        ("write", *told[1:]),
-        (told[0], "store", *told[2:]),
-        (*told[:2], "KeyError", told[3]),
-        (*told[:3], "x"),
+        ("write", *identity[1:]),
+        (identity[0], "store", *identity[2:]),
+        (*identity[:2], "KeyError", identity[3]),
+        (*identity[:3], "x"),
     ]
-    marks = {Cause.of(*told).fingerprint, *(Cause.of(*other).fingerprint for other in others)}
+    marks = {Cause.of(*identity).fingerprint, *(Cause.of(*other).fingerprint for other in others)}
 
     assert len(marks) == 5
     assert all(len(m) == DIGITS and set(m) <= set(HEX) for m in marks)
-    assert Cause.of(*told[:3], "no file /c/d/e").fingerprint == Cause.of(*told).fingerprint
+    assert Cause.of(*identity[:3], "no file /c/d/e").fingerprint == Cause.of(*identity).fingerprint
 
 
 def test_neighbours_do_not_run_into_each_other() -> None:
@@ -379,16 +379,19 @@ def test_the_exception_is_what_raised_or_the_word_of_the_outcome(told: Record, e
 
 
 def test_a_cause_tells_what_its_failures_have_in_common() -> None:
-    found = cause("read", "fetch", record(error=error("OSError"), message="no file /a/b"))
+    failure_cause = cause("read", "fetch", record(error=error("OSError"), message="no file /a/b"))
 
-    assert (found.type, found.stage, found.exception, found.message) == (
+    assert (failure_cause.type, failure_cause.stage, failure_cause.exception, failure_cause.message) == (
         "read",
         "fetch",
         "OSError",
         "no file …",
     )
-    assert found.fingerprint == Cause.of("read", "fetch", "OSError", "no file /somewhere/else").fingerprint
-    assert str(found) == "OSError: no file …"
+    assert (
+        failure_cause.fingerprint
+        == Cause.of("read", "fetch", "OSError", "no file /somewhere/else").fingerprint
+    )
+    assert str(failure_cause) == "OSError: no file …"
 
 
 def test_a_cause_names_its_exception_once() -> None:

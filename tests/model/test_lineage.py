@@ -22,7 +22,7 @@ def paths(forest: dict[int, int | None]) -> dict[int, str]:
 
 def depth_first(forest: dict[int, int | None], parent: int | None = None) -> list[int]:
     own = [job_id for job_id in forest if forest[job_id] == parent]
-    return [found for job_id in own for found in (job_id, *depth_first(forest, job_id))]
+    return [below for job_id in own for below in (job_id, *depth_first(forest, job_id))]
 
 
 @given(forests())

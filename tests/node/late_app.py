@@ -27,13 +27,13 @@ def waits(job: Job, file: str) -> bool:
 def _use(job: Job, file: Path, note_in: Path) -> None:
     while not file.exists():
         time.sleep(0.005)
-    said = [str(job.cancelled)]
+    states = [str(job.cancelled)]
     for use in (lambda: job.progress(0.5), lambda: job.data.update(a=1), lambda: job.lock("a")):
         try:
             use()
         except Exception as error:  # noqa: BLE001 - what it was answered
-            said.append(type(error).__name__)
+            states.append(type(error).__name__)
         else:
-            said.append("accepted")
-    note_in.with_suffix(".new").write_text(" ".join(said))
+            states.append("accepted")
+    note_in.with_suffix(".new").write_text(" ".join(states))
     note_in.with_suffix(".new").rename(note_in)

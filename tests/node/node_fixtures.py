@@ -43,12 +43,12 @@ def now_us() -> int:
 def until(look: Callable[[], T], what: str = "", deadline_s: float = DEADLINE_S) -> T:
     """What ``look`` returns, as soon as it is true."""
     began = time.monotonic()
-    while not (found := look()):
+    while not (value := look()):
         took_s = time.monotonic() - began
         if took_s > deadline_s:
             raise AssertionError(f"did not happen in {deadline_s} s: {what or look}")
         time.sleep(min(0.005 + took_s / 20, 0.025))
-    return found
+    return value
 
 
 def lines(file: Path) -> list[str]:
@@ -88,10 +88,10 @@ class Node:
 
     def processes(self) -> list[int]:
         """The guard and all below it, the guard first."""
-        found = [self.pid]
-        for pid in found:
-            found += _children(pid)
-        return found
+        pids = [self.pid]
+        for pid in pids:
+            pids += _children(pid)
+        return pids
 
     def pause(self) -> list[int]:
         """Stop the whole node as it stands, as a frozen machine would; returns its processes."""
@@ -165,9 +165,11 @@ class Cluster:
             "lease_period_s": 30.0,
             "tick_s": 0.05,
         } | settings
-        told = NodeSettings(store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen)
+        node_settings = NodeSettings(
+            store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen
+        )
         key, _, value = self.mark.partition("=")
-        words = [sys.executable, "-c", _RUN, told.to_json()]
+        words = [sys.executable, "-c", _RUN, node_settings.to_json()]
         process = subprocess.Popen(
             [sys.executable, "-c", parent, *words] if parent else words,
             cwd=HERE,
@@ -232,15 +234,15 @@ class Cluster:
 
     def living(self) -> set[int]:
         """Every process below any node of this house, however it detached itself."""
-        found = set()
+        children = set()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
                     if self.mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                        found.add(int(entry.name))
+                        children.add(int(entry.name))
                 except OSError:
                     continue
-        return found
+        return children
 
     def close(self) -> None:
         for node in self.nodes:

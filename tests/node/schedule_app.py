@@ -12,8 +12,8 @@ app = Spinney()
 @app.job
 def stamp(job: Job, word: str = "") -> str:
     """Returns the time for which it was made."""
-    told: str = job.data["schedule"]["at"]
-    return told + word
+    due: str = job.data["schedule"]["at"]
+    return due + word
 
 
 @app.job

@@ -65,8 +65,8 @@ def test_what_may_not_run_twice_is_never_looked_ahead() -> None:
 
 def test_run_times_follow_what_is_measured_and_small_changes_are_not_told() -> None:
     plain = add_run_times(lane(), 1_000)
-    told = add_run_times(plain, 1_010).claim_request
-    assert add_run_times(plain, 1_020).claim_request is told
+    request = add_run_times(plain, 1_010).claim_request
+    assert add_run_times(plain, 1_020).claim_request is request
     assert add_run_times(plain, 100_000, n=100).claim_request.run_us == pytest.approx(100_000, rel=0.1)
 
 
@@ -141,8 +141,8 @@ def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
         filled(10, 50_000),
     )
     just_now.recalled_at = 9.99
-    found = backlogged([short, single, long, just_now], least_us=10_000, now=10.0, pause_s=0.05)
-    assert found == [long]
+    recalled = backlogged([short, single, long, just_now], least_us=10_000, now=10.0, pause_s=0.05)
+    assert recalled == [long]
 
 
 # --- the desk ----------------------------------------------------------------------------------
@@ -288,9 +288,9 @@ async def test_plain_success_becomes_a_record_and_frees_the_slot() -> None:
 async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
     scene = Scene(spec())
     await scene.dispatcher.take([lease(1), lease(2)])
-    said = {"outcome": "error", "message": "no", "error": "{}", "retryable": False, "code": 3}
+    detail = {"outcome": "error", "message": "no", "error": "{}", "retryable": False, "code": 3}
     loud = {"outcome": "ok", "result": "5", "output": True}
-    scene.dispatcher.done(scene.worker(0), [[101, 1, 2, said], [102, 3, 4, loud]])
+    scene.dispatcher.done(scene.worker(0), [[101, 1, 2, detail], [102, 3, 4, loud]])
     assert scene.recorded == [
         Record(1, 101, Outcome.ERROR, 1, 2, message="no", error="{}", retryable=False, code=3, keep=True)
     ]
@@ -303,8 +303,10 @@ async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_
     scene = Scene(spec())
     await scene.dispatcher.take([lease(1), lease(2)])
 
-    said = {"outcome": "locked", "lock": "disk", "message": "waits"}
-    scene.dispatcher.done(scene.worker(0), [[101, 1, 2, said | {"wanted": [60, None]}], [102, 3, 4, said]])
+    detail = {"outcome": "locked", "lock": "disk", "message": "waits"}
+    scene.dispatcher.done(
+        scene.worker(0), [[101, 1, 2, detail | {"wanted": [60, None]}], [102, 3, 4, detail]]
+    )
 
     assert [(r.lock, r.lock_request) for r in scene.recorded] == [("disk", (60, None)), ("disk", None)]
 

@@ -93,9 +93,9 @@ def settled(cluster: Cluster, ids: list[int], deadline_s: float = 40.0) -> None:
                 raise
     assert {job.state for job in jobs} == {State.COMPLETED}
     for job_id in ids:
-        found = outcomes(cluster, job_id)
-        assert found.count("ok") == 1, found
-        assert set(found) <= {"ok", "lost"}, found
+        recorded = outcomes(cluster, job_id)
+        assert recorded.count("ok") == 1, recorded
+        assert set(recorded) <= {"ok", "lost"}, recorded
     assert sum(node.leases for node in cluster.store.nodes()) == 0, "every lease is accounted for"
 
 
@@ -168,17 +168,17 @@ def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgo
 ) -> None:
     # Given a node on the far side of a network that loses one answer to a commit in four
     cluster = place(network.port)
-    said = cluster.file("node.log")
-    node = cluster.node(lease_period_s=LEASE_S, log=said)
+    log = cluster.file("node.log")
+    node = cluster.node(lease_period_s=LEASE_S, log=log)
     ids = cluster.submit("stages", *[{"log": str(cluster.file("log")), "seconds": 0.0}] * 40)
     ids += cluster.submit("noop", *[{"n": n} for n in range(40)])
     asking = cluster.submit("talks", *[{}] * 5)
     network.lose_answers(4)
     # Many of those that are lost are the heartbeat's: until one of the records is among them, there is more to record
-    while LOST not in said.read_text():
+    while LOST not in log.read_text():
         ids.extend(cluster.submit("noop", *[{"n": n} for n in range(10)]))
         until(
-            lambda: LOST in said.read_text() or _over(cluster) == len(ids) + len(asking),
+            lambda: LOST in log.read_text() or _over(cluster) == len(ids) + len(asking),
             "one is lost, or all over",
         )
     network.lose_answers(0)
@@ -194,7 +194,7 @@ def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgo
         assert {a.outcome for a in cluster.attempts(job_id)} == {"ok"}
     until(lambda: sum(n.leases for n in cluster.store.nodes()) == 0, "every lease is accounted for")
     stopped(node)
-    assert "refused late record" not in said.read_text()
+    assert "refused late record" not in log.read_text()
 
 
 @long_alone
@@ -202,20 +202,20 @@ def test_a_network_that_swallows_everything_for_a_while_interrupts_nothing(
     place: Callable[[int], Cluster], network: Network
 ) -> None:
     cluster = place(network.port)
-    said = cluster.file("node.log")
-    node = cluster.node(lease_period_s=LEASE_S, log=said)
+    log = cluster.file("node.log")
+    node = cluster.node(lease_period_s=LEASE_S, log=log)
     long, go = begun(cluster)
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 50)
 
     network.cut()
     go.touch()
-    until(lambda: "degraded: " in said.read_text(), "a call has taken longer than it may")
+    until(lambda: "degraded: " in log.read_text(), "a call has taken longer than it may")
     network.mend()
 
     settled(cluster, [long, *ids])
     assert outcomes(cluster, long) == ["ok"]
     stopped(node)
-    assert "no longer degraded" in said.read_text()
+    assert "no longer degraded" in log.read_text()
 
 
 @long_alone
@@ -299,8 +299,8 @@ def test_a_full_disk_of_the_server_costs_time_alone(tmp_path: Path, monkeypatch:
 
 
 def _fill_and_empty(cluster: Cluster, server: PrivateServer, disk: Path) -> None:
-    said = cluster.file("node.log")
-    node = cluster.node(lease_period_s=30.0, log=said)
+    log = cluster.file("node.log")
+    node = cluster.node(lease_period_s=30.0, log=log)
     long, go = begun(cluster)
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 300)
     filler = disk / "filler"
@@ -309,7 +309,7 @@ def _fill_and_empty(cluster: Cluster, server: PrivateServer, disk: Path) -> None
             out.write(b"\0" * 65536)
     go.touch()
     until(lambda: not server.running or _refuses_to_grow(server), "the disk is full for the server")
-    until(lambda: "degraded: " in said.read_text(), "the node has noticed it")
+    until(lambda: "degraded: " in log.read_text(), "the node has noticed it")
     assert node.process.poll() is None
     filler.unlink()
     if not server.running:  # PostgreSQL ends itself when its log cannot be written

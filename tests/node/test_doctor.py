@@ -42,11 +42,11 @@ def test_while_nodes_work_nothing_is_found(cluster: Cluster) -> None:
     looked = 0
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        found = [
+        violations = [
             *cluster.store.doctor.examine(rules, now_us=now_us()),
             *files.examine(rules, now_us=now_us()),
         ]
-        assert found == []
+        assert violations == []
         looked += 1
         counts = cluster.counts()
         if not set(counts) - {State.COMPLETED} and len(jobs) > sum(counts.values()):

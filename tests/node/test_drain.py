@@ -30,8 +30,8 @@ def test_what_runs_may_finish_and_the_rest_goes_back_and_nothing_is_left(cluster
     # And of the node there is nothing any more
     assert not cluster.living()
     assert not cluster.store.nodes()
-    found = {p.name.split("-")[0] for p in cluster.run_dir.iterdir()}
-    assert found <= {"next.lock", "write.lock", "beats.lock", "start", "logs"}
+    kinds = {p.name.split("-")[0] for p in cluster.run_dir.iterdir()}
+    assert kinds <= {"next.lock", "write.lock", "beats.lock", "start", "logs"}
 
 
 def test_what_does_not_finish_in_time_is_handed_back_uncounted_or_orphaned_if_it_may_not_run_twice(

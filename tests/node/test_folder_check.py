@@ -306,19 +306,19 @@ def test_it_asks_the_store_for_one_directory_at_a_time(place: Place, monkeypatch
     place.store.submit([Submission(type="t", params=("{}",) * 350)], now_us=1)
     for job_id in range(5, 350):
         folders.make(place.root, job_id)
-    asked: list[int] = []
+    questions: list[int] = []
     doctor = place.store.doctor
     standing = doctor.standing
-    monkeypatch.setattr(doctor, "standing", lambda ids: asked.append(len(ids)) or standing(ids))
+    monkeypatch.setattr(doctor, "standing", lambda ids: questions.append(len(ids)) or standing(ids))
 
     assert place.examine() == []
-    assert sum(asked) == 347
-    assert max(asked) <= 100
+    assert sum(questions) == 347
+    assert max(questions) <= 100
 
 
 def test_what_cannot_be_mended_is_said_in_a_sentence(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     folders.make(place.root, 77)
-    (found,) = place.examine()
+    (finding,) = place.examine()
 
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -326,7 +326,7 @@ def test_what_cannot_be_mended_is_said_in_a_sentence(place: Place, monkeypatch: 
     monkeypatch.setattr(Path, "rename", refuse)
 
     with pytest.raises(StoreUnusable, match="cannot be repaired: Permission denied; see that"):
-        place.repair(found)
+        place.repair(finding)
 
 
 def test_only_the_rules_asked_for_are_told(place: Place) -> None:

@@ -42,8 +42,8 @@ def test_a_file_is_read_in_pieces(place: Path) -> None:
 
 
 def test_names_come_in_their_order_with_what_they_are(place: Path) -> None:
-    found = ask(place, "", length=0)
-    assert [(e.name, e.kind) for e in found.names or ()] == [
+    reply = ask(place, "", length=0)
+    assert [(e.name, e.kind) for e in reply.names or ()] == [
         ("in", "folder"),
         ("link", "other"),
         ("pipe", "other"),
@@ -82,9 +82,9 @@ def test_no_path_leads_out_of_the_folder(place: Path, path: str) -> None:
 @pytest.mark.parametrize("path", ["link", "way/secret", "way"])
 def test_no_link_is_followed(place: Path, path: str) -> None:
     for length in (0, 100):
-        found = ask(place, path, length=length)
-        assert found.data is found.names is None
-        assert found.error
+        reply = ask(place, path, length=length)
+        assert reply.data is reply.names is None
+        assert reply.error
 
 
 def test_a_folder_that_is_a_link_itself_is_not_followed(place: Path) -> None:

@@ -101,16 +101,18 @@ def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(cluster: 
     cluster.file("go").touch()
     assert [found.node for found in cluster.run("whereabouts", {}, {}, {})] == ["on-odin"] * 3
     place = f"host thor ({root(cluster, 'thor')})"
-    _, told, _ = spinney(cluster, "odin", "explain", str(job))
-    assert f"its folder is on {place}, where no node runs; start one there, or let go" in told
-    code, told, said = spinney(cluster, "odin", "files", str(job))
-    assert (code, told) == (1, "")
-    assert f"is on {place}, where no node runs; start one there" in said
+    _, output, _ = spinney(cluster, "odin", "explain", str(job))
+    assert f"its folder is on {place}, where no node runs; start one there, or let go" in output
+    code, output, error = spinney(cluster, "odin", "files", str(job))
+    assert (code, output) == (1, "")
+    assert f"is on {place}, where no node runs; start one there" in error
 
     # One that is let go of goes on elsewhere where it stopped, with an empty folder; the other still waits
-    code, told, said = spinney(cluster, "odin", "rehome", str(other), "--yes", "--reason", "it cannot wait")
-    assert (code, said) == (0, "")
-    assert f"job {other} is not bound to {place} any more" in told
+    code, output, error = spinney(
+        cluster, "odin", "rehome", str(other), "--yes", "--reason", "it cannot wait"
+    )
+    assert (code, error) == (0, "")
+    assert f"job {other} is not bound to {place} any more" in output
     (done,) = cluster.settled([other])
     history = cluster.attempts(other)
     assert (done.state, history[-1].result) == (State.COMPLETED, "nothing on odin")
@@ -129,9 +131,9 @@ def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(cluster: 
     assert "made/here" in spinney(cluster, "odin", "files", str(job))[1]
     for host in HOSTS:
         assert spinney(cluster, host, "files", str(job), "made/here") == (0, "thor", "")
-    code, told, said = spinney(cluster, "odin", "files", str(job), "../../../../.spinney-token")
-    assert (code, told) == (1, "")
-    assert "is no path within a job's folder" in said
+    code, output, error = spinney(cluster, "odin", "files", str(job), "../../../../.spinney-token")
+    assert (code, output) == (1, "")
+    assert "is no path within a job's folder" in error
 
 
 def test_each_host_removes_its_own_deleted_folders_whoever_keeps_house(cluster: Cluster) -> None:
@@ -159,9 +161,9 @@ def test_each_host_removes_its_own_deleted_folders_whoever_keeps_house(cluster: 
 
 
 def _refused(started: Node) -> str:
-    _, said = started.process.communicate(timeout=30)
-    assert started.process.returncode == 1, said
-    return said
+    _, error = started.process.communicate(timeout=30)
+    assert started.process.returncode == 1, error
+    return error
 
 
 def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> None:
@@ -172,14 +174,14 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
         folders.write_token(tmp_path / "foreign", "foreign")
         roots = ("bare", "foreign", "missing")
         started = [cluster.start(name=name, folders=str(tmp_path / name)) for name in roots]
-        said = dict(zip(roots, map(_refused, started), strict=True))
+        errors = dict(zip(roots, map(_refused, started), strict=True))
         for name in ("bare", "missing"):
-            assert "has no token" in said[name]
-            assert "mount the shared folder there, or run 'spinney init' once" in said[name]
+            assert "has no token" in errors[name]
+            assert "mount the shared folder there, or run 'spinney init' once" in errors[name]
             assert not (tmp_path / name / folders.TOKEN).exists()
         assert (
             "is the folder root of another store; name the folder that 'spinney init' printed"
-            in said["foreign"]
+            in errors["foreign"]
         )
         # And two nodes with the one root work side by side, wherever it is mounted
         (tmp_path / "mounted").symlink_to(cluster.folders)
@@ -197,8 +199,8 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
 
 def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one(cluster: Cluster) -> None:
     folders.write_token(cluster.place / "foreign", "foreign")
-    said = _refused(cluster.start(host="thor", folders=str(cluster.place / "foreign"), **SHORT))
-    assert "is the folder root of another store" in said
+    error = _refused(cluster.start(host="thor", folders=str(cluster.place / "foreign"), **SHORT))
+    assert "is the folder root of another store" in error
     node(cluster, "thor")
     assert (root(cluster, "thor") / folders.TOKEN).read_text().strip() == cluster.store.facts()[
         "folder_token"
@@ -222,7 +224,7 @@ def test_a_copy_of_a_root_that_is_in_use_is_refused(cluster: Cluster) -> None:
     database = sql_store(cluster.store).database
     with database.write() as tx:
         tx.run("update nodes set boot_id = 'another kernel'")
-    said = _refused(cluster.start(name="on-odin", host="odin", folders=str(root(cluster, "odin")), **SHORT))
-    assert "it is a copy; name another folder, or, when that host is gone" in said
-    assert "--dead on-thor" in said
+    error = _refused(cluster.start(name="on-odin", host="odin", folders=str(root(cluster, "odin")), **SHORT))
+    assert "it is a copy; name another folder, or, when that host is gone" in error
+    assert "--dead on-thor" in error
     assert stays.process.poll() is None

@@ -46,10 +46,10 @@ def ears(cluster: Cluster) -> list[int]:
     """The backends that listen to this store."""
     schema = cluster.url.rpartition("schema=")[2]
     with psycopg.connect(postgres_url(), autocommit=True) as connection:
-        found = connection.execute(
+        listeners = connection.execute(
             "select pid from pg_stat_activity where query = %s", (f'listen "spinney_{schema}"',)
         ).fetchall()
-    return [pid for (pid,) in found]
+    return [pid for (pid,) in listeners]
 
 
 def cut_off(pids: list[int]) -> None:

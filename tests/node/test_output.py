@@ -427,7 +427,7 @@ def test_sight_keeps_no_pipe_open_for_reading():
 async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(host, monkeypatch):
     """Given what a worker is started with, when it has taken that, then sight is one of the
     descriptors that go no further."""
-    told = []
+    remarks = []
 
     def launch(argv, *, env, pass_fds, **more):
         document = orjson.loads(env[worker_startup.VARIABLE])
@@ -435,7 +435,7 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
         os.set_inheritable(document["pipe_watch_fd"], True)
         monkeypatch.setenv(worker_startup.VARIABLE, env[worker_startup.VARIABLE])
         taken = worker_startup.take()
-        told.append(
+        remarks.append(
             (
                 str(Path(f"/proc/self/fd/{taken.pipe_watch_fd}").readlink()),
                 os.get_inheritable(taken.pipe_watch_fd),
@@ -445,7 +445,7 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
 
     with pytest.raises(OSError, match="no more is wanted"):
         host.start(launch=launch)
-    assert told == [("anon_inode:[eventpoll]", False)]
+    assert remarks == [("anon_inode:[eventpoll]", False)]
 
 
 @pytest.mark.parametrize("with_sight", [True, False], ids=["sight", "blind"])
@@ -508,11 +508,11 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
 def test_marks_divide_however_they_were_cut(parts, rest, size):
     start = boundaries.boundary_prefix(TOKEN)
     stream = b"".join(text + boundaries.boundary(TOKEN, fence) for fence, text in parts) + rest
-    found, unmarked = [], b""
+    marked, unmarked = [], b""
     for at in range(0, len(stream), size):
         more, unmarked = boundaries.split(unmarked + stream[at : at + size], start)
-        found += more
-    assert found == parts
+        marked += more
+    assert marked == parts
     assert unmarked == rest
 
 
@@ -527,12 +527,12 @@ def test_a_capture_keeps_head_and_tail(tmp_path_factory, chunks):
         kept.write(chunk)
     kept.close()
     whole = b"".join(chunks)
-    found = file.read_bytes() if file.exists() else b""
+    content = file.read_bytes() if file.exists() else b""
     if len(whole) <= 70:
-        assert found == whole
+        assert content == whole
     else:
         note = f"\n[spinney: {len(whole) - 70} bytes of output were cut here]\n".encode()
-        assert found == whole[:50] + note + whole[-20:]
+        assert content == whole[:50] + note + whole[-20:]
 
 
 def test_a_workers_log_starts_anew_at_its_limit(tmp_path):

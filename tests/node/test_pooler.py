@@ -22,8 +22,8 @@ LIMIT = 3
 @pytest.fixture
 def url() -> Iterator[str]:
     """Of the database itself."""
-    with postgres_schema() as found:
-        yield found
+    with postgres_schema() as schema_url:
+        yield schema_url
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def _name(url: str) -> str:
 def left_in_sessions(url: str) -> list[tuple[str, str]]:
     """What other clients of the pool would meet there: looked at in all of its backends at once."""
     through = url.partition("?")[0]
-    found: list[tuple[str, str]] = []
+    statements: list[tuple[str, str]] = []
     with ExitStack() as opened:
         backends = set()
         for _ in range(POOL):
             connection = opened.enter_context(psycopg.connect(through, prepare_threshold=None))
             (pid,) = connection.execute("select pg_backend_pid()").fetchone() or (0,)
             backends.add(pid)
-            found += connection.execute(
+            statements += connection.execute(
                 "select 'setting', name from pg_settings where source = 'session' and name not in "
                 # What a pooler itself keeps apart.
                 "('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings', "
@@ -62,7 +62,7 @@ def left_in_sessions(url: str) -> list[tuple[str, str]]:
                 "and pid = pg_backend_pid()"
             ).fetchall()
         assert len(backends) == POOL
-    return found
+    return statements
 
 
 def test_a_pooler_is_found_out_and_told(cluster: Cluster, url: str) -> None:

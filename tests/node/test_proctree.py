@@ -84,14 +84,14 @@ def test_spared_processes_stay():
 
 def test_orphans_are_strays_and_known_children_are_not():
     process, below = start("plain")
-    known = subprocess.Popen(["sleep", "600"])
+    helper = subprocess.Popen(["sleep", "600"])
     process.kill()
     process.wait()
     deadline = time.monotonic() + 10
-    while proctree.reap_strays({known.pid}):
+    while proctree.reap_strays({helper.pid}):
         assert time.monotonic() < deadline
     assert gone(below)
-    assert proctree.identify(known.pid) is not None
+    assert proctree.identify(helper.pid) is not None
 
 
 def test_a_pid_that_was_given_away_again_is_not_signalled():

@@ -80,10 +80,10 @@ async def test_exit_codes_are_outcomes(host, run):
         ("table", 0, "error", "exited with code 0"),
         ("table", 75, "defer", None),
     ]
-    for fence, (stage, code, outcome, said) in enumerate(cases, 1):
+    for fence, (stage, code, outcome, message) in enumerate(cases, 1):
         detail = await run(stage, fence=fence, code=code) or {"outcome": "ok"}
         assert detail["outcome"] == outcome, (stage, code)
-        assert said is None or said in detail["message"]
+        assert message is None or message in detail["message"]
         if outcome == "error":
             assert detail["code"] == (code or None)
             error = json.loads(detail["error"])
@@ -99,10 +99,10 @@ async def test_what_goes_wrong_is_told(host, run):
         ("missing", {}, "no program 'no-such-program-anywhere'", True),
         ("forbidden", {}, "chmod +x", True),
     ]
-    for fence, (stage, params, said, retryable) in enumerate(cases, 1):
+    for fence, (stage, params, message, retryable) in enumerate(cases, 1):
         detail = await run(stage, fence=fence, **params)
         assert detail["outcome"] == "error"
-        assert said in detail["message"]
+        assert message in detail["message"]
         assert detail["retryable"] is retryable
 
 

@@ -19,25 +19,26 @@ def _deferring(seconds: Any) -> Defer:
 
 @pytest.mark.parametrize("seconds", [0, 0.5, HUNDRED_YEARS_S])
 def test_a_wait_of_up_to_a_hundred_years_is_told_as_it_is(seconds: float) -> None:
-    told = result_rows.exception_detail("work", Defer(seconds, "later", lane=True))
+    detail = result_rows.exception_detail("work", Defer(seconds, "later", lane=True))
 
-    assert told == {"outcome": "defer", "message": "later", "delay_s": float(seconds), "lane": True}
+    assert detail == {"outcome": "defer", "message": "later", "delay_s": float(seconds), "lane": True}
 
 
 @pytest.mark.parametrize("seconds", [HUNDRED_YEARS_S + 1, 1e300, float("inf"), float("-inf"), float("nan")])
 def test_a_wait_that_does_not_end_is_an_error_that_no_retry_mends(seconds: float) -> None:
-    told = result_rows.exception_detail("work", _deferring(seconds))
+    detail = result_rows.exception_detail("work", _deferring(seconds))
 
-    assert (told["outcome"], told["retryable"]) == ("error", False)
+    assert (detail["outcome"], detail["retryable"]) == ("error", False)
     assert (
-        told["message"] == f"Defer says to wait {float(seconds)} s; raise it with at most {HUNDRED_YEARS_S} s"
+        detail["message"]
+        == f"Defer says to wait {float(seconds)} s; raise it with at most {HUNDRED_YEARS_S} s"
     )
-    assert "delay_s" not in told
+    assert "delay_s" not in detail
 
 
 @pytest.mark.parametrize("seconds", [10**400, "soon", None])
 def test_a_wait_that_is_no_such_number_is_an_error_that_no_retry_mends(seconds: Any) -> None:
-    told = result_rows.exception_detail("work", _deferring(seconds))
+    detail = result_rows.exception_detail("work", _deferring(seconds))
 
-    assert (told["outcome"], told["retryable"]) == ("error", False)
-    assert told["message"]
+    assert (detail["outcome"], detail["retryable"]) == ("error", False)
+    assert detail["message"]

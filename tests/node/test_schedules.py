@@ -93,8 +93,8 @@ def test_what_code_declares_is_made_by_the_node_that_runs_it(cluster: Cluster) -
     first = until(lambda: runs(cluster, "declared"), "its first time has come")[0]
     job = cluster.settled([first.job_id or 0])[0]
     assert (job.submitter, job.params) == ("clock", {"word": "!"})
-    told = cluster.store.get_data(job.id)["schedule"]["at"]
-    assert cluster.store.results(job.id) == {"stamp": f"{told}!"}
+    due = cluster.store.get_data(job.id)["schedule"]["at"]
+    assert cluster.store.results(job.id) == {"stamp": f"{due}!"}
     declared = find(cluster, "declared")
     assert declared is not None
     assert (declared.by, declared.declared) == ("code", True)
@@ -109,16 +109,16 @@ def test_what_an_operator_said_outlasts_the_start_of_a_node(cluster: Cluster) ->
     # When it starts again
     cluster.node(app="schedule_app:app").stop()
     # Then it is paused still
-    found = find(cluster, "declared")
-    assert found is not None
-    assert (found.paused, found.declared) == (True, True)
+    schedule = find(cluster, "declared")
+    assert schedule is not None
+    assert (schedule.paused, schedule.declared) == (True, True)
     # And what he changed is told in the node's log, and stays
     put(cluster, Schedule(name="declared", type="stamp", every_s=3600))
     log = cluster.node(app="schedule_app:app").stop()
     assert "schedule declared stays as an operator made it" in log
-    found = find(cluster, "declared")
-    assert found is not None
-    assert (found.every_s, found.declared) == (3600, False)
+    schedule = find(cluster, "declared")
+    assert schedule is not None
+    assert (schedule.every_s, schedule.declared) == (3600, False)
 
 
 def test_a_poll_never_has_two_jobs_of_a_row_at_once_and_the_others_go_on(cluster: Cluster) -> None:

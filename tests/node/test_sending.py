@@ -54,7 +54,7 @@ def test_of_a_node_killed_between_a_stages_end_and_its_record_nothing_is_left(cl
     cluster.node(app=APP, name="oak")
     assert cluster.settled([job_id])[0].state is State.COMPLETED
     assert lines(notes) == ["submitted", "ends"] * 2
-    ids = until(lambda: len(found := _mails(cluster)) >= 1200 and found, "they are born")
+    ids = until(lambda: len(mails := _mails(cluster)) >= 1200 and mails, "they are born")
     assert [cluster.store.job(i).params["n"] for i in ids] == list(range(1200))
     assert len(cluster.settled(ids)) == 1200
 

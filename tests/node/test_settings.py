@@ -84,7 +84,7 @@ def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys
         main.close()
         raise ExceptionGroup("many", [ExceptionGroup("more", [KeyError("a")])])
 
-    told = {
+    handover = {
         "settings": NodeSettings(store="sqlite:////x", app="a:b", folders="x").to_json(),
         "instance": ["oak", 1, 1],
         "lock_fd": os.memfd_create("lock"),
@@ -92,7 +92,7 @@ def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys
         "guard_fd": os.pipe()[0],
     }
     note = os.memfd_create("note")
-    os.pwrite(note, json.dumps(told).encode(), 0)
+    os.pwrite(note, json.dumps(handover).encode(), 0)
     monkeypatch.setattr(sys, "argv", ["supervisor", str(note)])
     monkeypatch.setattr(asyncio, "run", fail)
     # When it ends

@@ -184,10 +184,10 @@ def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working:
     # When attempts end with them
     jobs = working.run("defers_for", *({"seconds": s} for s in waits))
     # Then each job has failed at once, and says why and what to write
-    for job, said in zip(jobs, waits.values(), strict=True):
+    for job, message in zip(jobs, waits.values(), strict=True):
         assert (job.state, job.message) == (
             State.FAILED,
-            f"Defer says to wait {said} s; raise it with at most 3162240000 s",
+            f"Defer says to wait {message} s; raise it with at most 3162240000 s",
         )
         assert [a.outcome for a in working.attempts(job.id)] == [Outcome.ERROR]
 

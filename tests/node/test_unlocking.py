@@ -13,13 +13,13 @@ LOCK = "receiver:SG-1"
 def test_the_next_goes_on_beside_the_old_owner_which_ends_in_peace(cluster: Cluster) -> None:
     cluster.node()
     begun = now_us()
-    told = [
+    params = [
         {"name": LOCK, "file": str(cluster.file(f)), "note_in": str(cluster.file("in"))}
         for f in ("one", "two")
     ]
-    (first,) = cluster.submit("takes", told[0])
+    (first,) = cluster.submit("takes", params[0])
     until(lambda: lines(cluster.file("in")), "the first has it")
-    (second,) = cluster.submit("takes", told[1])
+    (second,) = cluster.submit("takes", params[1])
     until(lambda: cluster.store.job(second).waits_for == f"lock:{LOCK}", "the second waits")
     (info,) = cluster.store.locks.all()
     assert (info.owner_id, info.node, info.waiting) == (first, "oak", 1)

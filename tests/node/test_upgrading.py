@@ -118,6 +118,6 @@ def test_an_upgrade_under_load(cluster: Cluster, coming: Path) -> None:
     assert finish(cluster.store.database, folder=coming) == [NEXT]
 
     late = cluster.start(name="elm")
-    _, said = late.process.communicate(timeout=30)
+    _, output = late.process.communicate(timeout=30)
     assert late.process.returncode == 1
-    assert "upgrade Spinney on this host" in said
+    assert "upgrade Spinney on this host" in output

@@ -18,12 +18,12 @@ MESSAGES = st.lists(
 @given(MESSAGES, st.lists(st.integers(1, 40), min_size=1, max_size=30))
 def test_messages_come_out_as_they_went_in_however_the_stream_is_cut(messages, cuts):
     stream = b"".join(map(pack, messages))
-    decoder, found, at = Decoder(), [], 0
+    decoder, decoded, at = Decoder(), [], 0
     for n in range(len(stream) + 1):
         size = cuts[n % len(cuts)]
-        found += decoder.feed(stream[at : at + size])
+        decoded += decoder.feed(stream[at : at + size])
         at += size
-    assert found == messages
+    assert decoded == messages
 
 
 def test_a_length_beyond_the_bound_is_refused_before_it_is_awaited():

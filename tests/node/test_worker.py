@@ -142,10 +142,10 @@ async def test_an_error_keeps_its_traceback_without_the_engines_frames(host, wor
 
 async def test_a_value_that_cannot_be_kept_is_an_error_that_no_retry_mends(host, worker):
     cases = {"big": "70002 bytes", "umlauts": "80002 bytes", "object": "cannot be kept as JSON"}
-    for fence, (kind, said) in enumerate(cases.items(), 1):
+    for fence, (kind, message) in enumerate(cases.items(), 1):
         detail = await host.run(worker, "result", json.dumps({"kind": kind}), fence=fence)
         assert detail["outcome"] == "error"
-        assert said in detail["message"]
+        assert message in detail["message"]
         assert detail["retryable"] is False
 
 
@@ -197,10 +197,10 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
 @pytest.mark.parametrize("busy", [True, False])
 async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_next(host, tmp_path, busy):
     # Given an attempt that has ended, whose handle a thread of the application still has
-    use, said, go = tmp_path / "use", tmp_path / "said", tmp_path / "go"
+    use, said_file, go = tmp_path / "use", tmp_path / "said", tmp_path / "go"
     worker = host.start(app="late_app:app")
-    told = json.dumps({"file": str(use), "note_in": str(said)})
-    await host.run(worker, "hands_its_handle_on", told, fence=1, type_="hands_its_handle_on")
+    params = json.dumps({"file": str(use), "note_in": str(said_file)})
+    await host.run(worker, "hands_its_handle_on", params, fence=1, type_="hands_its_handle_on")
     # And the next attempt, of which cancellation was requested, or none
     if busy:
         host.give(worker, "waits", (2, json.dumps({"file": str(go)})), type_="waits")
@@ -208,9 +208,9 @@ async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_ne
         worker.request_cancel(2)
     # When the thread uses the handle
     use.touch()
-    await host.until(said.exists)
+    await host.until(said_file.exists)
     # Then it is refused, and was not cancelled
-    assert said.read_text() == "False StaleFence StaleFence StaleFence"
+    assert said_file.read_text() == "False StaleFence StaleFence StaleFence"
     assert host.asked == []
     # And the worker goes on with its next attempt
     go.touch()

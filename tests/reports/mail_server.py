@@ -26,9 +26,9 @@ class Received:
 
     @property
     def mail(self) -> EmailMessage:
-        found = email.message_from_string(self.content.decode(), policy=policy.default)
-        assert isinstance(found, EmailMessage)
-        return found
+        message = email.message_from_string(self.content.decode(), policy=policy.default)
+        assert isinstance(message, EmailMessage)
+        return message
 
 
 @dataclass
@@ -108,8 +108,8 @@ def mail_server(
 
 def free_port() -> int:
     """One where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _cut(server: SMTP) -> None:

@@ -87,9 +87,12 @@ def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behavi
 
     assert ran.outcome == "ok"
     assert ran.value == {"message_id": "<b.1@example.org>", "delivered": 2, "reply": "250 queued as 4711"}
-    (got,) = behaviour.received
-    assert (got.sender, got.recipients) == ("archive@example.org", ["ada@example.org", "bob@example.org"])
-    mail = got.mail
+    (arrived,) = behaviour.received
+    assert (arrived.sender, arrived.recipients) == (
+        "archive@example.org",
+        ["ada@example.org", "bob@example.org"],
+    )
+    mail = arrived.mail
     assert (mail["To"], mail["Cc"]) == ("Ada Lovelace <ada@example.org>", "bob@example.org, ada@example.org")
     assert (mail["Message-ID"], mail["In-Reply-To"], mail["References"]) == (
         "<b.1@example.org>",
@@ -109,7 +112,7 @@ def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behavi
         "application/json",
         content,
     )
-    assert got.content.isascii()
+    assert arrived.content.isascii()
 
 
 @pytest.mark.parametrize(
@@ -125,12 +128,12 @@ def test_names_and_addresses_outside_ascii_arrive(
 ) -> None:
     assert post.send(to=[written], subject="Grüße — " + "ü" * 200).outcome == "ok"
 
-    (got,) = behaviour.received
-    assert got.recipients == [arrives]
-    (address,) = got.mail["To"].addresses
+    (mail,) = behaviour.received
+    assert mail.recipients == [arrives]
+    (address,) = mail.mail["To"].addresses
     assert address.addr_spec == arrives
     assert address.display_name == written.rpartition("<")[0].strip().strip('"')
-    assert got.mail["Subject"] == "Grüße — " + "ü" * 200
+    assert mail.mail["Subject"] == "Grüße — " + "ü" * 200
 
 
 @pytest.mark.parametrize("field", ["to", "cc", "sender"])
@@ -210,7 +213,7 @@ def test_sent_again_it_is_the_same_to_the_byte(post: Post, behaviour: Behaviour)
         post.now += 600
 
     assert outcomes == ["defer", "defer", "ok"]
-    assert len({got.content for got in behaviour.received}) == 1
+    assert len({mail.content for mail in behaviour.received}) == 1
     assert behaviour.received[0].mail["Date"].datetime.timestamp() == 1_800_000_000
 
 
@@ -240,7 +243,7 @@ def test_some_have_got_it_and_the_others_get_it_later(post: Post, behaviour: Beh
 
     assert (first.outcome, second.outcome) == ("defer", "ok")
     assert "bob@example.org (450 mailbox busy)" in first.message
-    assert [got.recipients for got in behaviour.received] == [["ada@example.org"], ["bob@example.org"]]
+    assert [mail.recipients for mail in behaviour.received] == [["ada@example.org"], ["bob@example.org"]]
 
 
 def test_cut_off_between_two_recipients_none_has_got_it(post: Post, behaviour: Behaviour) -> None:
@@ -289,7 +292,7 @@ def test_rerun_after_a_warning_it_goes_to_the_refused_alone(post: Post, behaviou
     behaviour.to.clear()
 
     assert post.send(to=to).outcome == "ok"
-    assert [got.recipients for got in behaviour.received] == [["ada@example.org"], ["eve@example.org"]]
+    assert [mail.recipients for mail in behaviour.received] == [["ada@example.org"], ["eve@example.org"]]
 
 
 @pytest.mark.parametrize("where", ["sender", "to", "data"])
@@ -522,11 +525,13 @@ def test_what_has_changed_is_gone_or_is_no_file_is_not_attached(post: Post, beha
     Path(pipe["path"]).unlink()
     os.mkfifo(pipe["path"])
 
-    said = [post.send(attachments=[file]).message for file in (changed, gone, pipe)]
+    messages = [post.send(attachments=[file]).message for file in (changed, gone, pipe)]
 
-    assert ["not what it was" in said[0], "is not there" in said[1], "no regular file" in said[2]] == [
-        True
-    ] * 3
+    assert [
+        "not what it was" in messages[0],
+        "is not there" in messages[1],
+        "no regular file" in messages[2],
+    ] == [True] * 3
     assert behaviour.received == []
 
 

@@ -42,7 +42,7 @@ def test_while_the_server_is_away_one_mail_probes_and_then_all_arrive_once(clust
     with mail_server(behaviour, port=port):
         ended = cluster.settled([mail.id for mail in mails(cluster)])
     assert {mail.state for mail in ended} == {State.COMPLETED}
-    assert sorted(got.mail["Subject"] for got in behaviour.received) == sorted(
+    assert sorted(arrived.mail["Subject"] for arrived in behaviour.received) == sorted(
         f"Report {n}" for n in range(20)
     )
 

@@ -51,6 +51,6 @@ def test_what_a_receiver_asks_for(header: str, seconds: float | None) -> None:
 
 @given(st.text(alphabet="0123456789 -+:.,GMTJanFriPSTZ²\n", max_size=40))
 def test_no_header_breaks_it(header: str) -> None:
-    found = retry_times.retry_after_s(header, NOW)
+    seconds = retry_times.retry_after_s(header, NOW)
 
-    assert found is None or found >= 0
+    assert seconds is None or seconds >= 0

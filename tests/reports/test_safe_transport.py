@@ -66,17 +66,17 @@ def test_one_address_that_is_private_refuses_all() -> None:
 
 
 def test_the_connection_is_made_to_the_address_that_was_judged() -> None:
-    asked: list[str] = []
+    hosts: list[str] = []
 
     def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
+        hosts.append(host)
         return ["127.0.0.1"]
 
     with receiver(answer(204)) as made:
         port = made.url.split(":")[2].split("/")[0]
         post(f"http://nowhere.invalid:{port}/", SafeTransport(private=True, advice=ADVICE, resolve=resolve))
 
-    assert asked == ["nowhere.invalid"]
+    assert hosts == ["nowhere.invalid"]
     assert made.calls[0].headers["Host"] == f"nowhere.invalid:{port}"
 
 

@@ -22,9 +22,9 @@ from spinney.reports import MailSettings, Security, WebhookSettings
 def test_the_environment_names_the_mail_server(
     environment: dict[str, str], port: int, security: Security
 ) -> None:
-    found = MailSettings.from_environment({"SPINNEY_SMTP_HOST": "mail.example.org"} | environment)
+    settings = MailSettings.from_environment({"SPINNEY_SMTP_HOST": "mail.example.org"} | environment)
 
-    assert (found.host, found.in_force_port, found.security) == ("mail.example.org", port, security)
+    assert (settings.host, settings.in_force_port, settings.security) == ("mail.example.org", port, security)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def line(tmp_path: Path) -> Line:
 
 @pytest.fixture
 def there() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
+    with receiver() as receiving:
+        yield receiving
 
 
 # --- taken ------------------------------------------------------------------------------------
@@ -317,6 +317,6 @@ def test_neither_secret_nor_token_is_told(line: Line, made: Any) -> None:
     with receiver(made) as there:
         ran = line.call(there.url)
 
-    told = f"{ran!r}{ran.data}{ran.message}{ran.signal!r}"
-    assert SECRET not in told
-    assert "tell-nobody" not in told
+    text = f"{ran!r}{ran.data}{ran.message}{ran.signal!r}"
+    assert SECRET not in text
+    assert "tell-nobody" not in text

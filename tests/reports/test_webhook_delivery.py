@@ -75,18 +75,24 @@ def test_it_says_what_happened_and_shows_the_job(site: Site) -> None:
     job = site.submit_one("one", {"n": 1}, collection="maps")
     site.drain()
 
-    told = said(site)
+    sentence = said(site)
 
-    assert (told["event"], told["seq"], told["at_us"], told["webhook"], told["batch"]) == (
+    assert (
+        sentence["event"],
+        sentence["seq"],
+        sentence["at_us"],
+        sentence["webhook"],
+        sentence["batch"],
+    ) == (
         "completed",
         1,
         site.now,
         "w",
         False,
     )
-    shown = {key: told["job"][key] for key in ("id", "type", "state", "params", "collection")}
+    shown = {key: sentence["job"][key] for key in ("id", "type", "state", "params", "collection")}
     assert shown == {"id": job, "type": "one", "state": "completed", "params": {"n": 1}, "collection": "maps"}
-    assert "counts" not in told
+    assert "counts" not in sentence
 
 
 def test_a_batch_is_told_with_what_became_of_its_members(site: Site) -> None:
@@ -94,10 +100,10 @@ def test_a_batch_is_told_with_what_became_of_its_members(site: Site) -> None:
     batch, children = site.family("batch", n=3)
     site.drain(failing=children[:1])
 
-    told = said(site)
+    sentence = said(site)
 
-    assert (told["job"]["id"], told["batch"], told["event"]) == (batch, True, "failed")
-    assert told["counts"] == {"completed": 2, "failed": 1}
+    assert (sentence["job"]["id"], sentence["batch"], sentence["event"]) == (batch, True, "failed")
+    assert sentence["counts"] == {"completed": 2, "failed": 1}
 
 
 def test_members_that_its_maker_may_not_see_are_not_counted(site: Site) -> None:
@@ -115,9 +121,9 @@ def test_secrets_are_masked(site: Site) -> None:
     watch(site)
     site.submit_one("safe", {"pin": "open sesame", "n": 7})
     site.drain()
-    told = said(site)
-    assert told["job"]["params"]["n"] == 7
-    assert "sesame" not in json.dumps(told)
+    sentence = said(site)
+    assert sentence["job"]["params"]["n"] == 7
+    assert "sesame" not in json.dumps(sentence)
 
 
 def test_a_job_that_went_out_of_sight_is_not_told_of_and_the_delivery_says_why(site: Site) -> None:
@@ -127,14 +133,14 @@ def test_a_job_that_went_out_of_sight_is_not_told_of_and_the_delivery_says_why(s
     site.retry(job)
     site.store.bulk.apply(order_to("elsewhere"), [job], ANN, now_us=site.now)
 
-    told = deliver(site)
+    sent = deliver(site)
 
-    assert told.outcome is DeliveryOutcome.FAILED
-    assert f"ann, who made this webhook, may not see job {job}" in str(told.answer)
+    assert sent.outcome is DeliveryOutcome.FAILED
+    assert f"ann, who made this webhook, may not see job {job}" in str(sent.answer)
     (delivery,) = site.store.webhooks.deliveries("w")
     assert (delivery.outcome, delivery.answer, delivery.next_us) == (
         DeliveryOutcome.FAILED,
-        told.answer,
+        sent.answer,
         None,
     )
 
@@ -163,8 +169,8 @@ def test_long_parameters_are_left_out(site: Site) -> None:
 def test_a_ping_is_about_no_job(site: Site) -> None:
     watch(site)
     site.store.webhooks.ping("w", ANN, now_us=site.now)
-    told = said(site)
-    assert (told["event"], told["job"]) == ("ping", None)
+    sentence = said(site)
+    assert (sentence["event"], sentence["job"]) == ("ping", None)
 
 
 def order_to(queue: str) -> Any:
@@ -209,15 +215,15 @@ def test_it_is_tried_again_under_the_same_id_until_it_is_taken(waiting: Site, ho
         answer(200, b"thanks"),
     ]
     answers, pauses = [], []
-    while (told := deliver(waiting)).outcome is DeliveryOutcome.DUE:
-        answers.append((told.status, told.answer))
-        pauses.append((told.next_us or 0) - waiting.now)
+    while (delivery := deliver(waiting)).outcome is DeliveryOutcome.DUE:
+        answers.append((delivery.status, delivery.answer))
+        pauses.append((delivery.next_us or 0) - waiting.now)
         waiting.clock.forward(pauses[-1] / 1e6)
 
     assert answers[0] == (500, "oh dear")
     assert answers[1][0] is None
     assert (answers[2][0], "redirects are not followed" in str(answers[2][1])) == (302, True)
-    assert (told.status, told.answer) == (200, "thanks")
+    assert (delivery.status, delivery.answer) == (200, "thanks")
     assert len({call.headers["Spinney-Delivery"] for call in hook.calls}) == 1
     assert all(7.5e6 <= pause <= 10e6 for pause in pauses)
 
@@ -225,15 +231,15 @@ def test_it_is_tried_again_under_the_same_id_until_it_is_taken(waiting: Site, ho
 def test_it_is_tried_for_a_day_ever_more_seldom(waiting: Site, hook: Receiver) -> None:
     hook.answers[:] = [answer(503)]
     began, pauses = waiting.now, []
-    while (told := deliver(waiting)).outcome is DeliveryOutcome.DUE:
-        pauses.append(((told.next_us or 0) - waiting.now) / 1e6)
+    while (delivery := deliver(waiting)).outcome is DeliveryOutcome.DUE:
+        pauses.append(((delivery.next_us or 0) - waiting.now) / 1e6)
         waiting.clock.forward(pauses[-1])
 
     assert 86_400 <= (waiting.now - began) / 1e6 < 86_400 + 3600
     assert max(pauses) <= 3600
     assert pauses[-1] > 2700
     assert 30 < len(pauses) < 80
-    assert (told.outcome, told.status) == (DeliveryOutcome.FAILED, 503)
+    assert (delivery.outcome, delivery.status) == (DeliveryOutcome.FAILED, 503)
 
 
 def test_a_receiver_may_ask_for_a_rest(waiting: Site, hook: Receiver) -> None:
@@ -250,15 +256,15 @@ def test_a_receiver_that_is_gone_is_sent_nothing_more(waiting: Site, hook: Recei
 
 
 def test_to_a_private_address_it_goes_only_when_that_is_allowed(waiting: Site, hook: Receiver) -> None:
-    told = deliver(waiting, private=False)
-    assert told.outcome is DeliveryOutcome.FAILED
-    assert "127.0.0.1" in (told.answer or "")
-    assert "tell-nobody" not in (told.answer or "")
+    delivery = deliver(waiting, private=False)
+    assert delivery.outcome is DeliveryOutcome.FAILED
+    assert "127.0.0.1" in (delivery.answer or "")
+    assert "tell-nobody" not in (delivery.answer or "")
     assert hook.calls == []
 
 
 def test_of_an_answer_the_beginning_is_kept_and_nothing_unprintable(waiting: Site, hook: Receiver) -> None:
     hook.answers[:] = [answer(500, b"\x1b[31m" + b"x" * 100_000)]
-    told = deliver(waiting)
-    assert len(told.answer or "") <= 500
-    assert "\x1b" not in (told.answer or "")
+    delivery = deliver(waiting)
+    assert len(delivery.answer or "") <= 500
+    assert "\x1b" not in (delivery.answer or "")

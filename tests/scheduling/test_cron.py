@@ -27,13 +27,13 @@ def seconds(text: str) -> int:
 
 def times(expression: str, zone: str, start: str, count: int) -> list[str]:
     """The next times behind ``start``, as the clock of the zone shows them."""
-    found, at_s = [], seconds(start)
+    starts, at_s = [], seconds(start)
     for _ in range(count):
         after_s = cron.next_after(expression, cron.zone_of(zone), at_s)
         assert after_s is not None
         at_s = after_s
-        found.append(datetime.fromtimestamp(at_s, ZoneInfo(zone)).isoformat(timespec="minutes"))
-    return found
+        starts.append(datetime.fromtimestamp(at_s, ZoneInfo(zone)).isoformat(timespec="minutes"))
+    return starts
 
 
 # --- the oracle --------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def times(expression: str, zone: str, start: str, count: int) -> list[str]:
 
 def field(text: str, low: int, high: int) -> set[int]:
     """The numbers of a field, for what the strategies below write."""
-    found: set[int] = set()
+    times: set[int] = set()
     for part in text.split(","):
         span, _, step = part.partition("/")
         first, _, last = span.partition("-")
@@ -49,8 +49,8 @@ def field(text: str, low: int, high: int) -> set[int]:
             first, last = str(low), str(high)
         elif not last:
             last = str(high) if step else first
-        found |= set(range(int(first), int(last) + 1, int(step or 1)))
-    return found
+        times |= set(range(int(first), int(last) + 1, int(step or 1)))
+    return times
 
 
 class Wall:
@@ -73,7 +73,7 @@ class Wall:
 
 def by_the_minute(expression: str, zone: tzinfo, after_s: int, until_s: int) -> list[int]:
     """Every time in (after, until], found by looking at every minute."""
-    wall, found = Wall(expression), []
+    wall, times = Wall(expression), []
     for at_s in range(after_s - after_s % MINUTE_S, until_s + 1, MINUTE_S):
         shown, before = (
             datetime.fromtimestamp(t, zone).replace(tzinfo=None) for t in (at_s, at_s - MINUTE_S)
@@ -88,18 +88,18 @@ def by_the_minute(expression: str, zone: tzinfo, after_s: int, until_s: int) -> 
                 comes = comes or wall.fits(skipped)
                 skipped += timedelta(minutes=1)
         if comes and at_s > after_s:
-            found.append(at_s)
-    return found
+            times.append(at_s)
+    return times
 
 
 def by_asking(expression: str, zone: tzinfo, after_s: int, until_s: int) -> list[int]:
     """The same, found by asking for the next time again and again."""
-    found: list[int] = []
+    times: list[int] = []
     at_s = cron.next_after(expression, zone, after_s)
     while at_s is not None and at_s <= until_s:
-        found.append(at_s)
+        times.append(at_s)
         at_s = cron.next_after(expression, zone, at_s)
-    return found
+    return times
 
 
 # --- every zone, every change ------------------------------------------------------------------
@@ -173,13 +173,13 @@ def test_times_grow_from_wherever_one_asks(expression: str, change: tuple[str, d
     zone, at_s = cron.zone_of(change[0]), seconds("2025-01-01T00:00+00:00") + into
 
     for _ in range(5):
-        found = cron.next_after(expression, zone, at_s)
-        if found is None:
+        following = cron.next_after(expression, zone, at_s)
+        if following is None:
             return
-        assert found > at_s
-        between = (at_s + found) // 2
-        assert cron.next_after(expression, zone, between if between < found else at_s) == found
-        at_s = found
+        assert following > at_s
+        between = (at_s + following) // 2
+        assert cron.next_after(expression, zone, between if between < following else at_s) == following
+        at_s = following
 
 
 @given(EXPRESSIONS, st.sampled_from(["Europe/Berlin", "America/New_York", "UTC"]), st.integers(0, 8_000))

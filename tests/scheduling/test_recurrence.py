@@ -44,18 +44,18 @@ def test_an_interval_is_counted_from_its_beginning_and_never_drifts(
 def test_its_first_time_is_one_interval_after_its_beginning(
     every_s: float, anchor_us: int, after_us: int
 ) -> None:
-    found = recurrence.next_us(interval(every_s, anchor_us), after_us)
+    following_us = recurrence.next_us(interval(every_s, anchor_us), after_us)
 
-    assert found is not None
-    assert found >= anchor_us + round(every_s * 1e6)
-    assert found > after_us
+    assert following_us is not None
+    assert following_us >= anchor_us + round(every_s * 1e6)
+    assert following_us > after_us
 
 
 @given(INTERVALS, MOMENTS)
 def test_times_follow_each_other_at_one_distance(every_s: float, after_us: int) -> None:
-    found = list(islice(recurrence.times(interval(every_s), after_us), 20))
+    times = list(islice(recurrence.times(interval(every_s), after_us), 20))
 
-    assert {b - a for a, b in pairwise(found)} == {round(every_s * 1e6)}
+    assert {b - a for a, b in pairwise(times)} == {round(every_s * 1e6)}
 
 
 # --- the past ----------------------------------------------------------------------------------

@@ -81,18 +81,18 @@ class Served:
 
 
 def _rest(sock: socket.socket) -> bytes:
-    found = b""
+    received = b""
     with suppress(ConnectionResetError):
         while piece := sock.recv(65_536):
-            found += piece
-    return found
+            received += piece
+    return received
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    found = Served(tmp_path_factory.mktemp("served"))
-    yield found
-    found.end()
+    server = Served(tmp_path_factory.mktemp("served"))
+    yield server
+    server.end()
 
 
 class _Unix(http.client.HTTPConnection):

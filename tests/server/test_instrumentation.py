@@ -89,13 +89,13 @@ async def test_metrics_tell_how_jobs_stand_and_what_was_asked(url: str) -> None:
     async with served(url) as client:
         await client.get("/health")
         await client.get("/nowhere")
-        found = figures((await client.get("/metrics")).text)
-    assert found["spinney_jobs", frozenset({("state", "pending")})] == 2
-    assert found["spinney_queue_pending", frozenset({("queue", "default")})] == 2
+        values = figures((await client.get("/metrics")).text)
+    assert values["spinney_jobs", frozenset({("state", "pending")})] == 2
+    assert values["spinney_queue_pending", frozenset({("queue", "default")})] == 2
     health = frozenset({("method", "GET"), ("route", "/health"), ("status", "200")})
-    assert found["spinney_http_requests_total", health] == 1
+    assert values["spinney_http_requests_total", health] == 1
     nowhere = frozenset({("method", "(none)"), ("route", "(none)"), ("status", "404")})
-    assert found["spinney_http_requests_total", nowhere] == 1
+    assert values["spinney_http_requests_total", nowhere] == 1
 
 
 async def test_a_node_is_presumed_dead_by_its_own_lease_and_external_workers_are_left_out(url: str) -> None:
@@ -200,10 +200,10 @@ async def test_a_request_is_a_line_in_the_log_without_its_query(
     async with served(url) as client:
         await client.get("/health?secret=hush")
         await client.get("/a%0Ab")
-    told = [r.getMessage() for r in caplog.records if r.name == "spinney.server.requests"]
-    assert any(line.startswith("GET /health 200 ") for line in told)
-    assert "hush" not in "".join(told)
-    assert all("\n" not in line for line in told)
+    messages = [r.getMessage() for r in caplog.records if r.name == "spinney.server.requests"]
+    assert any(line.startswith("GET /health 200 ") for line in messages)
+    assert "hush" not in "".join(messages)
+    assert all("\n" not in line for line in messages)
 
 
 async def test_traces_go_on_where_the_client_began_them(url: str) -> None:

@@ -437,7 +437,7 @@ def test_given_a_verb_over_many_jobs_and_rights_that_change_then_it_stops_betwee
     name = hall.user()
     _, lease = hall.printing(b"")
     hall.site.fail(lease)
-    asked = {
+    order = {
         "verb": "retry",
         "ids": [lease.job_id, hall.job()],
         "canary": {"first": 1, "stop_at": 0.5, "patience_s": 3600},
@@ -445,7 +445,7 @@ def test_given_a_verb_over_many_jobs_and_rights_that_change_then_it_stops_betwee
     headers = hall.token(name) | {"Accept": "application/x-ndjson"}
 
     with httpx.stream(
-        "POST", f"{hall.listening.url}/api/v1/jobs/verbs", headers=headers, json=asked, timeout=PATIENCE_S
+        "POST", f"{hall.listening.url}/api/v1/jobs/verbs", headers=headers, json=order, timeout=PATIENCE_S
     ) as answer:
         lines = answer.iter_lines()
         assert "step" in orjson.loads(next(lines))

@@ -96,10 +96,10 @@ async def test_given_a_long_call_and_other_rights_then_it_is_told_to_stop_once()
     look = Look()
     principal_refresh = look.principal_refresh(every_s=0.0)
     look.answers = [Person("ann"), StoreUnavailable("away"), Person("ann", "viewer")]
-    told: list[Forbidden] = []
+    refusals: list[Forbidden] = []
 
     async with asyncio.timeout(10):
-        await principal_refresh.watch(told.append)
+        await principal_refresh.watch(refusals.append)
 
-    assert "the rights of ann have changed" in str(told[0])
-    assert len(told) == 1
+    assert "the rights of ann have changed" in str(refusals[0])
+    assert len(refusals) == 1

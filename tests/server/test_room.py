@@ -261,9 +261,9 @@ class Kind:
 
 @pytest.fixture(params=["streams", "followers", "downloads", "uploads"])
 def kind(place: Place, request: pytest.FixtureRequest) -> Kind:
-    found = Kind(place, request.param)
-    found.wait_until_open(0)
-    return found
+    room_kind = Kind(place, request.param)
+    room_kind.wait_until_open(0)
+    return room_kind
 
 
 def refused(sock: socket.socket) -> str:

@@ -44,8 +44,8 @@ def test_the_api_shows_the_job_as_unreadable_and_all_others(
 
     assert answer.status_code == 200, answer.text
     if path == "/jobs":
-        found = {job["id"]: job["params"] for job in answer.json()["items"]}
-        assert ("cannot be read" in found[damaged[0]]["unreadable"], found[damaged[1]]["n"]) == (True, 2)
+        params = {job["id"]: job["params"] for job in answer.json()["items"]}
+        assert ("cannot be read" in params[damaged[0]]["unreadable"], params[damaged[1]]["n"]) == (True, 2)
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/jobs/{0}", "/failures", "/audit"])

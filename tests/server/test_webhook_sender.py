@@ -40,10 +40,10 @@ Start = Callable[..., AbstractAsyncContextManager[WebhookSender]]
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    found = tmp_path / "jobs.db"
-    with closing(open_store(new_store(found))) as store:
+    database = tmp_path / "jobs.db"
+    with closing(open_store(new_store(database))) as store:
         store.register(USUAL, [])
-    return found
+    return database
 
 
 @pytest.fixture

@@ -249,9 +249,9 @@ def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock:
 
     answer = admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us + 1))
 
-    known = admin.part(SignIn).known_by_token(answer.secret)
-    assert known is not None
-    assert (known.name, known.rights) == ("token:ci", SUBMITTER)
+    principal = admin.part(SignIn).known_by_token(answer.secret)
+    assert principal is not None
+    assert (principal.name, principal.rights) == ("token:ci", SUBMITTER)
 
 
 def test_a_disabled_user_gets_none(admin: Control) -> None:

@@ -437,9 +437,9 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(full: Full, case: str) -> None:
-    verb, order, which, error, said = REFUSED[case]
+    verb, order, which, error, sentence = REFUSED[case]
 
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=sentence):
         full.bulk.plan(Order(verb=verb, **order), which)
 
 

@@ -173,8 +173,8 @@ def test_every_outcome_of_a_stage_is_a_partys_too(ext: External, site: Site, sai
 def test_an_error_is_kept_with_what_is_known_of_it(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
     error = {"type": "SoundError", "traceback": "line 1"}
-    said = Settlement(outcome=Outcome.ERROR, message="no sound\0", error=error, retryable=False)
-    ext.settle(external_worker.key, work.job_id, work.fence, said)
+    settlement = Settlement(outcome=Outcome.ERROR, message="no sound\0", error=error, retryable=False)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
     (attempt,) = site.store.attempts(work.job_id)
     assert attempt.error == error
     assert attempt.message == "no sound\ufffd"
@@ -191,8 +191,8 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
     (work,) = ext.claim(external_worker.key, seen=0).work
 
     error = {"type": "NoEntry", "message": "open sesame is wrong", "traceback": "say 'open sesame'"}
-    said = Settlement(outcome=Outcome.ERROR, message="'open sesame' is wrong", error=error)
-    ext.settle(external_worker.key, work.job_id, work.fence, said)
+    settlement = Settlement(outcome=Outcome.ERROR, message="'open sesame' is wrong", error=error)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
 
     (attempt,) = site.store.attempts(work.job_id)
     assert attempt.message == f"'{REDACTED}' is wrong"
@@ -201,8 +201,8 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
         "message": f"{REDACTED} is wrong",
         "traceback": f"say '{REDACTED}'",
     }
-    found = [sum(site.store.counts(Filter(message=text)).values()) for text in ("sesame", "is wrong")]
-    assert found == [0, 1]
+    numbers = [sum(site.store.counts(Filter(message=text)).values()) for text in ("sesame", "is wrong")]
+    assert numbers == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_a_result_that_is_too_large_is_refused_and_the_attempt_goes_on(ext: Exte
 
 def test_settling_twice_in_the_same_words_is_settling_once(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
-    said = Settlement(outcome=Outcome.OK, result=1)
-    ext.settle(external_worker.key, work.job_id, work.fence, said)
-    ext.settle(external_worker.key, work.job_id, work.fence, said)
+    settlement = Settlement(outcome=Outcome.OK, result=1)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
     with pytest.raises(StaleFence):
         ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.ERROR))
     assert len(site.store.attempts(work.job_id)) == 1
@@ -362,8 +362,8 @@ def test_a_party_that_leaves_hands_back_what_it_has(ext: External, site: Site) -
 def test_coming_and_going_is_audited_and_claims_are_not(ext: External, site: Site) -> None:
     external_worker, _ = begin(ext, site)
     ext.leave(external_worker.key)
-    found = [(e.by, e.verb, e.what) for e, _ in site.store.audit.entries()]
-    assert found == [
+    entries = [(e.by, e.verb, e.what) for e, _ in site.store.audit.entries()]
+    assert entries == [
         ("ann", "join", '{"external_worker":"ear","lanes":[["talk","listen"]]}'),
         ("ann", "leave", '{"external_worker":"ear"}'),
     ]

@@ -161,14 +161,14 @@ def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(
     control = ask(site)
     there = site.submit_one(collection="beta")
     held = ask(site, within=AccessScope()).do(LayHold(scope=Scope.COLLECTION, name="beta", reason="x")).id
-    told = []
+    answers = []
 
     for number in (NOT_THERE, there):
         with pytest.raises(SpinneyError) as refused:
             verb(control, number)
-        told.append((type(refused.value), str(refused.value).replace(str(number), "N")))
+        answers.append((type(refused.value), str(refused.value).replace(str(number), "N")))
 
-    assert told[0] == told[1]
+    assert answers[0] == answers[1]
     assert held == there, "the same number serves for the hold"
 
 
@@ -324,7 +324,7 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
     for control, jobs in ((ask(site), 2), (ask(site, within=AccessScope()), 5)):
         plan = control.part(Bulk).plan(rerun, Filter(type="one"))
         assert plan.jobs == jobs
-        assert [found.jobs for found in control.part(Bulk).stages(plan)] == [jobs]
+        assert [stage.jobs for stage in control.part(Bulk).stages(plan)] == [jobs]
 
 
 def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
@@ -457,9 +457,9 @@ class Counting:
 
 
 def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
     control = Control(
-        store=Counting(site.store, asked), clock=lambda: site.now, wake_nodes=lambda: None, by="ann"
+        store=Counting(site.store, questions), clock=lambda: site.now, wake_nodes=lambda: None, by="ann"
     )
     assert control.rights is ALL_RIGHTS
     one, other = site.submit(n=2)
@@ -471,6 +471,6 @@ def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None
         (["holds"], lambda: control.do(LiftHold(hold=1))),
         (["queue_admin"], lambda: control.do(ChangeQueue(name="urgent", limit=2))),
     ):
-        asked.clear()
+        questions.clear()
         verb()
-        assert asked == expected
+        assert questions == expected

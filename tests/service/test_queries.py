@@ -83,9 +83,9 @@ def pair(site: Site, of: str = "one", **fields: Any) -> tuple[int, int]:
 def test_a_job_out_of_sight_is_not_there_whatever_is_asked_of_it(site: Site) -> None:
     mine, other = pair(site)
     look = of(site).queries
-    asked = ("job", "tree", "children", "attempts", "data", "results", "holds_on", "redactor")
+    methods = ("job", "tree", "children", "attempts", "data", "results", "holds_on", "redactor")
 
-    for verb in asked:
+    for verb in methods:
         getattr(look, verb)(mine)
         with pytest.raises(NoSuchJob) as out_of_sight:
             getattr(look, verb)(other)
@@ -138,8 +138,8 @@ def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> N
 
 def told(site: Site, job: int, within: AccessScope = ALPHA) -> str:
     """All that an explanation says, in one text."""
-    found = of(site, within).part(Explainer).explain(job)
-    return f"{found.cause}: {found.sentence} | {found.command} | {dict(found.facts)}"
+    explanation = of(site, within).part(Explainer).explain(job)
+    return f"{explanation.cause}: {explanation.sentence} | {explanation.command} | {dict(explanation.facts)}"
 
 
 def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
@@ -189,9 +189,9 @@ def test_what_others_have_pending_is_not_counted(site: Site) -> None:
     mine = site.submit_one(collection="alpha")
 
     assert "6 jobs" in told(site, mine, AccessScope())
-    said = told(site, mine)
-    assert "slots" in said
-    assert "6" not in said.replace(f"priority {mine}", "")
+    sentences = told(site, mine)
+    assert "slots" in sentences
+    assert "6" not in sentences.replace(f"priority {mine}", "")
 
 
 def test_a_hold_that_names_others_is_told_without_their_name(site: Site) -> None:
@@ -244,15 +244,17 @@ def test_nothing_that_is_told_names_a_job_out_of_sight(
     assert hidden
 
     for job_id in seen:
-        found = limited.part(Explainer).explain(job_id)
+        explanation = limited.part(Explainer).explain(job_id)
         named = {
-            value for name, value in found.facts.items() if name in ("owner", "before", "first", "probe")
-        } | set(found.facts.get("needs", ()))
-        assert not named & hidden, found
-        said = f"{found.sentence} {found.command or ''} {limited.queries.job(job_id).message}"
-        words = {word.strip("(),;:") for word in said.replace(OF_ITS_OWN, "").split()}
+            value
+            for name, value in explanation.facts.items()
+            if name in ("owner", "before", "first", "probe")
+        } | set(explanation.facts.get("needs", ()))
+        assert not named & hidden, explanation
+        text = f"{explanation.sentence} {explanation.command or ''} {limited.queries.job(job_id).message}"
+        words = {word.strip("(),;:") for word in text.replace(OF_ITS_OWN, "").split()}
         # Slots and attempts are numbers, too, but of one digit.
-        assert not {int(word) for word in words if word.isdigit() and len(word) > 1} & hidden, found
+        assert not {int(word) for word in words if word.isdigit() and len(word) > 1} & hidden, explanation
 
 
 def test_where_nothing_limits_everything_is_told_as_the_store_tells_it(
@@ -294,8 +296,8 @@ def test_nodes_are_shown_without_what_they_do_for_others(site: Site) -> None:
     site.claim(node)
 
     def used(control: Control) -> tuple[int, int]:
-        (found,) = (n for n in control.queries.nodes() if n.node == "oak")
-        return found.leases, found.used
+        (node,) = (n for n in control.queries.nodes() if n.node == "oak")
+        return node.leases, node.used
 
     assert used(full(site)) == (5, 5)
     assert used(of(site)) == (2, 2)
@@ -391,9 +393,9 @@ def test_a_secret_is_masked_in_all_that_is_shown_of_its_job(site: Site) -> None:
     shown = {"password": REDACTED, "url": "https://example.org"}
 
     assert site.job(job_id).params == params, "the stage gets it as it is"
-    for found in (look.job(job_id), look.jobs(Filter(type="fetch"))[0], look.tree(job_id)[0]):
-        assert found.params == shown
-        assert found.message == f"login with '{REDACTED}' refused"
+    for job in (look.job(job_id), look.jobs(Filter(type="fetch"))[0], look.tree(job_id)[0]):
+        assert job.params == shown
+        assert job.message == f"login with '{REDACTED}' refused"
     assert dict(look.data(job_id)) == {"password": REDACTED, "note": f"with {REDACTED}"}
     (attempt,) = look.attempts(job_id)
     assert SECRET not in f"{attempt.message} {attempt.error}"

@@ -50,13 +50,13 @@ def test_a_walk_removes_rows_and_folders_and_rests_between_its_steps(control: Co
     control.do(SetRetention(type="c", state="completed", keep_s=0.0))
     folders: list[int] = []
     rests: list[float] = []
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     ticks = iter(range(10_000))
 
     removed = sweep(
         control,
         folders.append,
-        on_progress=lambda removed, at: told.append((removed, at)),
+        on_progress=lambda removed, at: progress.append((removed, at)),
         rest=rests.append,
         monotonic=lambda: next(ticks) * 0.01,
     )
@@ -64,8 +64,8 @@ def test_a_walk_removes_rows_and_folders_and_rests_between_its_steps(control: Co
     assert removed == 450
     assert sorted(folders) == jobs
     assert list(site.store.deleted_folders(10)) == []
-    assert [n for n, _ in told][-1] == 450
-    assert rests == [pytest.approx(REST_SHARE * 0.01)] * (len(told) - 1)
+    assert [n for n, _ in progress][-1] == 450
+    assert rests == [pytest.approx(REST_SHARE * 0.01)] * (len(progress) - 1)
     assert REST_SHARE * 0.01 > REST_LEAST_S
 
 

@@ -567,8 +567,8 @@ def _expected(case: Case, role: Role, limited: bool, place: str) -> tuple[type[S
         more = (NoSuchJob, Refused) if limited and place == "beta" else ()
         return (Forbidden, NotReached, *more)
     refusal = None if not limited else case.limited if place == "alpha" else case.outside
-    found = refusal or case.stops
-    return None if found is None else (found,)
+    expected = refusal or case.stops
+    return None if expected is None else (expected,)
 
 
 def _standing(store: Store) -> Standing:

@@ -66,9 +66,13 @@ def entries(control: Control, verb: str) -> list[AuditEntry]:
 def test_who_knows_the_password_gets_a_session(ann: Control, refusals: RefusalLog) -> None:
     secret, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
-    known = ann.part(SignIn).known_by_session(secret)
-    assert known is not None
-    assert (known.name, known.rights, known.session) == ("ann", Rights(role=Role.SUBMITTER), session)
+    principal = ann.part(SignIn).known_by_session(secret)
+    assert principal is not None
+    assert (principal.name, principal.rights, principal.session) == (
+        "ann",
+        Rights(role=Role.SUBMITTER),
+        session,
+    )
     assert (session.address, session.agent) == ("10.0.0.1", "Firefox")
     assert session.ends_us - session.created_us == 12 * 3_600_000_000
     assert ann.part(SignIn).logout(secret)
@@ -171,10 +175,10 @@ def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLo
 
     secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
-    found = ann.store.accounts.password("ann")
-    assert found is not None
-    assert found[1] is not None
-    assert not passwords.outdated(found[1])
+    password = ann.store.accounts.password("ann")
+    assert password is not None
+    assert password[1] is not None
+    assert not passwords.outdated(password[1])
     assert ann.part(SignIn).known_by_session(secret) is not None
     ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
@@ -249,7 +253,7 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
     ann: Control, refusals: RefusalLog, clock: Clock
 ) -> None:
     _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    known = ClientInfo(address="10.0.0.1", device=ann.part(SignIn).device(session))
+    client_info = ClientInfo(address="10.0.0.1", device=ann.part(SignIn).device(session))
     guesses, ends_us = 0, clock.now_us + 86_400_000_000
     while clock.now_us < ends_us:
         try:
@@ -263,7 +267,7 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
 
     # Midnight lies within, so these are the free attempts of two days, and twice the ten until each takes 300 s.
     assert FREE_OF_MANY < guesses < 2 * (FREE_OF_MANY + 10) + 86_400 // 300
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info, terms=TERMS)
 
 
 def test_a_device_is_known_by_its_own_user_and_password_alone(
@@ -290,13 +294,13 @@ def test_a_device_is_known_by_its_own_user_and_password_alone(
 
 def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusals: RefusalLog) -> None:
     _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    known = replace(HERE, device=ann.part(SignIn).device(session))
+    client_info = replace(HERE, device=ann.part(SignIn).device(session))
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.part(SignIn).login("ann", "guess", refusals, visit=known, terms=TERMS)
+            ann.part(SignIn).login("ann", "guess", refusals, visit=client_info, terms=TERMS)
 
     with pytest.raises(TooManyAttempts):
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info, terms=TERMS)
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:
@@ -369,9 +373,9 @@ def test_a_refused_login_is_in_the_audit_without_what_was_typed(ann: Control, re
         ("(nobody)", '{"address":"10.0.0.1","user":"ann","why":"wrong"}', 1),
         ("(nobody)", '{"address":"10.0.0.1","user":null,"why":"wrong"}', 1),
     ]
-    told = str(ann.store.audit.entries())
-    assert "typed-password-here" not in told
-    assert "guess-guess" not in told
+    audit_text = str(ann.store.audit.entries())
+    assert "typed-password-here" not in audit_text
+    assert "guess-guess" not in audit_text
 
 
 def test_a_flood_of_one_kind_is_two_entries_a_minute(
@@ -405,6 +409,6 @@ def test_a_flood_of_many_kinds_is_bounded_and_none_is_lost(
 
     refusals.flush(audit, now_us=clock.now_us, all_=True)
 
-    found = entries(ann, "refused")
-    assert sum(e.count for e in found) == KINDS_MOST + 500
-    assert (found[-1].by, found[-1].what, found[-1].count) == ("(many)", "{}", 499)
+    refused = entries(ann, "refused")
+    assert sum(e.count for e in refused) == KINDS_MOST + 500
+    assert (refused[-1].by, refused[-1].what, refused[-1].count) == ("(many)", "{}", 499)

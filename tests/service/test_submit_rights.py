@@ -171,13 +171,13 @@ def test_an_application_says_it_for_all_of_its_types() -> None:
     @app.job
     def work() -> None: ...
 
-    found = {name: kind.spec for name, kind in app.types.items()}
-    assert {name: spec.submit for name, spec in found.items()} == {
+    specs = {name: kind.spec for name, kind in app.types.items()}
+    assert {name: spec.submit for name, spec in specs.items()} == {
         "inner": "internal",
         "outer": "operator",
         "work": "internal",
     }
-    assert TypeSpec.from_json(found["outer"].to_json()) == found["outer"]
+    assert TypeSpec.from_json(specs["outer"].to_json()) == specs["outer"]
 
 
 def test_a_type_of_an_earlier_version_may_be_submitted_by_submitters() -> None:

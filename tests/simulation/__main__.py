@@ -68,7 +68,7 @@ def _part(first: int, seeds: int) -> int:
 def _many(first: int, seeds: int) -> int:
     at_once = max(1, min(_AT_ONCE, math.ceil(seeds / len(os.sched_getaffinity(0)))))
     parts = iter([(n, min(at_once, first + seeds - n)) for n in range(first, first + seeds, at_once)])
-    began = said = time.monotonic()
+    began = last_report = time.monotonic()
     done = attempts = failed = 0
     for line in _lines(parts):
         if line.startswith("seed "):
@@ -76,8 +76,8 @@ def _many(first: int, seeds: int) -> int:
         else:
             failed += line.startswith(FOUND)
             print(line, flush=True)
-        if time.monotonic() > said + _SAY_S:
-            said = time.monotonic()
+        if time.monotonic() > last_report + _SAY_S:
+            last_report = time.monotonic()
             print(f"{done} of {seeds} lives, {attempts} attempts, {failed} failed", flush=True)
     took_s = time.monotonic() - began
     print(f"{done} of {seeds} lives, {attempts} attempts, {failed} failed, {took_s:.0f} s")

@@ -185,15 +185,15 @@ async def _received_wakeups(run_dir: Path, name: str, on_wakeup: Callable[[], No
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    found = []
+    parts = []
     for package in (spinney.node, spinney.store.sql, spinney.features):
         for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             names = set(info.name.split("."))
             of_the_store = "features" not in names or names & {"sql", "sweep", "preview"}
             if of_the_store and not {"supervisor_main", "migrations", "worker", "postgres"} & names:
                 __import__(info.name)
-                found.append(sys.modules[info.name])
-    return tuple(found)
+                parts.append(sys.modules[info.name])
+    return tuple(parts)
 
 
 class _Clocked(NamedTuple):
@@ -234,7 +234,7 @@ def _positional() -> tuple[Any, ...]:
 
 
 def _is_injected(value: Any) -> bool:
-    return callable(value) and any(value == known for known in _INJECTED)
+    return callable(value) and any(value == injected for injected in _INJECTED)
 
 
 def _functions(module: ModuleType) -> Iterator[Any]:

@@ -65,8 +65,8 @@ class Process:
         for lane in self.lanes:
             lane.ready.clear()
             self.loop.lanes.remove(lane)
-        for told in self.on_death:
-            told()
+        for listener in self.on_death:
+            listener()
 
     def __str__(self) -> str:
         return self.name

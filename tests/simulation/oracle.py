@@ -102,9 +102,9 @@ class Oracle:
         """A transaction has been committed: look at all that may have moved."""
         before, rows = self.leases, map(Held._make, tx.all(_LEASES))
         self.leases = {row.fence: row for row in rows}
-        found = tx.all("select id, state, type from jobs")
-        states = {job_id: state for job_id, state, _ in found}
-        self._type_of = {job_id: type_ for job_id, _, type_ in found}
+        committed_rows = tx.all("select id, state, type from jobs")
+        states = {job_id: state for job_id, state, _ in committed_rows}
+        self._type_of = {job_id: type_ for job_id, _, type_ in committed_rows}
         lost = self.known - states.keys()
         if lost:
             self.violated(f"accepted jobs {sorted(lost)} are gone")
@@ -180,11 +180,11 @@ class Oracle:
         return stage is not None and stage.again
 
     def _look_at_limits(self, tx: Tx, queues: set[str]) -> None:
-        said = dict(tx.all("select name, spec from queues"))
+        specs = dict(tx.all("select name, spec from queues"))
         for name, settings in tx.all("select name, settings from queue_settings"):
-            said[name] = orjson.dumps(orjson.loads(said.get(name, "{}")) | orjson.loads(settings))
-        for name in sorted(queues & said.keys()):
-            limit = orjson.loads(said[name]).get("limit")
+            specs[name] = orjson.dumps(orjson.loads(specs.get(name, "{}")) | orjson.loads(settings))
+        for name in sorted(queues & specs.keys()):
+            limit = orjson.loads(specs[name]).get("limit")
             if isinstance(
                 limit, str
             ):  # a part of the slots of nodes that take something new; all may serve it
@@ -199,11 +199,11 @@ class Oracle:
                     self.violated(f"queue {name} has the limit {limit} and occupies {sorted(taken)}")
 
     def _look_at_slots(self, tx: Tx, granted_to: set[int]) -> None:
-        found = tx.all(
+        rows = tx.all(
             "select n.id, n.name, coalesce(s.slots, n.slots), coalesce(s.drained, 0) from nodes n "
             "left join node_settings s on s.name = n.name"
         )
-        names = {node_id: (name, slots, drained) for node_id, name, slots, drained in found}
+        names = {node_id: (name, slots, drained) for node_id, name, slots, drained in rows}
         for node_id in sorted(granted_to):
             name, slots, drained = names[node_id]
             if drained:
@@ -213,7 +213,7 @@ class Oracle:
                 self.violated(f"node {name} has {slots} slots and leases in {sorted(taken)}")
 
     def _look_at_locks(self, tx: Tx) -> None:
-        said = CapacityRules.of(tx.all("select name, coalesce(set_to, declared) from lock_capacities"))
+        rules = CapacityRules.of(tx.all("select name, coalesce(set_to, declared) from lock_capacities"))
         owners: dict[str, list[tuple[int, int | None, int]]] = {}
         for name, *had in tx.all("select name, job_id, fence, amount from locks order by name, job_id"):
             owners.setdefault(name, []).append(tuple(had))
@@ -225,7 +225,7 @@ class Oracle:
                 above.update(ancestors(tx.value("select lineage from jobs where id = ?", (job_id,))))
             # One that keeps it until it settles shares it with those below.
             used = sum(amount for job_id, fence, amount in having if fence is not None or job_id not in above)
-            if used > (said.about(name) or 1):
+            if used > (rules.about(name) or 1):
                 self.violated(f"the lock {name} is held by {having}")
 
     # --- what stores were asked and answered ----------------------------------------------

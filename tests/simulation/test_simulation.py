@@ -81,13 +81,13 @@ def test_an_engine_that_is_broken_is_found_broken(variant: str, capsys: pytest.C
     with engine() as make_store:
         # When it lives
         seeds = range(first, first + LOOK)
-        found = next((s for s in seeds if live(s, make_store=make_store, focus=focus).violation), None)
+        failing = next((s for s in seeds if live(s, make_store=make_store, focus=focus).violation), None)
     # Then the promise is seen to be broken, by the same seed each time
-    assert found is not None, f"{LOOK} lives of an engine with {variant!r} looked well"
-    assert main(["--seed", str(found), "--variant", variant]) == 1
+    assert failing is not None, f"{LOOK} lives of an engine with {variant!r} looked well"
+    assert main(["--seed", str(failing), "--variant", variant]) == 1
     assert "FAILED: " in capsys.readouterr().out
     # And the same life goes well with the engine as it is
-    assert live(found, focus=focus).violation is None
+    assert live(failing, focus=focus).violation is None
 
 
 def test_lives_have_attempts_that_exceed_their_time_limit() -> None:
@@ -106,7 +106,7 @@ def test_a_seed_that_fails_says_how_to_see_it_again() -> None:
         lives = (live(seed, make_store=make_store) for seed in range(first, first + LOOK))
         life = next(life for life in lives if life.violation is not None)
 
-    said = report(life.seed, life.violation or "", life.tail)
+    text = report(life.seed, life.violation or "", life.tail)
 
-    assert f"make sim SEED={life.seed}" in said
-    assert life.tail[-1] in said
+    assert f"make sim SEED={life.seed}" in text
+    assert life.tail[-1] in text

@@ -240,9 +240,9 @@ class Worker:
                 self._next()
             case "answer":
                 number, value, error = what
-                asked = self._asked.pop(number, None)
-                if asked is not None and not asked.done():
-                    asked.set_result(value) if error is None else asked.set_exception(
+                request = self._asked.pop(number, None)
+                if request is not None and not request.done():
+                    request.set_result(value) if error is None else request.set_exception(
                         AskedAndRefused(str(error))
                     )
             case "flush":

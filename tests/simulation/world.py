@@ -176,10 +176,10 @@ class World:
 
         def look() -> None:
             store = self.open_store(operator.process)
-            found = list(store.doctor.examine(now_us=operator.machine.host.wall_us()))
+            findings = list(store.doctor.examine(now_us=operator.machine.host.wall_us()))
             store.audit.verify()
-            if found:
-                self.oracle.violated(f"the doctor finds {found}")
+            if findings:
+                self.oracle.violated(f"the doctor finds {findings}")
 
         operator.process.context.copy().run(look)
 
@@ -248,8 +248,8 @@ class World:
     def start_node(self, host: Host, name: str, *, slots: int, replace: bool = False) -> SimNode:
         node = SimNode(self, host, name, slots=slots, replace=replace)
         self.nodes.append(node)
-        told = "" if node.says_lease else " (untold)"
-        self.note(None, f"starts {node} slots={slots} replace={replace} lease={node.lease_s:g}{told}")
+        remark = "" if node.says_lease else " (untold)"
+        self.note(None, f"starts {node} slots={slots} replace={replace} lease={node.lease_s:g}{remark}")
         return node
 
     def alive(self) -> list[SimNode]:

@@ -35,8 +35,8 @@ def mount(folder: str, kind: str) -> int:
     user, group = os.getuid(), os.getgid()
     _call(_libc.unshare, _NEW_MOUNTS | (_NEW_USER if user else 0))
     if user:  # who is not root is root in there
-        for file, said in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-            Path("/proc/self", file).write_text(said)
+        for file, content in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+            Path("/proc/self", file).write_text(content)
     _call(_libc.mount, b"none", b"/", None, _PRIVATE_AND_ALL_BELOW, None)
     fuse = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={fuse},rootmode=40755,user_id=0,group_id=0"
@@ -75,12 +75,12 @@ def main(folder: str, kind: str, url: str) -> None:
         sys.exit(CANNOT_MOUNT)
     seen: list[int] = []
     threading.Thread(target=serve, args=(fuse, seen), daemon=True).start()
-    said = None
+    output = None
     try:
         open_store(url).create()
     except StoreUnusable as refusal:
-        said = str(refusal)
-    print(json.dumps({"said": said, "seen": seen, "mounted": Path(folder).is_mount()}))
+        output = str(refusal)
+    print(json.dumps({"said": output, "seen": seen, "mounted": Path(folder).is_mount()}))
     sys.stdout.flush()
     os._exit(0)  # with the mount, whatever still asks it
 

@@ -57,8 +57,8 @@ def tamper(store: SqlStore) -> Callable[..., None]:
 def rewrite(path: Path, change: Callable[[list[AuditEntry]], list[AuditEntry]]) -> None:
     """Write the whole chain anew, with links that fit."""
     with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute(f"select {COLUMNS} from audit order by seq").fetchall()
-        entries = [AuditEntry(**dict(zip(COLUMNS.split(", "), row, strict=True))) for row in found]
+        rows = connection.execute(f"select {COLUMNS} from audit order by seq").fetchall()
+        entries = [AuditEntry(**dict(zip(COLUMNS.split(", "), row, strict=True))) for row in rows]
         connection.execute("delete from audit")
         link = BEGINNING
         for entry in change(entries):
@@ -229,9 +229,9 @@ def test_a_statement_that_would_change_the_audit_is_refused(store: SqlStore, sql
 
 def test_the_guards_in_force_are_those_of_the_schema(store: SqlStore) -> None:
     with closing(sqlite3.connect(store.database.path)) as connection:
-        found = dict(connection.execute("select name, sql from sqlite_master where type = 'trigger'"))
+        triggers = dict(connection.execute("select name, sql from sqlite_master where type = 'trigger'"))
 
-    assert {name: sql.lower() for name, sql in found.items()} == GUARDS["sqlite"]
+    assert {name: sql.lower() for name, sql in triggers.items()} == GUARDS["sqlite"]
 
 
 # --- many at once -------------------------------------------------------------------------------

@@ -18,14 +18,14 @@ def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(
         other.execute("set transaction isolation level repeatable read")
         other.execute("select count(*) from pg_class")
 
-        found = list(store.doctor.examine({"transaction-open"}, now_us=1))
+        violations = list(store.doctor.examine({"transaction-open"}, now_us=1))
         pid = other.info.backend_pid
-        said = [v.sentence for v in found if f"process {pid} " in v.sentence]
+        sentences = [v.sentence for v in violations if f"process {pid} " in v.sentence]
         other.rollback()
 
-        assert len(said) == 1
-        assert "a dump, idle in transaction" in said[0]
-        assert f"select pg_terminate_backend({pid})" in said[0]
+        assert len(sentences) == 1
+        assert "a dump, idle in transaction" in sentences[0]
+        assert f"select pg_terminate_backend({pid})" in sentences[0]
         assert not [
             v for v in store.doctor.examine({"transaction-open"}, now_us=1) if f"process {pid} " in v.sentence
         ]

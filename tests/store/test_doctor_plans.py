@@ -39,7 +39,7 @@ def test_a_rule_stays_with_its_page(store: SqlStore, rule: Paged) -> None:
         steps = [step for *_, step in tx.all(f"explain query plan {rule.statement(page)}", args)]
 
     walked = [
-        step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found.group(1) not in SMALL
+        step for step in steps if (match := re.match(r"SCAN (\w+)", step)) and match.group(1) not in SMALL
     ]
     assert walked == []
     assert not any("TEMP B-TREE" in step or "AUTOMATIC" in step for step in steps), steps

@@ -126,15 +126,15 @@ def test_the_store_has_what_the_ways_differ_in(whole: tuple[Site, Everything]) -
 
 
 def _all(site: Site) -> list[Job]:
-    found = []
+    differences = []
     with site.store.database.look() as tx:
         last = tx.value("select max(id) from jobs")
     for number in range(1, last + 1):
         try:
-            found.append(site.store.job(number))
+            differences.append(site.store.job(number))
         except NoSuchJob:
             continue
-    return found
+    return differences
 
 
 def _meant(site: Site, made: Everything, words: dict[str, Any]) -> Filter:
@@ -151,7 +151,7 @@ def _fits(site: Site, which: Filter) -> Callable[[Job], bool]:
     """What the words of ``Filter`` say, asked of a job as people see it."""
     with site.store.database.look() as tx:
         superseded = {job for (job,) in tx.all("select id from jobs where superseded is not null")}
-    asked = {
+    predicates = {
         "states": lambda job, states: job.state in states,
         "type": lambda job, name: job.type == name,
         "queue": lambda job, name: job.queue == name,
@@ -166,25 +166,25 @@ def _fits(site: Site, which: Filter) -> Callable[[Job], bool]:
         "superseded": lambda job, wanted: (job.id in superseded) is wanted,
     }
     given = {f.name: getattr(which, f.name) for f in fields(Filter) if getattr(which, f.name) != f.default}
-    return lambda job: all(asked[name](job, value) for name, value in given.items())
+    return lambda job: all(predicates[name](job, value) for name, value in given.items())
 
 
 def test_figures_count_what_is_not_in_its_lane_yet(whole: tuple[Site, Everything]) -> None:
     site, _ = whole
 
-    found = site.store.statistics.stats(window_s=60, now_us=site.now)
+    statistics = site.store.statistics.stats(window_s=60, now_us=site.now)
 
     wanted = Counter((job.queue, job.type, job.stage) for job in _all(site) if job.state is State.PENDING)
-    assert {q.queue: q.pending for q in found.queues if q.pending} == _summed(wanted, 0)
-    assert {s.type: s.pending for s in found.stages if s.stage == "work"} == {
+    assert {q.queue: q.pending for q in statistics.queues if q.pending} == _summed(wanted, 0)
+    assert {s.type: s.pending for s in statistics.stages if s.stage == "work"} == {
         s.type: sum(n for kind, n in wanted.items() if kind[1:] == (s.type, "work"))
-        for s in found.stages
+        for s in statistics.stages
         if s.stage == "work"
     }
 
 
 def _summed(counts: Counter[tuple[str, str, str | None]], column: int) -> dict[str | None, int]:
-    found: Counter[str | None] = Counter()
+    counter: Counter[str | None] = Counter()
     for kind, n in counts.items():
-        found[kind[column]] += n
-    return dict(found)
+        counter[kind[column]] += n
+    return dict(counter)

@@ -216,20 +216,20 @@ def _catalog(server: PrivateServer, schema: str) -> list[tuple[object, ...]]:
         "select pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace(%(schema)s)",
         "select defaclobjtype, defaclacl from pg_default_acl where defaclnamespace = to_regnamespace(%(schema)s)",
     )
-    found: list[tuple[object, ...]] = []
+    statements: list[tuple[object, ...]] = []
     with server.connect() as connection:
         for look in looks:
             rows = connection.execute(look, {"schema": schema}).fetchall()
-            found += sorted([tuple(str(v).replace(schema, "S") for v in row) for row in rows])
+            statements += sorted([tuple(str(v).replace(schema, "S") for v in row) for row in rows])
         for table, column in (("meta", "name"), ("alembic_version", "version_num"), ("counters", "name")):
             rows = connection.execute(
                 sql.SQL("select {} from {} order by 1").format(
                     sql.Identifier(column), sql.Identifier(schema, table)
                 )
             ).fetchall()
-            found += [(table, *row) for row in rows]
-    assert len(found) > 200
-    return found
+            statements += [(table, *row) for row in rows]
+    assert len(statements) > 200
+    return statements
 
 
 # --- several in one database ------------------------------------------------------------------

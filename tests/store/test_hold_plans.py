@@ -151,7 +151,7 @@ def walks(house: House) -> list[str]:
         "p",
     }
     connection = sqlite3.connect(house.store.database.path)
-    found = []
+    plans = []
     for sql in dict.fromkeys(re.sub(r"(?<![\w'])\d+(?![\w'])", "1", sql) for sql in house.seen):
         if re.match(r"(select|insert|update|delete|with)", sql) and not sql.startswith("select exists("):
             begun: set[int] = set()  # loops that a table has the lead in
@@ -167,6 +167,6 @@ def walks(house: House) -> list[str]:
                 if re.match(r"(SCAN|SEARCH) (?!.*VIRTUAL)", step):
                     begun.add(above)
                 if walked or whole_lane or list_is_inside:
-                    found.append(f"{step}: {sql}")
+                    plans.append(f"{step}: {sql}")
     connection.close()
-    return found
+    return plans

@@ -37,10 +37,10 @@ def made(opened: ExitStack) -> SqlStore:
 
 
 def ear_of(store: SqlStore, opened: ExitStack) -> Listener:
-    found = store.listen()
-    assert found is not None
-    opened.callback(found.close)
-    return found
+    listener = store.listen()
+    assert listener is not None
+    opened.callback(listener.close)
+    return listener
 
 
 def next_heard(listener: Listener) -> list[str]:

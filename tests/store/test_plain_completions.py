@@ -102,13 +102,13 @@ def test_a_list_leaves_what_each_by_itself_leaves(
 
 def _left(store: SqlStore, ended: list[Record], complete: Any) -> list[dict[str, Any]]:
     """All jobs after that, which is undone."""
-    found: list[dict[str, Any]] = []
+    states: list[dict[str, Any]] = []
     with suppress(Undone), store.database.write() as tx:
         complete(tx, [(record, _held(tx, record)) for record in ended], NOW + 7)
         names = [name for _, name, *_ in tx.all("pragma table_info(jobs)")]
-        found = [dict(zip(names, row, strict=True)) for row in tx.all("select * from jobs order by id")]
+        states = [dict(zip(names, row, strict=True)) for row in tx.all("select * from jobs order by id")]
         raise Undone
-    return found
+    return states
 
 
 def _held(tx: Tx, record: Record) -> tuple[Any, ...]:

@@ -271,7 +271,7 @@ def _failed_child(house: House) -> int:
 def walks(house: House) -> list[str]:
     """Steps of query plans that read a growing table whole, with their statement."""
     connection = sqlite3.connect(house.store.database.path)
-    found = []
+    plans = []
     for sql in dict.fromkeys(_shape(s) for s in house.seen):
         if not re.match(r"\s*(select|insert|update|delete|with)", sql, re.IGNORECASE):
             continue
@@ -280,9 +280,9 @@ def walks(house: House) -> list[str]:
         for *_, step in connection.execute(f"explain query plan {sql}"):
             scanned = re.match(r"SCAN (\w+)(?! VIRTUAL)", step)
             if scanned and scanned.group(1) not in SMALL and "CONSTANT" not in step:
-                found.append(f"{step}: {sql}")
+                plans.append(f"{step}: {sql}")
     connection.close()
-    return found
+    return plans
 
 
 def _shape(sql: str) -> str:

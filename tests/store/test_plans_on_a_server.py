@@ -46,12 +46,12 @@ def test_what_is_asked_again_and_again_is_planned_for_what_is_asked(store: SqlSt
         assert store.counts(few) == {State.CANCELLED: CANCELLED}
 
     with store.database.look() as tx:
-        (found,) = tx.all(
+        (plans,) = tx.all(
             "select generic_plans, custom_plans from pg_prepared_statements "
             "where statement like '%inactive_jobs narrow cross join jobs%'"
         )
-    assert found[0] == 0
-    assert found[1] > 0
+    assert plans[0] == 0
+    assert plans[1] > 0
 
 
 def test_what_is_written_is_planned_once(store: SqlStore) -> None:
@@ -59,11 +59,11 @@ def test_what_is_written_is_planned_once(store: SqlStore) -> None:
         store.submit([submission()], now_us=2)
 
     with store.database.write() as tx:
-        found = tx.all(
+        plans = tx.all(
             "select generic_plans, custom_plans from pg_prepared_statements "
             "where statement like 'with n as (update counters%'"
         )
-    assert [(generic > 0, custom) for generic, custom in found] == [(True, 0)]
+    assert [(generic > 0, custom) for generic, custom in plans] == [(True, 0)]
 
 
 SHARES, EACH = 100, 40

@@ -13,8 +13,8 @@ from spinney.store.sql.connection.schema_state import (
 
 
 def schema_state(schema: str, works_with: str | None = None, **meta: str) -> SchemaState:
-    said = {} if works_with is None else {WORKS_WITH: works_with}
-    return SchemaState(schema=schema, meta=said | meta)
+    facts = {} if works_with is None else {WORKS_WITH: works_with}
+    return SchemaState(schema=schema, meta=facts | meta)
 
 
 @pytest.mark.parametrize(

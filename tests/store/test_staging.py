@@ -137,8 +137,8 @@ def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
 
     ran, records = [], [] if passed else [record]
     while leases := _claim(store, node, records):
-        ran += [found.job_id for found in leases]
-        records = [Record(found.job_id, found.fence, Outcome.OK, 8, 9) for found in leases]
+        ran += [claimed.job_id for claimed in leases]
+        records = [Record(claimed.job_id, claimed.fence, Outcome.OK, 8, 9) for claimed in leases]
 
     assert sorted(ran) == [i for i in ids if i != early]
 

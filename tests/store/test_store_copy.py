@@ -62,16 +62,16 @@ Opener = Callable[[str], Place]
 
 @pytest.fixture
 def opened() -> Iterator[Opener]:
-    found: list[Place] = []
+    places: list[Place] = []
 
     def open_(url: str) -> Place:
         store = Place(open_store(url).database)
         store.url = url
-        found.append(store)
+        places.append(store)
         return store
 
     yield open_
-    for store in found:
+    for store in places:
         store.close()
 
 
@@ -181,12 +181,12 @@ def test_numbers_go_on_where_they_were(small: Place, server: Place) -> None:
 
 
 def test_it_says_how_it_goes_on(small: Place, place: Place) -> None:
-    told: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
 
-    copy(small.database, place.database, on_progress=lambda *each: told.append(each))
+    copy(small.database, place.database, on_progress=lambda *each: progress.append(each))
 
-    assert ("jobs: copied", 3, 3) in told
-    assert ("jobs: read back", 3, 3) in told
+    assert ("jobs: copied", 3, 3) in progress
+    assert ("jobs: read back", 3, 3) in progress
 
 
 def test_local_folders_stay_local_and_jobs_at_home(tmp_path: Path, opened: Opener, server: Place) -> None:

@@ -111,9 +111,9 @@ def node(version: str = "0.1") -> NodeInfo:
 
 
 def schema(store: SqlStore) -> str:
-    found = store.database.schema_state()
-    assert found is not None
-    return found.schema
+    state = store.database.schema_state()
+    assert state is not None
+    return state.schema
 
 
 # --- before -----------------------------------------------------------------------------------
@@ -306,8 +306,8 @@ def test_an_index_whose_building_was_cut_off_is_built_by_the_next_init(
 
 
 def _url(store: SqlStore) -> str:
-    found = getattr(store.database, "path", None)
-    if found is not None:
-        return f"sqlite:///{found}"
+    path = getattr(store.database, "path", None)
+    if path is not None:
+        return f"sqlite:///{path}"
     url = postgres_url()
     return f"{url}{'&' if '?' in url else '?'}schema={store.facts()['schema']}"

@@ -127,10 +127,10 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_mounts_of_this_machine_are_those_that_another_library_finds() -> None:
-    found = [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)]
+    mounts = [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)]
 
-    assert found
-    assert sqlite_file.mounts() == found
+    assert mounts
+    assert sqlite_file.mounts() == mounts
 
 
 def test_a_blank_in_a_folder_name_of_the_mounts_is_read_as_one() -> None:

@@ -61,5 +61,5 @@ def bucket(s3_server: str) -> str:
 @pytest.fixture(params=ALL if LONG else (NEAR,), ids="-".join)
 def kinds(request: pytest.FixtureRequest) -> Kinds:
     """All of them in the long form; in the short one the nearest, unless a test names others."""
-    found: Kinds = request.param
-    return found
+    chosen: Kinds = request.param
+    return chosen

@@ -32,12 +32,12 @@ UNNAMED = re.compile(r"\b(the configuration|the limit raised|a setting)\b")
 
 def tables(of: type[Table] = Settings) -> dict[str, set[str]]:
     """The settings by the table that they stand in; '' is the top."""
-    found = {"": set(of.model_fields)}
+    fields = {"": set(of.model_fields)}
     for name, field in of.model_fields.items():
         for one in (field.annotation, *getattr(field.annotation, "__args__", ())):
             if isinstance(one, type) and issubclass(one, Table):
-                found[name] = set(one.model_fields)
-    return found
+                fields[name] = set(one.model_fields)
+    return fields
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -93,17 +93,17 @@ def wrong(text: str, known: dict[str, set[str]], settings: dict[str, set[str]]) 
 
 
 def test_all_that_a_sentence_names_is_there() -> None:
-    known, settings = commands(), tables()
+    words, settings = commands(), tables()
 
-    found = {place: list(wrong(text, known, settings)) for place, text in sentences()}
+    mistakes = {place: list(wrong(text, words, settings)) for place, text in sentences()}
 
-    assert {place: names for place, names in found.items() if names} == {}
-    assert len(found) > 300
+    assert {place: names for place, names in mistakes.items() if names} == {}
+    assert len(mistakes) > 300
 
 
 def test_what_is_not_there_is_found() -> None:
     """So that the test above is not empty."""
-    known, settings = commands(), tables()
+    words, settings = commands(), tables()
     assert settings["working"] >= {"limit", "unpacked_bytes"}
     for text, name in (
         ("run 'spinney ingest initiate'", "the command ingest initiate"),
@@ -114,10 +114,10 @@ def test_what_is_not_there_is_found() -> None:
         ("add it to file_root", "file_root"),
         ("have the limit raised", "the limit raised"),
     ):
-        assert name in list(wrong(text, known, settings)), text
+        assert name in list(wrong(text, words, settings)), text
     for text in (
         "run 'spinney ingest release --batch {}'",
         "raise working.ratio, or name file_roots",
         "pack it anew",
     ):
-        assert list(wrong(text, known, settings)) == []
+        assert list(wrong(text, words, settings)) == []

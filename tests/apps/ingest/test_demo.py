@@ -85,27 +85,27 @@ def test_the_demo_and_the_look_afterwards(tmp_path: Path) -> None:
     demo = played(tmp_path)
 
     # Then it shows a failure, mends it and shows the update
-    said = demo.done.stdout
-    assert demo.done.returncode == 0, said + demo.done.stderr
-    first, second = said.partition("The byte is corrected, and 1 failed object requeued")[::2]
+    output = demo.done.stdout
+    assert demo.done.returncode == 0, output + demo.done.stderr
+    first, second = output.partition("The byte is corrected, and 1 failed object requeued")[::2]
     assert f"1 failed ({OBJECTS} objects)" in first
     assert "failed at downloading, last successful stage provisioning" in first
     assert f"update 1: completed ({OBJECTS} objects)" in second
     assert "mended: " in second
-    assert "FAULT" not in said
-    assert "no recorded stage ran again unasked" in said
+    assert "FAULT" not in output
+    assert "no recorded stage ran again unasked" in output
     for word in ("is a link", "is empty", "caf"):
-        assert any("left out" in line and word in line for line in said.splitlines()), word
+        assert any("left out" in line and word in line for line in output.splitlines()), word
 
     # And its mail server has got both reports
-    told, update = (got.mail for got in demo.mails.received)
-    assert told["Subject"].endswith(f"1 failed ({OBJECTS} objects)")
+    first_mail, update = (message.mail for message in demo.mails.received)
+    assert first_mail["Subject"].endswith(f"1 failed ({OBJECTS} objects)")
     assert update["Subject"].endswith(f"update 1: completed ({OBJECTS} objects)")
-    assert update["In-Reply-To"].strip() == told["Message-ID"]
+    assert update["In-Reply-To"].strip() == first_mail["Message-ID"]
     assert [part.get_filename() for part in update.iter_attachments()] == ["completed.json", "failed.json"]
 
     # And every path that it tells is there, and ocfl-py finds nothing wrong with the archive
-    told_paths = re.findall(rf"^  [a-z ]+?  +({re.escape(str(demo.out))}/\S+)$", said, flags=re.M)
+    told_paths = re.findall(rf"^  [a-z ]+?  +({re.escape(str(demo.out))}/\S+)$", output, flags=re.M)
     assert len(told_paths) == 6
     assert [path for path in told_paths if not Path(path).exists()] == []
     assert at_rest(demo.out / "archive")
@@ -126,9 +126,9 @@ def assert_that_looking_finds_faults(played: Played) -> None:
         # When a byte of the archive changes, then it says where
         stored = next(path for path in (played.out / "archive").glob("**/content/*") if path.stat().st_size)
         with other(stored, b"?" + stored.read_bytes()[1:]):
-            told = faults()
-        assert told
-        assert [fault for fault in told if stored.name not in fault] == []
+            demo_faults = faults()
+        assert demo_faults
+        assert [fault for fault in demo_faults if stored.name not in fault] == []
         # When something lies in the working folder of a completed object, then it says so
         left = folders / paths.job_folder(store.children(1)[0].id) / "payload"
         left.mkdir()
@@ -202,9 +202,9 @@ def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
 
     # When it is played, then it says why not, in one sentence, and nothing of anybody's is gone
     assert main() == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
     assert [path.name for path in (tmp_path / "source").iterdir()] == ["a"]
 
 

@@ -15,11 +15,11 @@ ONE, OTHER = "ark:/12345/one", "ark:/12345/other"
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> Iterator[Inventory]:
-    with open_inventory(f"sqlite:///{tmp_path / 'i.db'}") as found:
-        found.init()
-        found.bind("maps", ["a", "b"], ONE)
-        found.bind("maps", ["c"], OTHER)
-        yield found
+    with open_inventory(f"sqlite:///{tmp_path / 'i.db'}") as opened_inventory:
+        opened_inventory.init()
+        opened_inventory.bind("maps", ["a", "b"], ONE)
+        opened_inventory.bind("maps", ["c"], OTHER)
+        yield opened_inventory
 
 
 @pytest.mark.parametrize(

@@ -32,19 +32,19 @@ def refusal(folder: Path, text: str) -> str:
 
 
 def test_paths_begin_at_the_files_folder(tmp_path: Path) -> None:
-    found = load(tmp_path, 'file_roots = ["in", "/mnt/in"]\nareas = {fast = "fast"}\n' + LEAST)
-    assert (found.home, found.profiles) == (tmp_path, tmp_path / "profiles")
-    assert found.inventory == f"sqlite:///{tmp_path / 'inventory.db'}"
-    assert found.file_roots == (tmp_path / "in", Path("/mnt/in"))
-    assert found.areas == {"fast": tmp_path / "fast"}
-    assert found.storage["main"].url == str(tmp_path / "archive")
+    loaded = load(tmp_path, 'file_roots = ["in", "/mnt/in"]\nareas = {fast = "fast"}\n' + LEAST)
+    assert (loaded.home, loaded.profiles) == (tmp_path, tmp_path / "profiles")
+    assert loaded.inventory == f"sqlite:///{tmp_path / 'inventory.db'}"
+    assert loaded.file_roots == (tmp_path / "in", Path("/mnt/in"))
+    assert loaded.areas == {"fast": tmp_path / "fast"}
+    assert loaded.storage["main"].url == str(tmp_path / "archive")
 
 
 def test_what_belongs_to_the_home_follows_it(tmp_path: Path) -> None:
-    found = load(tmp_path, 'home = "srv"\n' + LEAST)
-    assert found.profiles == tmp_path / "srv/profiles"
-    assert found.inventory == f"sqlite:///{tmp_path / 'srv/inventory.db'}"
-    assert found.incoming == tmp_path / "srv/incoming"
+    loaded = load(tmp_path, 'home = "srv"\n' + LEAST)
+    assert loaded.profiles == tmp_path / "srv/profiles"
+    assert loaded.inventory == f"sqlite:///{tmp_path / 'srv/inventory.db'}"
+    assert loaded.incoming == tmp_path / "srv/incoming"
 
 
 def test_an_inventory_of_its_own_place(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_an_inventory_of_its_own_place(tmp_path: Path) -> None:
         load(tmp_path, 'inventory = "sqlite:///x.db"\n' + LEAST).inventory == f"sqlite:///{tmp_path / 'x.db'}"
     )
     url = "postgresql://lib:hush@db.example.org/inv"
-    found = load(tmp_path, f'home = "."\ninventory = "{url}"\n' + LEAST)
-    assert found.inventory == url
-    assert "hush" not in repr(found)
+    loaded = load(tmp_path, f'home = "."\ninventory = "{url}"\n' + LEAST)
+    assert loaded.inventory == url
+    assert "hush" not in repr(loaded)
 
 
 def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:

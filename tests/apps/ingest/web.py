@@ -231,12 +231,12 @@ class Web:
                 super().setup()
 
             def do_GET(self) -> None:
-                asked = Asked(
+                request = Asked(
                     method=self.command,
                     path=self.path,
                     headers={k.lower(): v for k, v in self.headers.items()},
                 )
-                web.log.append(asked)
+                web.log.append(request)
                 page = web.pages.get(self.path)
                 exchange = Exchange(self, page or Page(body=Bytes(b""), headers={}), web)
                 if page is None:

@@ -60,12 +60,12 @@ def broken(monitor: Monitor) -> Monitor:
     ]
     monitor.import_(rows)
     now_us = time.time_ns() // 1000
-    found = [(10 * eid + n, status) for eid in TAGS for n, status in ((1, "error"), (2, "ok"))]
+    statuses = [(10 * eid + n, status) for eid in TAGS for n, status in ((1, "error"), (2, "ok"))]
     results.write(
         database(),
         [
             Result(gid=gid, task="http", status=status, info="503", at_us=now_us, duration_s=1, job_id=gid)
-            for gid, status in found
+            for gid, status in statuses
         ],
     )
     return monitor

@@ -21,14 +21,14 @@ BROWSER = {"accept": "text/html"}
 def world(monitor: Monitor, tmp_path: Path) -> Iterator[World]:
     """A server whose store knows the monitor's types, with three services and some results."""
     monitor.import_([service(1), service(2, description="<b>Map</b>"), service(3, entity="Town")])
-    found = [
+    rows = [
         Result(gid=1, task="http", status=status, info=info, at_us=at_us, duration_s=1, job_id=at_us)
         for at_us, status, info in ((1, "ok", ""), (2, "error", "It <is> broken"))
     ]
     (tmp_path / "server").mkdir()
     with world_at(tmp_path / "server") as made:
         now_us = made.control().clock()
-        for result in found:
+        for result in rows:
             results.write(database(), [_at(result, now_us + result.at_us)])
         made.store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
         yield made

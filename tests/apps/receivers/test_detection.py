@@ -51,12 +51,12 @@ def scores(scene: Scene, folder: Path) -> tuple[float, float]:
     _, hits, _ = detected(folder, [file])
     runs, _, _ = content(folder / "SG-7F5ERPI46977.sqlite")
     whose = {(session, run): (tag, port) for session, run, tag, port in runs}
-    found = {(*whose[session, run], time) for session, run, time, *_ in hits}
+    times = {(*whose[session, run], time) for session, run, time, *_ in hits}
     true = sum(
         any((tag, port, round(time + step, 3)) in scene.truth for step in (-0.001, 0.0, 0.001))
-        for tag, port, time in found
+        for tag, port, time in times
     )
-    return true / len(scene.truth), true / len(found)
+    return true / len(scene.truth), true / len(times)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def scores(scene: Scene, folder: Path) -> tuple[float, float]:
 def test_most_true_bursts_are_detected_and_few_others(
     noise_per_s: float, missed: float, recall: float, precision: float, tmp_path: Path
 ) -> None:
-    found, right = scores(Scene(noise_per_s=noise_per_s, missed=missed), tmp_path)
-    assert found >= recall
+    share_detected, right = scores(Scene(noise_per_s=noise_per_s, missed=missed), tmp_path)
+    assert share_detected >= recall
     assert right >= precision
 
 
@@ -282,15 +282,15 @@ def test_a_wrong_time_behind_the_first_pulse_of_a_port_or_of_a_quiet_hour_loses_
     ]
     cuts = [number for number in range(1, len(lines)) if between_calls]
     finder = BurstFinder(TAGS)
-    found, broken = 0, 0
+    right_ones, broken = 0, 0
     for begin, end in itertools.pairwise([0, *cuts, len(lines)]):
         finder = BurstFinder(TAGS, orjson.loads(orjson.dumps(finder.state)))
         (file,) = write_files(lines[begin:end], tmp_path, [])
         for piece in read_pulses(file, ReadCounts(), now_s=NOW_S):
-            found += len(finder.find(piece))
+            right_ones += len(finder.find(piece))
         broken += finder.broken
 
-    assert (found, broken) == (1, 1)
+    assert (right_ones, broken) == (1, 1)
 
 
 def test_a_pulse_between_two_doubtful_ones_decides_for_the_first() -> None:

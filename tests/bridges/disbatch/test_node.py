@@ -158,9 +158,9 @@ def tasks(db: Database, queue_id: ObjectId, *params: Mapping[str, Any], **fields
 
 def beaten_at(db: Database) -> datetime:
     """When the node oak has sent its last heartbeat."""
-    found = db["nodes"].find_one({"node": "oak"})
-    assert found is not None
-    beaten: datetime = found["timestamp"]
+    node = db["nodes"].find_one({"node": "oak"})
+    assert node is not None
+    beaten: datetime = node["timestamp"]
     return beaten
 
 
@@ -179,8 +179,8 @@ def finished(db: Database, node: Node, ids: Sequence[ObjectId]) -> list[dict[str
         node,
         lambda: not db["tasks"].count_documents({"_id": {"$in": ids}, "complete": {"$ne": True}}),
     )
-    found = {task["_id"]: task for task in db["tasks"].find({"_id": {"$in": ids}})}
-    return [found[each] for each in ids]
+    tasks = {task["_id"]: task for task in db["tasks"].find({"_id": {"$in": ids}})}
+    return [tasks[each] for each in ids]
 
 
 def notes(place: Path) -> list[tuple[float, str, str]]:

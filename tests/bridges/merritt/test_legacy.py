@@ -222,9 +222,9 @@ def test_a_record_that_changed_meanwhile_stays(
     read = move.list_records
 
     def read_and_consume(*args: Any) -> Any:
-        found = read(*args)
+        entries = read(*args)
         client.set(path, record(1, PROPERTIES.encode()))
-        return found
+        return entries
 
     monkeypatch.setattr(move, "list_records", read_and_consume)
 

@@ -127,9 +127,9 @@ def test_a_batch_from_submission_to_deletion(client: KazooClient, queue: Merritt
     assert queue.batches.delete_completed() == []
 
     queue.jobs.set_status(queue.jobs.requeue(failed, JobState.NOTIFY), JobState.COMPLETED)
-    found = queue.batches.find_by_uuid("bid-1")
-    assert found is not None
-    queue.batches.set_status(found, BatchState.UPDATE_REPORTING)
+    loaded = queue.batches.find_by_uuid("bid-1")
+    assert loaded is not None
+    queue.batches.set_status(loaded, BatchState.UPDATE_REPORTING)
     updating = queue.batches.acquire_for_update_reporting()
     assert updating is not None
     assert not updating.has_failure

@@ -41,8 +41,8 @@ def tree(client: KazooClient) -> dict[str, bytes]:
         level
     ):  # of each level all nodes are asked for at once, which costs a fraction of one after the other
         paths += level
-        asked = [(path, client.get_children_async(path)) for path in level]
-        level = [f"{path}/{name}" for path, names in asked for name in names.get()]
+        requests = [(path, client.get_children_async(path)) for path in level]
+        level = [f"{path}/{name}" for path, names in requests for name in names.get()]
     wanted = sorted(path for path in paths if path not in PERMANENT)
     answers = [(path, client.get_async(path)) for path in wanted]
     return {path: answer.get()[0] or b"" for path, answer in answers}

@@ -38,17 +38,17 @@ class Both:
 
     def done(self, *words: str) -> str:
         """What it printed through the server; the command must succeed."""
-        found = self.afar(*words)
-        assert found.returncode == 0, found.stderr
-        return found.stdout
+        result = self.afar(*words)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     def refused(self, code: int, *words: str) -> str:
         """The sentence on stderr; the command must end with that code."""
-        found = self.afar(*words)
-        assert found.returncode == code, (found.returncode, found.stdout, found.stderr)
-        assert found.stderr.startswith("spinney: "), found.stderr
-        assert found.stderr.count("\n") == 1, found.stderr
-        return found.stderr
+        result = self.afar(*words)
+        assert result.returncode == code, (result.returncode, result.stdout, result.stderr)
+        assert result.stderr.startswith("spinney: "), result.stderr
+        assert result.stderr.count("\n") == 1, result.stderr
+        return result.stderr
 
     @contextmanager
     def listening(self) -> Iterator[None]:

@@ -24,11 +24,11 @@ LONG = 96 << 20
 @pytest.fixture
 def idle(tmp_path: Path) -> Both:
     """An inbox ``in`` and a long file, without a node or a server."""
-    found = Both(furnish(tmp_path))
-    found.shell.ok("inbox", "add", "in", "/srv/in", "double", "-p", "n=1")
-    with (found.shell.folder / "long.bin").open("wb") as file:
+    both = Both(furnish(tmp_path))
+    both.shell.ok("inbox", "add", "in", "/srv/in", "double", "-p", "n=1")
+    with (both.shell.folder / "long.bin").open("wb") as file:
         file.truncate(LONG)
-    return found
+    return both
 
 
 @contextmanager

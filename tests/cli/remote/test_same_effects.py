@@ -18,17 +18,17 @@ from .conftest import Both
 @contextmanager
 def idle(folder: Path) -> Iterator[Both]:
     """A server on a store on which nothing runs, so that all that changes is what is asked for."""
-    found = Both(furnish(folder))
-    with found.listening():
-        yield found
+    both = Both(furnish(folder))
+    with both.listening():
+        yield both
 
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with idle(tmp_path_factory.mktemp("still")) as found:
+    with idle(tmp_path_factory.mktemp("still")) as idle_site:
         for queue in ("other", "slow"):
-            found.shell.ok("queue", queue, "--create")
-        yield found
+            idle_site.shell.ok("queue", queue, "--create")
+        yield idle_site
 
 
 def alike(text: str) -> str:
@@ -77,8 +77,8 @@ def test_a_verb_on_one_job_is_told_as_at_hand(still: Both, words: str) -> None:
 def test_a_job_is_submitted_in_every_way(still: Both) -> None:
     # given
     lines = still.shell.folder / "lines"
-    told = '{"type": "tell", "params": {"text": "x"}}'
-    lines.write_text(f'{{"type": "double", "params": {{"n": 1}}, "priority": 3}}\n{told}\n')
+    line = '{"type": "tell", "params": {"text": "x"}}'
+    lines.write_text(f'{{"type": "double", "params": {{"n": 1}}, "priority": 3}}\n{line}\n')
     rows = still.shell.folder / "rows"
     rows.write_text('{"n": 5}\n\n{"n": 6}\n')
     params = still.shell.folder / "params"
@@ -216,15 +216,15 @@ SETTING = (
 def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """One of its own, with one job: the server goes on lifting a hold of many behind the command, and what is told of
     queues would not stand still."""
-    with idle(tmp_path_factory.mktemp("set-up")) as found:
+    with idle(tmp_path_factory.mktemp("set-up")) as idle_site:
         for words in (
             "webhook add archive https://example.org/hook",
             "user add bo --role viewer --no-password",
             "queue late --create",
             "submit double -p n=1 --queue late",
         ):
-            found.shell.ok(*words.split())
-        yield found
+            idle_site.shell.ok(*words.split())
+        yield idle_site
 
 
 @pytest.mark.parametrize(("do", "undo"), SETTING)
@@ -236,8 +236,8 @@ def test_what_is_set_is_set_and_taken_back(set_up: Both, do: str, undo: str) -> 
     # then
     assert here.returncode == back.returncode == 0, (here.stderr, back.stderr)
     for is_local, through in ((here, afar), (back, undone)):
-        told = (through.returncode, _timeless(through.stdout), _timeless(through.stderr))
-        assert told == (0, _timeless(is_local.stdout), _timeless(is_local.stderr))
+        outcome = (through.returncode, _timeless(through.stdout), _timeless(through.stderr))
+        assert outcome == (0, _timeless(is_local.stdout), _timeless(is_local.stderr))
 
 
 def _timeless(text: str) -> str:

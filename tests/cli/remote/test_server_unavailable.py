@@ -19,9 +19,9 @@ Until = Callable[[Callable[[], object]], None]
 @pytest.fixture
 def working(tmp_path: Path) -> Iterator[Both]:
     """A node at work, without a server."""
-    found = Both(furnish(tmp_path))
-    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
-    yield found
+    both = Both(furnish(tmp_path))
+    node = both.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    yield both
     end(node)
 
 

@@ -241,8 +241,8 @@ def webhook(**sent: Any) -> Callable[[World, str], Made]:
 
 
 def new_webhook(world: World, who: str) -> Made:
-    asked = {"name": f"w{next(_numbers)}", "url": "https://example.org/hook", "collection": "lab"}
-    return {"json": asked}
+    form = {"name": f"w{next(_numbers)}", "url": "https://example.org/hook", "collection": "lab"}
+    return {"json": form}
 
 
 def delivery(world: World, who: str) -> Made:
@@ -481,8 +481,8 @@ def one_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.mark.parametrize("row", ROWS, ids=_IDS)
 def test_who_may_what(one_world: World, row: Row) -> None:
-    found: dict[str, int] = {}
-    said: dict[str, str] = {}
+    statuses: dict[str, int] = {}
+    bodies: dict[str, str] = {}
 
     for who in ASKERS:
         made = dict(row.make(one_world, who))
@@ -490,12 +490,12 @@ def test_who_may_what(one_world: World, row: Row) -> None:
         path = row.path.replace("{path:path}", "{path}").format(**made)
         client = one_world.client(None if who == "nobody" else who)
         answer = client.request(row.method, f"/api/v1{path}", params=made.get("query"), **sent)
-        found[who], said[who] = answer.status_code, answer.text[:200]
+        statuses[who], bodies[who] = answer.status_code, answer.text[:200]
 
         for left in one_world.store.holds.all():  # else nothing that other rows submit could be claimed
             context(one_world, "operator").do(LiftHold(hold=left.id))
 
-    assert found == row.expected(), said
+    assert statuses == row.expected(), bodies
 
 
 def test_every_route_has_a_row() -> None:

@@ -17,10 +17,10 @@ TEXT = b"0123456789" * 100
 
 @pytest.fixture
 def job(world: World) -> int:
-    found = world.submit("double", {"n": 1, "pin": "open sesame"}, submitter="submitter")
-    (world.folder(found) / "sub").mkdir()
-    (world.folder(found) / "sub" / "a b.txt").write_bytes(TEXT)
-    return found
+    job_id = world.submit("double", {"n": 1, "pin": "open sesame"}, submitter="submitter")
+    (world.folder(job_id) / "sub").mkdir()
+    (world.folder(job_id) / "sub" / "a b.txt").write_bytes(TEXT)
+    return job_id
 
 
 def running(world: World, job: int, output: bytes) -> Lease:

@@ -144,8 +144,8 @@ def test_the_pages_tell_it_too(world: World, disk: SmallDisk, page: str) -> None
     assert "make room there" in client.get(page, headers=HTML).text
     disk.fill()
     if page == "/submit":
-        told = client.post(page, **sent)
-        assert (told.status_code, "make room there" in told.text) == (507, True)
+        page_text = client.post(page, **sent)
+        assert (page_text.status_code, "make room there" in page_text.text) == (507, True)
     assert not world.store.jobs(Filter(), limit=10)
 
 

@@ -23,14 +23,12 @@ def test_what_failed_bears_its_fingerprint_and_what_was_killed_its_number(world:
     world.site.fail(leases[broken])
     world.site.record(leases[killed], Outcome.TIMEOUT, retryable=False, message="its time was over")
 
-    found = {job["id"]: job for job in world.client("viewer").get("/api/v1/jobs").json()["items"]}
+    jobs = {job["id"]: job for job in world.client("viewer").get("/api/v1/jobs").json()["items"]}
 
-    assert found[broken]["status"] == {"disbatch": 2, "motus": -1}
-    assert found[killed]["status"] == {"disbatch": -3, "motus": -1}
+    assert jobs[broken]["status"] == {"disbatch": 2, "motus": -1}
+    assert jobs[killed]["status"] == {"disbatch": -3, "motus": -1}
     by_cause = (
-        world.client("viewer")
-        .get("/api/v1/jobs", params={"failure": found[broken]["fingerprint"][:8]})
-        .json()
+        world.client("viewer").get("/api/v1/jobs", params={"failure": jobs[broken]["fingerprint"][:8]}).json()
     )
     assert [job["id"] for job in by_cause["items"]] == [broken]
 

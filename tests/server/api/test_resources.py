@@ -73,11 +73,11 @@ def test_a_hold_is_laid_swept_and_lifted(world: World) -> None:
 
 def test_what_a_hold_and_its_release_would_come_to(world: World) -> None:
     world.submit("one")
-    asked = {"scope": "type", "name": "one", "reason": "looking"}
+    form = {"scope": "type", "name": "one", "reason": "looking"}
 
-    laid = world.client().post("/api/v1/holds", json={**asked, "dry_run": True})
+    laid = world.client().post("/api/v1/holds", json={**form, "dry_run": True})
     none = world.client().get("/api/v1/holds").json()["items"]
-    hold = world.client().post("/api/v1/holds", json=asked).json()
+    hold = world.client().post("/api/v1/holds", json=form).json()
     lifted = world.client().delete(
         f"/api/v1/holds/{hold['id']}", params={"dry_run": True, "together": [hold["id"]]}
     )
@@ -122,15 +122,15 @@ def test_locks_are_seen_freed_and_given_a_capacity(world: World) -> None:
 
 def test_a_schedule_is_made_run_paused_and_dropped(world: World) -> None:
     client = world.client()
-    asked = {
+    form = {
         "type": "double",
         "cron": "0 6 * * mon",
         "zone": "Europe/Berlin",
         "params": {"n": 1, "pin": "open sesame"},
     }
 
-    response = client.put("/api/v1/schedules/weekly", json=asked)
-    again = client.put("/api/v1/schedules/weekly", json=asked)
+    response = client.put("/api/v1/schedules/weekly", json=form)
+    again = client.put("/api/v1/schedules/weekly", json=form)
     run = client.post("/api/v1/schedules/weekly/run")
     paused = client.patch("/api/v1/schedules/weekly", json={"paused": True})
 
@@ -141,7 +141,7 @@ def test_a_schedule_is_made_run_paused_and_dropped(world: World) -> None:
     assert client.delete("/api/v1/schedules/weekly").status_code == 204
     for what in ("", "/runs", "/coming"):
         assert client.get(f"/api/v1/schedules/weekly{what}").status_code == 404
-    assert client.put("/api/v1/schedules/x", json={**asked, "cron": "often"}).status_code == 422
+    assert client.put("/api/v1/schedules/x", json={**form, "cron": "often"}).status_code == 422
 
 
 def test_the_audit_is_read_and_proven(world: World) -> None:
@@ -183,10 +183,10 @@ def test_a_secret_is_told_once_and_kept_by_nobody(world: World) -> None:
 
 
 def test_nobody_gives_rights_beyond_his_own(world: World) -> None:
-    asked: dict[str, Any] = {"name": "bob", "rights": {"role": "admin"}}
+    form: dict[str, Any] = {"name": "bob", "rights": {"role": "admin"}}
 
-    assert world.client("operator").post("/api/v1/users", json=asked).status_code == 403
-    own = world.client("operator").post("/api/v1/tokens", json={**asked, "owner": "operator"})
+    assert world.client("operator").post("/api/v1/users", json=form).status_code == 403
+    own = world.client("operator").post("/api/v1/tokens", json={**form, "owner": "operator"})
     assert own.status_code == 404, "who asks here is no user of the store"
 
 

@@ -30,12 +30,12 @@ def test_a_webhook_is_made_and_its_secret_is_told_once(world: World) -> None:
     made = add(world, events=["failed", "batch"], type="one", reason="they asked")
 
     assert len(made["secret"]) >= 32
-    told = made["webhook"]
-    assert (told["events"], told["type"], told["roots_only"]) == (["failed", "batch"], "one", True)
-    assert told["by"] == "operator"
+    webhook = made["webhook"]
+    assert (webhook["events"], webhook["type"], webhook["roots_only"]) == (["failed", "batch"], "one", True)
+    assert webhook["by"] == "operator"
     client = world.client("operator")
-    assert client.get(f"{WEBHOOKS}/archive").json() == told
-    assert client.get(WEBHOOKS).json() == {"items": [told], "next": None}
+    assert client.get(f"{WEBHOOKS}/archive").json() == webhook
+    assert client.get(WEBHOOKS).json() == {"items": [webhook], "next": None}
     for what in ("", "/archive", "/archive/deliveries"):
         assert made["secret"] not in client.get(f"{WEBHOOKS}{what}").text
     (entry,) = [entry for entry, _ in world.store.audit.entries() if entry.verb == "webhook add"]
@@ -210,8 +210,8 @@ def test_every_answer_is_documented(world: World) -> None:
     routes = {path: methods for path, methods in document["paths"].items() if path.startswith(WEBHOOKS)}
     assert sum(len(methods) for methods in routes.values()) == len(ROUTES)
     for path, methods in routes.items():
-        for method, said in methods.items():
-            assert said["summary"]
-            assert said["description"]
-            assert "{" not in path or "404" in said["responses"], (method, path)
+        for method, operation in methods.items():
+            assert operation["summary"]
+            assert operation["description"]
+            assert "{" not in path or "404" in operation["responses"], (method, path)
     assert "secret" not in json.dumps(document["components"]["schemas"]["Webhook"]["properties"])

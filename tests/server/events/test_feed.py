@@ -63,9 +63,9 @@ async def watching(url: str) -> AsyncIterator[ServerMaintenance]:
 async def told(watcher: Watcher) -> list[Event]:
     """The next events, which must come."""
     await watcher.wait(10.0)
-    found = watcher.take()
-    assert found, "nothing was told in time"
-    return found
+    rows = watcher.take()
+    assert rows, "nothing was told in time"
+    return rows
 
 
 async def test_a_watcher_is_told_how_it_stands_and_then_what_changes(url: str, control: Control) -> None:
@@ -240,8 +240,8 @@ async def test_the_topic_of_nodes_tells_each(url: str, control: Control) -> None
     control.store.join(node, now_us=now_us())
     async with watching(url) as there:
         (event,) = await told(there.watch("nodes"))
-        (found,) = orjson.loads(event.data)
-        assert (found["node"], found["used"]) == ("oak", 0)
+        (rows,) = orjson.loads(event.data)
+        assert (rows["node"], rows["used"]) == ("oak", 0)
 
 
 async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(url: str, control: Control) -> None:

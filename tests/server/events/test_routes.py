@@ -59,7 +59,7 @@ class Stream:
 
 @asynccontextmanager
 async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = "") -> AsyncIterator[Stream]:
-    found, gone = Stream(), asyncio.Event()
+    streamed, gone = Stream(), asyncio.Event()
     query = urlencode([("topic", t) for t in topics])
     headers = [
         (b"host", b"localhost"),
@@ -92,9 +92,9 @@ async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = ""
         "state": {},
     }
     async with app.router.lifespan_context(app):
-        task = asyncio.create_task(app(scope, receive, found.put))
+        task = asyncio.create_task(app(scope, receive, streamed.put))
         try:
-            yield found
+            yield streamed
         finally:
             gone.set()
             async with asyncio.timeout(20):
@@ -103,12 +103,12 @@ async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = ""
 
 @pytest.mark.parametrize("path", ["/events", "/api/v1/events"])
 async def test_given_a_topic_when_watched_then_its_state_comes_with_a_number(app: FastAPI, path: str) -> None:
-    async with stream(app, "viewer", path, "queues") as found:
-        body = await found.until(b"\n\nid: ")
-        body = await found.until(b"event: queues\ndata: [")
-        assert found.status == 200
-        assert found.headers["content-type"].startswith("text/event-stream")
-        assert found.headers["cache-control"] == "no-store"
+    async with stream(app, "viewer", path, "queues") as events:
+        body = await events.until(b"\n\nid: ")
+        body = await events.until(b"event: queues\ndata: [")
+        assert events.status == 200
+        assert events.headers["content-type"].startswith("text/event-stream")
+        assert events.headers["cache-control"] == "no-store"
         assert body.startswith(b"retry: ")
 
 
@@ -120,13 +120,13 @@ async def test_given_who_comes_back_to_another_start_of_the_server_then_everythi
 
 
 async def test_given_a_topic_that_there_is_not_then_the_problem_names_those_there_are(app: FastAPI) -> None:
-    async with stream(app, "viewer", "/api/v1/events", "overvieuw") as found:
-        body = await found.until(b"}")
-        assert found.status == 422
+    async with stream(app, "viewer", "/api/v1/events", "overvieuw") as events:
+        body = await events.until(b"}")
+        assert events.status == 422
         assert "overview" in orjson.loads(body)["detail"]
 
 
 async def test_given_nobody_then_nothing_is_told(app: FastAPI) -> None:
-    async with stream(app, "", "/events", "holds") as found:
-        await found.until(b"}")
-        assert found.status == 401
+    async with stream(app, "", "/events", "holds") as events:
+        await events.until(b"}")
+        assert events.status == 401

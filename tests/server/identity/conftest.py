@@ -116,8 +116,8 @@ def settings() -> ServerSettings:
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords are hashed in a millisecond; that they are hashed well is tested elsewhere."""
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    found = hasher, hasher.hash("\0")
-    monkeypatch.setattr("spinney.service.passwords._hasher", lambda: found)
+    hasher_and_hash = hasher, hasher.hash("\0")
+    monkeypatch.setattr("spinney.service.passwords._hasher", lambda: hasher_and_hash)
 
 
 @pytest.fixture

@@ -80,10 +80,10 @@ def test_given_a_wrong_token_then_it_is_refused_and_in_the_audit_without_its_sec
 
     assert answer.status_code == 401
     assert "spinney token make" in answer.json()["detail"]
-    (told,) = house.told("access refused")
-    assert told["why"] == "wrong token"
-    assert told["address"] == "10.1.2.3"
-    assert "A" * 43 not in str(told)
+    (record,) = house.told("access refused")
+    assert record["why"] == "wrong token"
+    assert record["address"] == "10.1.2.3"
+    assert "A" * 43 not in str(record)
 
 
 def test_given_a_hundred_wrong_tokens_then_the_audit_has_one_entry(house: House) -> None:

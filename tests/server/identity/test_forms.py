@@ -43,8 +43,8 @@ def test_given_no_proof_or_a_wrong_one_then_it_is_refused_and_in_the_audit(
     answer = browser.post("/probe", data={} if given is None else {"csrf": given})
 
     assert answer.status_code == 403
-    (told,) = house.told("access refused")
-    assert "out of date" in told["why"]
+    (record,) = house.told("access refused")
+    assert "out of date" in record["why"]
 
 
 def test_given_the_proof_of_another_session_then_it_is_refused(house: House, browser: TestClient) -> None:

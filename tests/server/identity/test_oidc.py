@@ -138,9 +138,9 @@ class ProviderMadeForThisTest:
 
 @pytest.fixture
 def provider() -> Iterator[ProviderMadeForThisTest]:
-    found = ProviderMadeForThisTest()
-    yield found
-    found.end()
+    made_provider = ProviderMadeForThisTest()
+    yield made_provider
+    made_provider.end()
 
 
 @pytest.fixture

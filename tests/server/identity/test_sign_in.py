@@ -22,11 +22,11 @@ def test_given_the_sessions_cookie_then_no_script_reads_it_and_it_is_signed(hous
     house.user()
     browser = house.client()
 
-    told = sign_in(browser, "ann", PASSWORD).headers["set-cookie"]
+    cookie = sign_in(browser, "ann", PASSWORD).headers["set-cookie"]
 
-    assert told.startswith("spinney_session=")
-    assert "HttpOnly" in told
-    assert "SameSite=lax" in told
+    assert cookie.startswith("spinney_session=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
     value = browser.cookies["spinney_session"]
     for forged in (value[:-1], value.partition(".")[0], "x", ""):
         assert house.client(Cookie=f"spinney_session={forged}").get("/probe").status_code == 401
@@ -79,12 +79,12 @@ def test_given_a_stranger_who_guesses_from_the_same_address_then_nobody_else_and
 ) -> None:
     house.user("ann")
     house.user("ben")
-    known = house.signed_in("ann")
-    known.post("/sign-out", data={"csrf": csrf(known.get("/account").text)})
+    session = house.signed_in("ann")
+    session.post("/sign-out", data={"csrf": csrf(session.get("/account").text)})
     house.guessed_at("ann")
 
     assert sign_in(house.client(), "ann", PASSWORD).status_code == 429
-    assert sign_in(known, "ann", PASSWORD).status_code == 303
+    assert sign_in(session, "ann", PASSWORD).status_code == 303
     assert sign_in(house.client(), "ben", PASSWORD).status_code == 303
 
 
@@ -116,8 +116,10 @@ def test_given_a_proxy_that_is_not_trusted_then_the_log_says_once_that_its_word_
         browser = house.client(**{"X-Forwarded-For": "198.51.100.1"})
         assert sign_in(browser, "ann", PASSWORD).status_code == 303
 
-    (told,) = [record.getMessage() for record in caplog.records if "X-Forwarded-For" in record.getMessage()]
-    assert f"a request from {LOCAL} bears X-Forwarded-For, which is ignored" in told
+    (warning,) = [
+        record.getMessage() for record in caplog.records if "X-Forwarded-For" in record.getMessage()
+    ]
+    assert f"a request from {LOCAL} bears X-Forwarded-For, which is ignored" in warning
     assert house.told("login")[0]["address"] == LOCAL
 
 
@@ -303,11 +305,11 @@ class TestOverHttps:
 
         answer = sign_in(browser, "ann", PASSWORD)
 
-        told = answer.headers["set-cookie"]
-        assert told.startswith("__Host-spinney_session=")
-        assert "Secure" in told
-        assert "Path=/" in told
-        assert "Domain" not in told
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith("__Host-spinney_session=")
+        assert "Secure" in cookie
+        assert "Path=/" in cookie
+        assert "Domain" not in cookie
         assert answer.headers["strict-transport-security"].startswith("max-age=")
         assert who(browser.get("/probe"))[0] == "ann"
 

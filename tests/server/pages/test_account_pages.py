@@ -221,12 +221,12 @@ def test_given_a_user_when_he_makes_a_token_then_it_is_shown_once_and_works_unti
     text = post(admin, "/account/tokens", 200, name="nightly", role="viewer", expires="90d")
     made = secret(text)
 
-    found = world.store.accounts.tokens("admin")[0]
-    assert token_id(made) == found.id
-    assert (found.owner, found.rights.role) == ("admin", Role.VIEWER)
+    token = world.store.accounts.tokens("admin")[0]
+    assert token_id(made) == token.id
+    assert (token.owner, token.rights.role) == ("admin", Role.VIEWER)
     assert made not in get(admin, "/account/tokens")
-    assert "is revoked" in post(admin, f"/account/tokens/{found.id}/revoke", reason="done")
-    assert world.store.accounts.token(found.id).revoked_us is not None
+    assert "is revoked" in post(admin, f"/account/tokens/{token.id}/revoke", reason="done")
+    assert world.store.accounts.token(token.id).revoked_us is not None
 
 
 def test_given_a_viewer_when_he_makes_a_token_that_may_more_then_he_is_told(world: World) -> None:
@@ -280,13 +280,13 @@ def test_given_who_is_no_user_when_he_looks_for_his_tokens_then_he_is_told_why_t
 def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once(world: World) -> None:
     client = world.client("operator")
 
-    asked = {
+    form = {
         "name": "archive",
         "url": "https://example.org/hook",
         "event": ["failed", "batch"],
         "queue": "slow",
     }
-    text = post(client, "/webhooks", 200, **asked)
+    text = post(client, "/webhooks", 200, **form)
     first = secret(text)
 
     response = world.store.webhooks.get("archive")
@@ -325,16 +325,16 @@ def test_given_an_address_to_which_this_server_sends_nothing_then_the_form_refus
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = world.client("operator")
-    asked = {"name": "archive", "event": "*"}
+    form = {"name": "archive", "event": "*"}
 
     for url in ("http://127.0.0.1:9/hook", "http://localhost/hook", "http://[::1]/", "http://10.1.2.3/"):
-        text = post(client, "/webhooks", 422, **asked, url=url)
+        text = post(client, "/webhooks", 422, **form, url=url)
         assert "this server sends nothing there" in text
-    post(client, "/webhooks", 422, **asked, url="http://[")
+    post(client, "/webhooks", 422, **form, url="http://[")
     assert not world.store.webhooks.all(now_us=0)
     private = world.app.state.settings.model_copy(update={"webhook_private": True})
     monkeypatch.setattr(world.app.state, "settings", private)
-    post(client, "/webhooks", 200, **asked, url="http://127.0.0.1:9/hook")
+    post(client, "/webhooks", 200, **form, url="http://127.0.0.1:9/hook")
 
 
 def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(world: World) -> None:
@@ -384,7 +384,7 @@ def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_
 def test_given_what_cannot_be_meant_when_a_webhook_is_to_be_made_then_the_form_says_so(
     world: World, form: dict[str, Any]
 ) -> None:
-    asked = {"name": "bad", "url": "https://example.org", "event": "*", **form}
+    fields = {"name": "bad", "url": "https://example.org", "event": "*", **form}
 
-    assert 'role="alert"' in post(world.client("operator"), "/webhooks", 422, **asked)
+    assert 'role="alert"' in post(world.client("operator"), "/webhooks", 422, **fields)
     assert not world.store.webhooks.all(now_us=0)

@@ -70,8 +70,8 @@ def test_given_more_batches_than_a_page_when_paged_through_then_each_comes_once(
     assert link
     second = get(world, link[1])
 
-    found = [int(n) for text in (first, second) for n in re.findall(r'href="/batches/(\d+)">#', text)]
-    assert found == tops[::-1]
+    ids = [int(n) for text in (first, second) for n in re.findall(r'href="/batches/(\d+)">#', text)]
+    assert ids == tops[::-1]
 
 
 def test_given_a_batch_when_opened_then_its_objects_stand_in_a_grid_by_their_states(world: World) -> None:
@@ -99,14 +99,14 @@ def test_given_more_objects_than_a_grid_when_paged_through_then_each_comes_once(
     monkeypatch.setattr(batch_page, "CELLS", 3)
     top, children = batch(world, 8)
 
-    found, path = [], f"/batches/{top}"
+    ids, path = [], f"/batches/{top}"
     while path:
         text = get(world, path)
-        found += [n for n, _ in cells(text)]
+        ids += [n for n, _ in cells(text)]
         link = re.search(r'href="([^"]+)" rel="next"', text)
         path = link[1].replace("&amp;", "&") if link else ""
 
-    assert found == children
+    assert ids == children
 
 
 def test_given_deeper_trees_when_asked_then_what_is_below_the_objects_is_shown_too(world: World) -> None:

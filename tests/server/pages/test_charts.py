@@ -4,14 +4,14 @@ from spinney.web.pages.charts import HEIGHT, WIDTH, bar, spark
 
 
 def test_given_moments_then_the_line_ends_at_the_right_and_its_peak_is_near_the_top() -> None:
-    found = spark([(0, 0.0), (50, 8.0), (100, 4.0)], from_us=0, until_us=100)
+    chart = spark([(0, 0.0), (50, 8.0), (100, 4.0)], from_us=0, until_us=100)
 
-    assert found is not None
-    points = [tuple(map(float, point.split(","))) for point in found.line.split()]
+    assert chart is not None
+    points = [tuple(map(float, point.split(","))) for point in chart.line.split()]
     assert [x for x, _ in points] == [0, WIDTH / 2, WIDTH]
     assert points[0][1] == HEIGHT - 1
     assert points[1][1] == 2
-    assert (found.last, found.highest) == (4.0, 8.0)
+    assert (chart.last, chart.highest) == (4.0, 8.0)
 
 
 def test_given_too_little_or_nothing_but_zeros_then_nothing_breaks() -> None:

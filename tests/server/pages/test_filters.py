@@ -7,13 +7,13 @@ NOW_US = 1_800_000_000_000_000
 
 
 def test_given_a_form_as_a_browser_sends_it_then_empty_fields_narrow_nothing() -> None:
-    found = parse_filters([("type", ""), ("queue", "  "), ("state", "failed"), ("state", "held")], NOW_US)
+    filters = parse_filters([("type", ""), ("queue", "  "), ("state", "failed"), ("state", "held")], NOW_US)
 
-    assert found.job_filter.states == (State.FAILED, State.HELD)
-    assert found.job_filter.type is None
-    assert found.query() == "state=failed&state=held"
-    assert found.query(state="held") == "state=held"
-    assert found.query(after=7) == "state=failed&state=held&after=7"
+    assert filters.job_filter.states == (State.FAILED, State.HELD)
+    assert filters.job_filter.type is None
+    assert filters.query() == "state=failed&state=held"
+    assert filters.query(state="held") == "state=held"
+    assert filters.query(after=7) == "state=failed&state=held&after=7"
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ def test_given_a_form_as_a_browser_sends_it_then_empty_fields_narrow_nothing() -
     ],
 )
 def test_given_what_cannot_be_meant_then_it_is_told_at_its_field(name: str, value: str) -> None:
-    found = parse_filters([(name, value)], NOW_US)
+    filters = parse_filters([(name, value)], NOW_US)
 
-    assert list(found.errors) == [name]
+    assert list(filters.errors) == [name]
 
 
 def test_given_ages_and_moments_then_both_are_understood() -> None:
-    found = parse_filters([("created_after", "2h"), ("created_before", "2027-01-01T00:00Z")], NOW_US)
+    filters = parse_filters([("created_after", "2h"), ("created_before", "2027-01-01T00:00Z")], NOW_US)
 
-    assert found.job_filter.created_after_us == NOW_US - 7_200_000_000
-    assert found.job_filter.created_before_us == 1_798_761_600_000_000
+    assert filters.job_filter.created_after_us == NOW_US - 7_200_000_000
+    assert filters.job_filter.created_before_us == 1_798_761_600_000_000
 
 
 def test_given_a_filter_then_the_topic_that_shows_its_changes_is_watched() -> None:

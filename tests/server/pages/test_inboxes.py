@@ -134,13 +134,13 @@ def test_given_files_when_uploaded_then_each_has_a_job_of_its_uploader(
     assert (one.headers.get("location") or one.headers["HX-Redirect"]) == f"/jobs/{first}"
     assert (world.folder(first) / "a.zip").read_bytes() == b"one"
     assert world.store.job(first).submitter == "submitter"
-    for answer, told in (
+    for answer, sentence in (
         (two, f"b.zip became job {arrivals['b.zip'].job_id}, c.zip became job {arrivals['c.zip'].job_id}"),
         (again, f"d.zip became job {arrivals['d.zip'].job_id}"),
         (again, f"became job {first}"),
     ):
         assert (answer.headers.get("location") or answer.headers["HX-Redirect"]) == f"{uploads}/upload"
-        assert told in flash(answer)
+        assert sentence in flash(answer)
     assert len(world.store.jobs(Filter(), limit=10)) == 4
 
 

@@ -138,11 +138,11 @@ def test_given_a_rule_that_deletes_jobs_when_sent_then_it_is_asked_about_before_
 ) -> None:
     client, rule = world.client("admin"), {"type": "*", "state": "completed", "keep": "30d"}
 
-    asked = client.post("/retention", data=rule, headers=HTML).text
-    assert "All completed jobs of all types are deleted 30 days after they settled" in asked
+    page_text = client.post("/retention", data=rule, headers=HTML).text
+    assert "All completed jobs of all types are deleted 30 days after they settled" in page_text
     assert world.store.retention.all() == []
 
-    sure = dict(re.findall(r'<input type="hidden" name="(type|state|keep)" value="([^"]*)"', asked))
+    sure = dict(re.findall(r'<input type="hidden" name="(type|state|keep)" value="([^"]*)"', page_text))
     assert sure == rule
     client.post("/retention", data={**sure, "sure": "1"}, headers=HTML)
     text = get(client, "/retention")

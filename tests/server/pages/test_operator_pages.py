@@ -136,10 +136,10 @@ def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others
     post(client, "/queues/slow/pinned", was="", nodes="oak, ash")
     world.control().do(ChangeQueue(name="slow", pin=["elm"]))
 
-    told = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
+    page_text = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
 
     assert set(world.store.queue_admin.get("slow").in_force.pinned) == {"oak", "elm", "yew"}
-    assert "no node has ever joined with the name yew" in told
+    assert "no node has ever joined with the name yew" in page_text
     assert (
         "the list of nodes is unchanged"
         in post(client, "/queues/slow/barred", was="oak", nodes="oak").lower()
@@ -210,8 +210,8 @@ def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_wit
     client = world.client("operator")
     world.submit("one", queue="slow")
 
-    told = post(client, "/holds", scope="queue", name="slow", reason="<b>", until="2h")
-    assert "A hold is placed on queue slow" in told
+    page_text = post(client, "/holds", scope="queue", name="slow", reason="<b>", until="2h")
+    assert "A hold is placed on queue slow" in page_text
     post(client, "/holds", scope="queue", name="slow", reason="another")
     shown = get(client, "/holds")
     assert "&lt;b&gt;" in shown
@@ -256,12 +256,12 @@ def test_given_the_page_of_holds_then_a_name_is_required_and_a_hold_on_everythin
 
     assert re.search(r'<input id="lay-name"[^>]* required', text)
     assert '<option value="everything"' not in text
-    asked = text.partition('id="ask-everything"')[2].partition("</details>")[0]
-    assert "No job of any queue starts until this hold is released" in asked
-    assert '<input type="hidden" name="scope" value="everything">' in asked
+    question = text.partition('id="ask-everything"')[2].partition("</details>")[0]
+    assert "No job of any queue starts until this hold is released" in question
+    assert '<input type="hidden" name="scope" value="everything">' in question
     assert 'id="ask-everything"' not in get(world.client("limited"), "/holds")
-    told = post(client, "/holds", scope="everything", reason="a move")
-    assert "A hold is placed on everything: nothing new starts</" in told
+    page_text = post(client, "/holds", scope="everything", reason="a move")
+    assert "A hold is placed on everything: nothing new starts</" in page_text
 
 
 def test_given_a_submitter_when_he_holds_his_job_then_he_may_release_it_and_no_other(world: World) -> None:
@@ -370,7 +370,7 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
 
 
 def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_said() -> None:
-    asked = {
+    form = {
         "queue": "slow",
         "within": {"queues": None},
         "tree": True,
@@ -381,7 +381,7 @@ def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_s
         "every_s": 90.0,
     }
 
-    assert in_words(asked) == (
+    assert in_words(form) == (
         "queue slow, tree, many 0 1 2 3 4 and 2 more, type work, catch up last, every 1 min 30 s"
     )
 

@@ -145,9 +145,9 @@ def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(
     (folder / "b.txt").write_text("x")
     (folder / "a").mkdir()
 
-    found = output.listing(world.control(), job, world.folders, "")
+    listing = output.listing(world.control(), job, world.folders, "")
 
-    assert [(e.name, e.kind) for e in found] == [("a", "folder"), ("b.txt", "file")]
+    assert [(e.name, e.kind) for e in listing] == [("a", "folder"), ("b.txt", "file")]
 
 
 def test_given_a_secret_of_several_lines_then_no_search_finds_a_part_of_it(world: World) -> None:

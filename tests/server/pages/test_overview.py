@@ -32,10 +32,10 @@ def test_given_pending_jobs_and_no_node_then_that_is_said_once(world: World) -> 
     world.submit("one")
     world.submit("one", queue="slow")
 
-    found = list(needs(looked(world)))
+    needed = list(needs(looked(world)))
 
-    assert [need.title for need in found] == ["No node is running"]
-    assert "2 pending jobs wait" in found[0].more
+    assert [need.title for need in needed] == ["No node is running"]
+    assert "2 pending jobs wait" in needed[0].more
 
 
 def test_given_pending_jobs_and_a_drained_node_then_the_drain_is_named_and_not_what_follows_of_it(
@@ -69,13 +69,13 @@ def test_given_pending_jobs_and_a_node_that_is_about_to_end_then_nobody_is_told_
 def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(world: World) -> None:
     assert world.site.here.name  # a node is at work
     world.submit("one", queue="slow")
-    found = looked(world)
-    (slow,) = [queue for queue in found.queues if queue.queue == "slow"]
+    overview = looked(world)
+    (slow,) = [queue for queue in overview.queues if queue.queue == "slow"]
 
     closed = replace(slow, unknown=(), unserved=(), nodes=("oak",), in_force=replace(slow.in_force, limit=0))
-    assert titles(replace(found, queues=[closed])) == ["Queue slow: its limit is 0"]
+    assert titles(replace(overview, queues=[closed])) == ["Queue slow: its limit is 0"]
     unknown = replace(slow, unknown=("one",))
-    assert titles(replace(found, queues=[unknown])) == ["Queue slow: no active node knows one"]
+    assert titles(replace(overview, queues=[unknown])) == ["Queue slow: no active node knows one"]
 
 
 def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world: World) -> None:
@@ -87,9 +87,9 @@ def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world:
     world.site.drain(failing=[n + batch for n in range(1, 4)])
     assert world.store.job(single).state == "failed"
 
-    found = looked(world)
-    assert titles(found) == [f"#{batch} batch failed", "3 jobs failed in one.work"]
-    first = next(needs(found))
+    overview = looked(world)
+    assert titles(overview) == [f"#{batch} batch failed", "3 jobs failed in one.work"]
+    first = next(needs(overview))
     assert (first.more, first.path) == ("2 × error in one.work", f"/batches/{batch}")
 
 
@@ -105,10 +105,10 @@ def test_given_more_failed_batches_than_are_listed_then_their_number_is_told_wha
         world.site.drain(failing=failing)
     world.site.drain(failing=[world.submit("one") for _ in range(25)])
 
-    found = looked(world)
+    overview = looked(world)
 
-    assert [batch.job.id for batch in found.failed] == batches[:1:-1]
-    (more,) = [need for need in needs(found) if need.id == "more-failed"]
+    assert [batch.job.id for batch in overview.failed] == batches[:1:-1]
+    (more,) = [need for need in needs(overview) if need.id == "more-failed"]
     assert (more.title, more.path) == ("2 more failed batches", "/batches?state=failed&state=orphaned")
 
 
@@ -123,10 +123,10 @@ def test_given_jobs_whose_worker_died_and_others_held_by_a_stage_then_their_numb
         )
     world.site.record(leases[ids[2]], Outcome.HOLD, message="compare the owners")
 
-    found = list(needs(looked(world)))
+    needed = list(needs(looked(world)))
 
-    assert [need.title for need in found] == ["2 jobs died in one.work", "1 job held by its own stage"]
-    assert found[0].more == "its worker was killed by SIGKILL"
+    assert [need.title for need in needed] == ["2 jobs died in one.work", "1 job held by its own stage"]
+    assert needed[0].more == "its worker was killed by SIGKILL"
 
 
 def test_given_a_hold_then_jobs_held_by_their_own_stages_still_need_a_hand(world: World) -> None:
@@ -143,7 +143,7 @@ def test_given_a_hold_then_jobs_held_by_their_own_stages_still_need_a_hand(world
 
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
     hold = world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="move"))
-    found = looked(world)
+    overview = looked(world)
     group = Failure(
         fingerprint="ab",
         type="one",
@@ -154,11 +154,11 @@ def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
         last_us=0,
         jobs=3,
     )
-    found = replace(found, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
+    overview = replace(overview, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
 
-    assert titles(found) == ["3 poison jobs in one.work"]
-    old = replace(hold, since_us=found.stats.at_us - OLD_HOLD_US - 1)
-    assert titles(replace(found, holds=[old])) == ["3 poison jobs in one.work", "Hold on queue slow"]
+    assert titles(overview) == ["3 poison jobs in one.work"]
+    old = replace(hold, since_us=overview.stats.at_us - OLD_HOLD_US - 1)
+    assert titles(replace(overview, holds=[old])) == ["3 poison jobs in one.work", "Hold on queue slow"]
 
 
 def test_given_a_hold_on_everything_then_it_is_told_at_once(world: World) -> None:

@@ -41,14 +41,14 @@ def test_given_nothing_at_an_address_then_the_page_leads_to_the_list_of_its_kind
 
 def elements(text: str) -> list[tuple[str, dict[str, str]]]:
     """The elements of a page, as a browser finds them."""
-    found: list[tuple[str, dict[str, str]]] = []
+    links: list[tuple[str, dict[str, str]]] = []
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            found.append((tag, {name: value or "" for name, value in attrs}))
+            links.append((tag, {name: value or "" for name, value in attrs}))
 
     Reader().feed(text)
-    return found
+    return links
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_given_nobody_when_any_page_is_asked_for_then_he_is_led_to_sign_in_and_b
     assert len(pages) >= 12
 
     for path in pages:
-        asked = re.sub(r"\{[^}]*\}", "1", path)
-        answer = nobody.get(asked, headers=HTML)
+        url = re.sub(r"\{[^}]*\}", "1", path)
+        answer = nobody.get(url, headers=HTML)
         assert answer.status_code == 303, path
         assert answer.headers["location"].startswith("/sign-in"), path
 
@@ -343,9 +343,9 @@ def test_given_another_hold_when_jobs_are_released_then_the_page_and_the_questio
     hold = world.control().do(LayHold(scope=Scope.EVERYTHING, reason="a move"))
     client = world.client("operator")
 
-    asked = get(client, "/jobs/verbs?verb=release&all=1")
-    assert f"They stay held by hold {hold.id} on everything." in asked
-    assert 'href="/jobs">Back</a>' in asked
+    page_text = get(client, "/jobs/verbs?verb=release&all=1")
+    assert f"They stay held by hold {hold.id} on everything." in page_text
+    assert 'href="/jobs">Back</a>' in page_text
     one = client.post(f"/jobs/{jobs[0]}/verb", data={"verb": "release"}, headers=HTML)
     assert f"1 job released, still held by hold {hold.id} on everything" in get(
         client, one.headers["location"]

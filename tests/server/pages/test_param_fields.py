@@ -34,10 +34,10 @@ def given(**texts: str) -> dict[str, str]:
 def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_must_be_said_comes_first() -> (
     None
 ):
-    found = {field.name: field for field in fields(SCHEMA)}
+    by_name = {field.name: field for field in fields(SCHEMA)}
 
-    assert list(found)[:2] == ["title", "owner"]
-    assert {name: field.kind for name, field in found.items()} == {
+    assert list(by_name)[:2] == ["title", "owner"]
+    assert {name: field.kind for name, field in by_name.items()} == {
         "title": Kind.TEXT,
         "count": Kind.NUMBER,
         "ratio": Kind.NUMBER,
@@ -50,10 +50,14 @@ def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_mu
         "id": Kind.WORD,
         "owner": Kind.TEXT,
     }
-    assert found["quality"].choices == ["draft", "fine"]
-    assert (found["count"].about, found["count"].least, found["count"].whole) == ("How many copies.", 1, True)
-    assert found["keep"].default == "false"
-    assert found["ratio"].nullable
+    assert by_name["quality"].choices == ["draft", "fine"]
+    assert (by_name["count"].about, by_name["count"].least, by_name["count"].whole) == (
+        "How many copies.",
+        1,
+        True,
+    )
+    assert by_name["keep"].default == "false"
+    assert by_name["ratio"].nullable
 
 
 def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_empty_is_left_out() -> None:

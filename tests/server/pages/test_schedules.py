@@ -79,16 +79,16 @@ def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: Worl
         },
     )
 
-    found = world.control().queries.schedule("hourly")
+    schedule = world.control().queries.schedule("hourly")
     assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/hourly")
-    assert (found.every_s, found.overlap, found.catch_up, found.by) == (
+    assert (schedule.every_s, schedule.overlap, schedule.catch_up, schedule.by) == (
         3600,
         Overlap.QUEUE,
         CatchUp.NONE,
         "operator",
     )
-    assert found.params == {"n": 5}
-    assert (found.options["priority"], found.options["queue"]) == (9, "slow")
+    assert schedule.params == {"n": 5}
+    assert (schedule.options["priority"], schedule.options["queue"]) == (9, "slow")
 
 
 @pytest.mark.parametrize(

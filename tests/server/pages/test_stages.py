@@ -15,35 +15,35 @@ def status(of: Any, *attempts: Any) -> list[str]:
 
 
 def test_given_a_job_that_waits_between_stages_then_what_passed_and_what_comes_is_told() -> None:
-    found = job(state=State.WAITING, stage="second")
+    shown = job(state=State.WAITING, stage="second")
 
-    assert status(found, attempt("first", Outcome.WARNING)) == ["warning", "waiting", "later"]
+    assert status(shown, attempt("first", Outcome.WARNING)) == ["warning", "waiting", "later"]
 
 
 def test_given_a_job_that_failed_then_its_stage_is_failed_whatever_its_last_attempt_says() -> None:
-    found = job(state=State.FAILED, stage="second")
+    shown = job(state=State.FAILED, stage="second")
 
     passed = attempt("first", Outcome.OK)
-    assert status(found, passed, attempt("second", Outcome.TIMEOUT)) == ["ok", "failed", "later"]
-    assert status(found, passed) == ["ok", "failed", "later"]
+    assert status(shown, passed, attempt("second", Outcome.TIMEOUT)) == ["ok", "failed", "later"]
+    assert status(shown, passed) == ["ok", "failed", "later"]
 
 
 def test_given_a_stage_that_runs_again_then_what_was_superseded_does_not_count() -> None:
-    found = job(state=State.RUNNING, stage="first")
+    shown = job(state=State.RUNNING, stage="first")
     old = replace(attempt("first", Outcome.OK), superseded=True)
 
-    first = steps(found, SPEC, [old, attempt("first", None)])[0]
+    first = steps(shown, SPEC, [old, attempt("first", None)])[0]
 
     assert (first.status, first.attempts) == ("running", 1)
 
 
 def test_given_a_job_that_finished_early_then_later_stages_are_not_applicable() -> None:
-    found = job(state=State.COMPLETED, stage=None)
+    shown = job(state=State.COMPLETED, stage=None)
 
-    assert status(found, attempt("first", Outcome.FINISH)) == ["finish", "not_applicable", "not_applicable"]
+    assert status(shown, attempt("first", Outcome.FINISH)) == ["finish", "not_applicable", "not_applicable"]
 
 
 def test_given_a_stage_that_the_type_has_no_more_then_it_stands_first_and_says_so() -> None:
-    found = steps(job(state=State.PENDING, stage="first"), SPEC, [attempt("old", Outcome.OK)])
+    shown = steps(job(state=State.PENDING, stage="first"), SPEC, [attempt("old", Outcome.OK)])
 
-    assert [(s.stage, s.removed) for s in found][:2] == [("old", True), ("first", False)]
+    assert [(s.stage, s.removed) for s in shown][:2] == [("old", True), ("first", False)]

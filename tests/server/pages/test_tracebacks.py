@@ -12,16 +12,16 @@ def test_given_a_real_traceback_with_a_cause_then_each_exception_has_its_frames(
     except RuntimeError as error:
         text = "".join(traceback.format_exception(error))
 
-    found = pieces(text)
+    parts = pieces(text)
 
-    assert len(found) == 2
-    assert found[0].frames[-1].function.startswith("test_given_a_real_traceback")
-    assert 'int("x")' in found[0].frames[-1].code
-    assert found[0].text.startswith("ValueError: invalid literal")
-    assert "direct cause" in found[0].text
-    assert found[1].text == "RuntimeError: the number\nis none"
-    assert found[1].frames[-1].last
-    assert found[1].frames[-1].own
+    assert len(parts) == 2
+    assert parts[0].frames[-1].function.startswith("test_given_a_real_traceback")
+    assert 'int("x")' in parts[0].frames[-1].code
+    assert parts[0].text.startswith("ValueError: invalid literal")
+    assert "direct cause" in parts[0].text
+    assert parts[1].text == "RuntimeError: the number\nis none"
+    assert parts[1].frames[-1].last
+    assert parts[1].frames[-1].own
 
 
 def test_given_frames_of_libraries_then_they_are_told_from_ones_own() -> None:

@@ -38,10 +38,10 @@ def groups(text: str) -> dict[tuple[str, str], int]:
 def test_given_many_subjobs_then_a_few_groups_say_how_many_stand_where(world: World, batch: int) -> None:
     text = get(world.client("viewer"), f"/jobs/{batch}/tree")
 
-    found = groups(text)
-    assert sum(found.values()) == BELOW + 2
-    assert found["one", "failed"] == 3
-    assert {type_ for type_, _ in found} == {"one", "three"}
+    parts = groups(text)
+    assert sum(parts.values()) == BELOW + 2
+    assert parts["one", "failed"] == 3
+    assert {type_ for type_, _ in parts} == {"one", "three"}
     assert 'href="/jobs/1/tree"' in get(world.client("viewer"), f"/jobs/{batch}")
 
 

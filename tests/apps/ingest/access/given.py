@@ -100,9 +100,9 @@ class Service:
             merge=False,
             fence=1,
         )
-        said = modified or {}
+        changes = modified or {}
         entries = [
-            File(path=path, size_bytes=len(raw), modified=said.get(path)) for path, raw in files.items()
+            File(path=path, size_bytes=len(raw), modified=changes.get(path)) for path, raw in files.items()
         ]
         with self.inventory() as inventory:
             inventory.record(

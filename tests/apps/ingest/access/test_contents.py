@@ -35,13 +35,13 @@ def holding(archive: Service) -> Service:
 def test_every_file_comes_as_it_is(holding: Service) -> None:
     holding.holds({"long": b"shorter"}, version=2)
     with holding.control() as control:
-        found = {
+        contents = {
             (path, version): b"".join(
                 file_content.content(control, holding.settings, ARK, path, version=version).pieces
             )
             for path, version in [*((path, 1) for path in FILES), ("long", 2), ("long", None)]
         }
-    assert found == {(path, 1): raw for path, raw in FILES.items()} | {
+    assert contents == {(path, 1): raw for path, raw in FILES.items()} | {
         ("long", 2): b"shorter",
         ("long", None): b"shorter",
     }

@@ -97,14 +97,14 @@ def test_another_program_takes_the_bags_of_all_names_but_these(archive: Service,
         "a\x85b": False,
         "a\nb\nc\n": False,
     }
-    found = {}
+    contents = {}
     for number, name in enumerate(taken):
         ark = f"ark:/99999/fk4n{number}"
         archive.holds({f"producer/{name}": b"x"}, ark)
         made = package_of(archive, pack(archive, ark=ark, secret=f"{number:032x}"))
         bag = bagit.Bag(str(unpacked(made, tmp_path / str(number)) / f"ark_99999_fk4n{number}_v1"))
-        found[name] = bag.is_valid()
-    assert found == taken
+        contents[name] = bag.is_valid()
+    assert contents == taken
 
 
 def test_a_manifest_escapes_what_the_rfc_has_escaped(archive: Service) -> None:
@@ -153,8 +153,8 @@ def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(a
 
     version, own = (2024, 2, 29, 12, 30, 14), (2001, 2, 3, 4, 5, 6)
     with zipfile.ZipFile(zipped) as opened:
-        found = {info.filename.rpartition("/")[2]: info.date_time for info in opened.infolist()}
-    assert (found["map.tif"], found["mrt-erc.txt"], found["bagit.txt"]) == (own, version, version)
+        dates = {info.filename.rpartition("/")[2]: info.date_time for info in opened.infolist()}
+    assert (dates["map.tif"], dates["mrt-erc.txt"], dates["bagit.txt"]) == (own, version, version)
     with tarfile.open(tarred) as opened:
         assert opened.getmember(f"{NAME}/data/producer/map.tif").mtime == 981173106
 
@@ -176,9 +176,9 @@ def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(a
     ],
 )
 def test_dates_in_usual_forms_are_read(text: str | None, seconds: int | None) -> None:
-    found = parsed_date(text)
+    date = parsed_date(text)
 
-    assert (found and found.timestamp()) == seconds
+    assert (date and date.timestamp()) == seconds
 
 
 @pytest.mark.parametrize("format_", list(Format))
@@ -364,13 +364,13 @@ def test_a_zip_of_more_than_four_gigabytes(tmp_path: Path) -> None:
         zipped.add("huge", huge, Zeros())
         zipped.add("behind", 7, Zeros())
 
-    with zipfile.ZipFile(tmp_path / "huge.zip") as found:
-        assert [(info.filename, info.file_size) for info in found.infolist()] == [
+    with zipfile.ZipFile(tmp_path / "huge.zip") as opened:
+        assert [(info.filename, info.file_size) for info in opened.infolist()] == [
             ("huge", huge),
             ("behind", 7),
         ]
-        assert found.read("behind") == bytes(7)
-        with found.open("huge") as member:
+        assert opened.read("behind") == bytes(7)
+        with opened.open("huge") as member:
             member.seek(huge - 7)
             assert member.read() == bytes(7)
 
@@ -392,8 +392,8 @@ def pack(archive: Service, **more: object) -> StageResult:
 
 def package_of(archive: Service, made: StageResult) -> Path:
     """The newest of that name."""
-    found = archive.settings.packages.glob(f"*/{made.value['file']}")
-    return max(found, key=lambda path: path.stat().st_mtime_ns)
+    packages = archive.settings.packages.glob(f"*/{made.value['file']}")
+    return max(packages, key=lambda path: path.stat().st_mtime_ns)
 
 
 def members(package: Path) -> list[str]:

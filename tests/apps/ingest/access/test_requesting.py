@@ -44,8 +44,8 @@ def test_the_queue_is_chosen_by_size(archive: Service) -> None:
 
     with archive.control() as control:
         queues = [
-            queue_of(control, request(control, found, ARK, format_=f))
-            for found, f in ((small, Format.ZIP), (large, Format.TAR))
+            queue_of(control, request(control, holding, ARK, format_=f))
+            for holding, f in ((small, Format.ZIP), (large, Format.TAR))
         ]
 
     assert queues == [SMALL, LARGE]
@@ -179,14 +179,14 @@ def test_a_slot_is_waited_for_where_none_is_free(archive: Service, progress: flo
 def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> None:
     archive.holds({"a": b"x"})
     with archive.control() as control:
-        asked = request(control, archive.settings, ARK)
+        answer = request(control, archive.settings, ARK)
 
         def foretold() -> bool:
-            ticket = look(control.store, archive.settings, asked.token)
+            ticket = look(control.store, archive.settings, answer.token)
             assert ticket.status is Status.QUEUED
             return ticket.anticipated is not None
 
-        assert asked.anticipated is None, "no node is there"
+        assert answer.anticipated is None, "no node is there"
         with archive.node(control.store, serves=QueueSelection(active=(LARGE,))):
             assert not foretold()
         with archive.node(control.store, serves=QueueSelection(active=(SMALL,))):

@@ -60,9 +60,9 @@ class House:
             lambda: self.shell.call("schedule", "show", schedule).returncode == 0
         )  # the node has declared it
         self.shell.ok("schedule", "run", schedule)
-        (found,) = self.shell.listed("list", "--type", schedule, "--limit", "1")
-        self.shell.call("wait", str(found["id"]))
-        return json.loads(self.shell.ok("show", str(found["id"]), "--json"))["job"]
+        (job,) = self.shell.listed("list", "--type", schedule, "--limit", "1")
+        self.shell.call("wait", str(job["id"]))
+        return json.loads(self.shell.ok("show", str(job["id"]), "--json"))["job"]
 
     def until(self, look: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 30

@@ -111,9 +111,9 @@ def test_every_row_becomes_an_object(service: Service) -> None:
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST), update=True)
     ran = batch.run("processing")
     assert (ran.outcome, ran.value) == ("ok", {"objects": 3, "priority": 15})
-    found = objects_of(ran)
-    assert [one.jid for one in found] == [orders.jid(BID, n) for n in (1, 2, 3)]
-    assert [(one.payload.url, one.about.local_ids, one.update) for one in found] == [
+    objects = objects_of(ran)
+    assert [one.jid for one in objects] == [orders.jid(BID, n) for n in (1, 2, 3)]
+    assert [(one.payload.url, one.about.local_ids, one.update) for one in objects] == [
         (row.url, row.about.local_ids, True) for row in BOOK
     ]
     assert {one.order["priority"] for one in ran.spawned} == {15}
@@ -149,13 +149,13 @@ def test_files_that_a_manifest_lists_itself_lie_in_the_batchs_folder(service: Se
     files = (Row(url="http://example.org/a", name="a|b"), Row(url="http://example.org/b", name="b"))
     write_json([Row(url="", name="one", files=files)], PayloadKind.BATCH_MANIFEST, out)
     batch = Batch(service, out.getvalue(), PayloadKind.BATCH_MANIFEST)
-    [found] = objects_of(batch.run("processing"))
-    assert found.payload.url is None
-    assert found.payload.held == f"objects/{orders.jid(BID, 1)}.json"
-    deposit = service.object(payload=found.payload.model_dump(exclude_defaults=True))
-    held = deposit.harness.job_folder.parent / f"{2:012d}" / found.payload.held
+    [entry] = objects_of(batch.run("processing"))
+    assert entry.payload.url is None
+    assert entry.payload.held == f"objects/{orders.jid(BID, 1)}.json"
+    deposit = service.object(payload=entry.payload.model_dump(exclude_defaults=True))
+    held = deposit.harness.job_folder.parent / f"{2:012d}" / entry.payload.held
     held.parent.mkdir(parents=True)
-    held.write_bytes((batch.folder / found.payload.held).read_bytes())
+    held.write_bytes((batch.folder / entry.payload.held).read_bytes())
     assert deposit.run("estimating").value["files"] == 2
 
 
@@ -182,9 +182,9 @@ def test_a_name_as_long_as_a_name_may_be(service: Service) -> None:
 
 def test_the_digest_of_a_single_payload_goes_with_it(service: Service) -> None:
     given = {"algorithm": "sha256", "value": hashlib.sha256(b"map").hexdigest()}
-    [found] = objects_of(Batch(service, b"map", PayloadKind.FILE, "x", digest=given).run("processing"))
-    assert found.payload.digest is not None
-    assert found.payload.digest.value == given["value"]
+    [entry] = objects_of(Batch(service, b"map", PayloadKind.FILE, "x", digest=given).run("processing"))
+    assert entry.payload.digest is not None
+    assert entry.payload.digest.value == given["value"]
 
 
 def test_objects_are_handed_over_a_thousand_at_a_time(
@@ -217,8 +217,8 @@ def test_a_manifest_that_cannot_be_read_fails_the_batch_with_the_line_and_is_tol
     assert not failure(ran).retryable
     assert ran.message.startswith("manifest 'm.checkm', line 7: ")
     assert ran.spawned == []
-    told = batch.report(1)
-    assert (told["state"], told["fault"]) == ("failed", ran.message)
+    report = batch.report(1)
+    assert (report["state"], report["fault"]) == ("failed", ran.message)
     [mail] = ran.submitted
     assert (mail.key, mail.params["to"]) == (f"{BID}.report-1", ["staff@example.org"])
     assert "line 7" in mail.params["text"]
@@ -233,9 +233,9 @@ def test_whom_the_depositor_named_is_told_apart_from_whom_the_profile_names(serv
     )
     service.profile(report={"batch": ["Ann B. <ann@example.org>"]})
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST), notify=NAMED)
-    found = objects_of(batch.run("processing"))
+    objects = objects_of(batch.run("processing"))
     for number in (1, 2):
-        one, other = batch.run("reporting", ended(found, *[State.COMPLETED] * 3)).submitted
+        one, other = batch.run("reporting", ended(objects, *[State.COMPLETED] * 3)).submitted
         assert (one.params["to"], one.params["cc"]) == (["Ann B. <ann@example.org>"], ["staff@example.org"])
         assert (other.params["to"], other.params["cc"]) == (["bob@example.org"], [])
         assert other.params["text"] == one.params["text"]
@@ -323,8 +323,8 @@ def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Servi
     )
     service.profile(report={"batch": ["ann@example.org"], "kind": "attached"})
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
-    found = objects_of(batch.run("processing"))
-    one = ended(found, State.COMPLETED, State.FAILED, State.COMPLETED)
+    objects = objects_of(batch.run("processing"))
+    one = ended(objects, State.COMPLETED, State.FAILED, State.COMPLETED)
     first = batch.run("reporting", one)
     assert (first.outcome, first.message) == ("warning", "1 of 3 objects failed")
     assert first.value == {"number": 1, "state": "failed", "objects": 3, "failed": 1}
@@ -335,7 +335,7 @@ def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Servi
     assert [one.params for one in again.submitted] == [mail.params]
     # and once it is, what has changed since.
     assert batch.run("sent").outcome == "ok"
-    mended = batch.run("reporting", ended(found, *[State.COMPLETED] * 3))
+    mended = batch.run("reporting", ended(objects, *[State.COMPLETED] * 3))
     assert mended.value == {"number": 2, "state": "completed", "objects": 3, "failed": 0}
     assert batch.report(2)["changes"]["mended"] == ["m1"]
     assert mended.submitted[0].params["message_id"] != mail.params["message_id"]
@@ -345,8 +345,8 @@ def test_a_report_that_waits_for_its_mail_server_outlives_its_batch(service: Ser
     service.write(mail={"host": "localhost", "port": 1, "sender": "archive@example.org", "security": "none"})
     service.profile(report={"batch": ["ann@example.org"], "kind": "attached"})
     batch = Batch(service, b"x", PayloadKind.FILE, "x")
-    found = objects_of(batch.run("processing"))
-    [mail] = batch.run("reporting", ended(found, State.FAILED)).submitted
+    objects = objects_of(batch.run("processing"))
+    [mail] = batch.run("reporting", ended(objects, State.FAILED)).submitted
     shutil.rmtree(batch.folder)  # as when it is deleted
 
     waiting = StageHarness(folder=batch.root).run(application.outbox.mail, **mail.params)
@@ -365,17 +365,17 @@ def test_a_report_that_waits_for_its_mail_server_outlives_its_batch(service: Ser
 
 def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
-    found = objects_of(batch.run("processing"))
-    batch.run("reporting", ended(found, State.COMPLETED, State.FAILED, State.CANCELLED))
-    told = batch.report(1)
-    [failed] = told["failed"]
+    objects = objects_of(batch.run("processing"))
+    batch.run("reporting", ended(objects, State.COMPLETED, State.FAILED, State.CANCELLED))
+    report = batch.report(1)
+    [failed] = report["failed"]
     assert (failed["stage"], failed["passed"], failed["message"]) == (
         "downloading",
         "provisioning",
         "it broke",
     )
-    assert told["completed"][0]["passed"] == "notify"
-    assert told["totals"]["cancelled"] == 1
+    assert report["completed"][0]["passed"] == "notify"
+    assert report["totals"]["cancelled"] == 1
 
 
 def test_a_report_tells_when_the_batch_was_accepted_however_long_it_was_held(service: Service) -> None:
@@ -386,9 +386,9 @@ def test_a_report_tells_when_the_batch_was_accepted_however_long_it_was_held(ser
 
 def test_a_report_tells_what_was_deposited(service: Service) -> None:
     batch = Batch(service, checkm(BOOK[:1], PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
-    found = objects_of(batch.run("processing"))
-    done = service.of_file(b"map", jid=found[0].jid).deposit()
-    batch.run("reporting", ended(found, State.COMPLETED))
+    objects = objects_of(batch.run("processing"))
+    done = service.of_file(b"map", jid=objects[0].jid).deposit()
+    batch.run("reporting", ended(objects, State.COMPLETED))
     [completed] = batch.report(1)["completed"]
     assert (completed["ark"], completed["files"], completed["bytes"], completed["system_files"]) == (
         done["ark"],
@@ -409,26 +409,26 @@ def test_a_report_tells_what_was_deposited(service: Service) -> None:
 def test_a_report_tells_where_nothing_changed(service: Service) -> None:
     service.write(mail={"host": "localhost", "sender": "archive@example.org"})
     service.profile(report={"batch": ["ann@example.org"]})
-    said = about(local_ids=("m0",))
-    ark = service.of_file(b"map", number=2, about=said).deposit()["ark"]
+    description = about(local_ids=("m0",))
+    ark = service.of_file(b"map", number=2, about=description).deposit()["ark"]
     batch = Batch(service, checkm(BOOK[:1], PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
-    found = objects_of(batch.run("processing"))
-    deposit = service.of_file(b"map", jid=found[0].jid, about=said)
+    objects = objects_of(batch.run("processing"))
+    deposit = service.of_file(b"map", jid=objects[0].jid, about=description)
     deposit.deposit()
     shutil.copytree(deposit.folder.parent / f"{2:012d}", batch.folder, dirs_exist_ok=True)
-    children = ended(found, State.COMPLETED)
+    children = ended(objects, State.COMPLETED)
 
     ran = batch.run("reporting", children)
 
-    told = batch.report(1)
-    [completed] = told["completed"]
+    report = batch.report(1)
+    [completed] = report["completed"]
     assert (completed["ark"], completed["version"], completed["unchanged"], completed["files"]) == (
         ark,
         1,
         True,
         0,
     )
-    assert (told["totals"]["completed"], told["totals"]["unchanged"]) == (1, 1)
+    assert (report["totals"]["completed"], report["totals"]["unchanged"]) == (1, 1)
     mail = ran.submitted[0].params
     assert mail["subject"] == f"{BID}: completed (1 object, 1 unchanged)"
     for text in (mail["text"], mail["html"]):
@@ -449,8 +449,8 @@ def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:
     )
     service.profile(report={"kind": "suppressed"})
     batch = Batch(service, b"x", PayloadKind.FILE, "x")
-    found = objects_of(batch.run("processing"))
-    assert batch.run("reporting", ended(found, State.COMPLETED)).submitted == []
+    objects = objects_of(batch.run("processing"))
+    assert batch.run("reporting", ended(objects, State.COMPLETED)).submitted == []
     assert batch.report(1)["state"] == "completed"
 
 

@@ -98,8 +98,8 @@ class House:
         return str(accepted["bid"])
 
     def status(self, bid: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.document("status", bid)
-        return found
+        entry: dict[str, Any] = self.document("status", bid)
+        return entry
 
     def until(self, bid: str, *states: str, reports: int = 0) -> dict[str, Any]:
         """Wait until the batch is shown so, having reported so often."""
@@ -110,9 +110,9 @@ class House:
                 look_s = time.monotonic() + LOOK_S
                 while set(store.counts(Filter())) & AT_WORK and time.monotonic() < look_s:
                     time.sleep(0.02)
-                found = self.status(bid)
-                if found["state"] in states and found["reports"] >= reports:
-                    return found
+                status = self.status(bid)
+                if status["state"] in states and status["reports"] >= reports:
+                    return status
                 assert time.monotonic() < deadline, "it did not come true in time"
                 time.sleep(0.05)
 

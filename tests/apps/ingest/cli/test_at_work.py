@@ -23,7 +23,7 @@ FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
 
 
 def objects(house: House, bid: str) -> dict[str, dict[str, object]]:
-    return {found["name"]: found for found in house.lines("objects", bid)}
+    return {entry["name"]: entry for entry in house.lines("objects", bid)}
 
 
 class Gate:
@@ -81,15 +81,15 @@ def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
     payload = working.manifest("atlas.checkm", FILES)
 
     bid = working.submit(payload, "--submitter", "ann")
-    told = working.until(bid, "completed", "failed")
+    status = working.until(bid, "completed", "failed")
 
-    assert (told["state"], told["objects"], told["kind"]) == (
+    assert (status["state"], status["objects"], status["kind"]) == (
         "completed",
         {"completed": 3},
         "single-file-batch-manifest",
     )
-    assert (told["reports"], told["submitter"], told["collection"]) == (1, "ann", "maps")
-    assert str(told["settled_us"]) not in working.ingest("status", bid), "people are told a date"
+    assert (status["reports"], status["submitter"], status["collection"]) == (1, "ann", "maps")
+    assert str(status["settled_us"]) not in working.ingest("status", bid), "people are told a date"
     page = objects(working, bid)["page-1.txt"]
     assert page["ark"].startswith("ark:/99999/fk4")
     assert (page["passed"], page["stage"], page["mode"], page["version"]) == ("notify", None, "add", 1)
@@ -127,11 +127,11 @@ def test_what_is_stored_is_found(working: House) -> None:
     (file,) = working.lines("find", "--file-name", "letter.txt")
     assert (file["ark"], file["file"]["file"]["path"]) == (letter["ark"], "producer/letter.txt")
     digest = file["file"]["file"]["digests"]["sha256"]
-    assert [found["ark"] for found in working.lines("find", "--digest", f"sha256:{digest}")] == [
+    assert [entry["ark"] for entry in working.lines("find", "--digest", f"sha256:{digest}")] == [
         letter["ark"]
     ]
     plainer = letter["ark"].replace("ark:/", "ark:")
-    assert [found["ark"] for found in working.lines("find", "--ark", plainer)] == [letter["ark"]]
+    assert [entry["ark"] for entry in working.lines("find", "--ark", plainer)] == [letter["ark"]]
     assert letter["ark"] in working.ingest("find", "--local-id", "L-1")
     assert "producer/letter.txt" in working.ingest("find", "--file-name", "letter.txt")
     assert working.lines("find", "--local-id", "L-2") == []
@@ -142,9 +142,9 @@ def test_what_failed_is_mended_and_reported_anew(working: House) -> None:
     working.web.put("/damaged.checkm/page-1.txt", b"damaged")
 
     bid = working.submit(payload)
-    told = working.until(bid, "completed", "failed", reports=1)
+    status = working.until(bid, "completed", "failed", reports=1)
 
-    assert (told["state"], told["failed_objects"], told["objects"]) == (
+    assert (status["state"], status["failed_objects"], status["objects"]) == (
         "failed",
         1,
         {"completed": 2, "failed": 1},
@@ -155,8 +155,8 @@ def test_what_failed_is_mended_and_reported_anew(working: House) -> None:
     assert [o["jid"] for o in working.lines("objects", bid, "--message", "page-1")] == [broken["jid"]]
     assert "1 failed" in working.ingest("report", bid)
     assert json.loads(working.ingest("report", bid, "--json"))["totals"]["failed"] == 1
-    assert bid in [found["batch"] for found in working.lines("batches", "--state", "failed")]
-    assert bid not in [found["batch"] for found in working.lines("batches", "--state", "completed")]
+    assert bid in [entry["batch"] for entry in working.lines("batches", "--state", "failed")]
+    assert bid not in [entry["batch"] for entry in working.lines("batches", "--state", "completed")]
     assert working.ingest("requeue", bid, "--dry-run") == f"{bid}: 1 would be requeued\n"
     assert working.status(bid)["state"] == "failed", "a dry run changes nothing"
 
@@ -167,8 +167,8 @@ def test_what_failed_is_mended_and_reported_anew(working: House) -> None:
     assert "recording" in later.stderr
     assert working.ingest("requeue", bid) == f"{bid}: 1 requeued\n"
 
-    told = working.until(bid, "completed", reports=2)
-    assert (told["failed_objects"], told["objects"]) == (0, {"completed": 3})
+    status = working.until(bid, "completed", reports=2)
+    assert (status["failed_objects"], status["objects"]) == (0, {"completed": 3})
     assert "mended" in working.ingest("report", bid)
     assert "1 failed" in working.ingest("report", bid, "--number", "1")
     assert "<html" in working.ingest("report", bid, "--html")
@@ -179,13 +179,13 @@ def test_an_object_is_sent_back_to_an_earlier_stage(working: House) -> None:
     bid = working.submit(working.manifest("drill.checkm", FILES), "--fail-at", "processing")
     working.until(bid, "failed", reports=1)
     failed = working.lines("objects", bid, "--state", "failed")
-    assert {found["stage"] for found in failed} == {"processing"}
-    first = min(found["job"] for found in failed)
+    assert {entry["stage"] for entry in failed} == {"processing"}
+    first = min(entry["job"] for entry in failed)
 
     assert working.ingest("requeue", str(first), "--from", "estimating") == "objects: 1 requeued\n"
-    told = working.until(bid, "failed", reports=2)
+    status = working.until(bid, "failed", reports=2)
 
-    assert told["objects"] == {"completed": 1, "failed": 2}
+    assert status["objects"] == {"completed": 1, "failed": 2}
     assert working.document("object", str(first))["retries"] == 1
     history = json.loads(working.shell.ok("show", str(first), "--json"))["attempts"]
     assert [a["stage"] for a in history].count("estimating") == 2
@@ -200,21 +200,21 @@ def test_a_manifest_that_cannot_be_read_fails_its_batch_with_the_line(working: H
     payload = working.file("cut.checkm", whole.replace(b"#%eof", b"#"))
 
     bid = working.submit(payload)
-    told = working.until(bid, "failed")
+    status = working.until(bid, "failed")
 
-    assert "line" in told["message"]
-    assert "eof" in told["message"]
+    assert "line" in status["message"]
+    assert "eof" in status["message"]
     assert "cut.checkm" in working.ingest("report", bid)
     now = working.document("report", bid, "--now")
-    assert (now["state"], now["fault"]) == ("failed", told["message"])
+    assert (now["state"], now["fault"]) == ("failed", status["message"])
 
 
 def test_a_batch_that_its_profile_holds_waits_for_its_release(working: House) -> None:
     bid = working.submit(working.file("held.txt"), "--kind", "file", profile="slow")
 
-    told = working.until(bid, "held")
-    assert "somebody looks first" in told["message"]
-    working.shell.ok("release", str(told["job"]))
+    status = working.until(bid, "held")
+    assert "somebody looks first" in status["message"]
+    working.shell.ok("release", str(status["job"]))
     working.until(bid, "held")
     assert working.status(bid)["objects"] == {}, "the engine's own release does not let it through"
 
@@ -266,10 +266,10 @@ def test_a_batch_of_a_held_collection_waits_for_that(working: House) -> None:
     assert working.status(bid)["state"] == "held"
     assert "the disks are exchanged" in working.ingest("status", bid)
     assert "is released" in working.ingest("release", "swift")
-    told = working.until(bid, "completed")
-    assert told["profile"] == "swift"
-    (found,) = working.lines("objects", bid)
-    assert (found["priority"], found["resource"]) == (7, "ingest-working:fast")
+    status = working.until(bid, "completed")
+    assert status["profile"] == "swift"
+    (entry,) = working.lines("objects", bid)
+    assert (entry["priority"], entry["resource"]) == (7, "ingest-working:fast")
 
 
 def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -> None:
@@ -277,11 +277,11 @@ def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -
         working.file("doomed.txt"), "--kind", "file", "--fail-at", "processing", profile="swift"
     )
     job = working.until(bid, "failed", reports=1)["job"]
-    (found,) = working.lines("objects", bid)
+    (entry,) = working.lines("objects", bid)
     places = [
-        Path(found["folder"]),
+        Path(entry["folder"]),
         *(working.folder / "spinney.folders").glob(f"**/{job:012d}"),
-        *(working.folder / "spinney.folders").glob(f"**/{found['job']:012d}"),
+        *(working.folder / "spinney.folders").glob(f"**/{entry['job']:012d}"),
     ]
     assert len(places) >= 2
     assert all(place.is_dir() for place in places)
@@ -326,8 +326,8 @@ def test_what_completed_is_sent_back_when_the_archive_has_lost_it(working: House
     assert working.ingest("requeue", bid, "--completed", "--dry-run") == f"{bid}: 1 would be requeued\n"
     assert working.ingest("requeue", jid, "--completed") == "objects: 1 requeued\n"
 
-    told = working.until(bid, "completed", reports=2)
-    assert told["objects"] == {"completed": 1}
+    status = working.until(bid, "completed", reports=2)
+    assert status["objects"] == {"completed": 1}
     report = json.loads(working.ingest("report", bid, "--json"))
     assert (report["completed"][0]["version"], report["completed"][0]["ark"]) == (1, stored["ark"])
     assert not any(report["changes"].values())
@@ -374,11 +374,11 @@ def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House)
         assert (ticket["status"], "anticipated" in ticket) == ("queued", True)
         gate.opened.set()
         working.until(torn, "failed")
-        told = [working.until(batch, "completed")["job"] for batch in (first, second)]
+        job_numbers = [working.until(batch, "completed")["job"] for batch in (first, second)]
 
     # Then these were through before more than the one object that had the slot.
-    leaves = [settled_us(job) for job in jobs(working, parent_id=told[0])]
-    (read,) = (job.started_us for job in jobs(working, ids=(told[1],)))
+    leaves = [settled_us(job) for job in jobs(working, parent_id=job_numbers[0])]
+    (read,) = (job.started_us for job in jobs(working, ids=(job_numbers[1],)))
     assert read is not None
     (reader,) = (settled_us(job) for job in jobs(working, ids=(ticket["job"],)))
     report = min(settled_us(job) for job in jobs(working, type="reports.mail", states=(State.COMPLETED,)))

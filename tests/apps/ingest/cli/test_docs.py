@@ -62,9 +62,9 @@ def test_the_guides_settings_and_profile_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "ingest.toml").write_text(least)
     (tmp_path / "profiles" / "maps.toml").write_text(profile)
 
-    found = profiles.load(settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")}), "maps")
+    loaded = profiles.load(settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")}), "maps")
 
-    assert (found.report.kind, found.storage, found.minter) == ("attached", "main", "main")
+    assert (loaded.report.kind, loaded.storage, loaded.minter) == ("attached", "main", "main")
     assert profiles.Profile.model_fields.keys() - {"name"} <= set(re.findall(r"\w+", GUIDE))
 
 

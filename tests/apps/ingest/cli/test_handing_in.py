@@ -24,7 +24,7 @@ def sha256(content: bytes) -> str:
 def left(house: House) -> list[str]:
     """All that lies where batches come in."""
     places = (house.folder / "home" / name for name in ("incoming", "held"))
-    return [found.name for place in places for found in place.iterdir()]
+    return [file.name for place in places for file in place.iterdir()]
 
 
 def test_a_payload_is_copied_and_becomes_a_batch(house: House) -> None:
@@ -51,9 +51,9 @@ def test_a_payload_is_copied_and_becomes_a_batch(house: House) -> None:
     )
 
     assert (house.folder / "home" / "incoming" / accepted["bid"] / "map.tif").read_bytes() == TEXT
-    told = house.status(accepted["bid"])
-    assert (told["state"], told["job"], told["mode"]) == ("pending", accepted["job"], "update")
-    assert house.status(str(accepted["job"])) == told
+    status = house.status(accepted["bid"])
+    assert (status["state"], status["job"], status["mode"]) == ("pending", accepted["job"], "update")
+    assert house.status(str(accepted["job"])) == status
     job = house.shell.listed("list")[0]
     assert (job["collection"], job["submitter"], job["key"]) == ("maps", "ann", accepted["bid"])
     order = job["params"]["order"]
@@ -145,8 +145,8 @@ def test_what_is_no_regular_file_is_refused_at_once(house: House) -> None:
     pipe = house.folder / "pipe"
     os.mkfifo(pipe)
     wrong = {pipe: "no regular file", house.folder: "no regular file", house.folder / "no": "cannot read"}
-    for path, said in wrong.items():
-        assert said in house.refused(2, "submit", str(path), "--profile", "maps", "--kind", "file")
+    for path, complaint in wrong.items():
+        assert complaint in house.refused(2, "submit", str(path), "--profile", "maps", "--kind", "file")
     assert "--name" in house.refused(2, "submit", "-", "--profile", "maps", "--kind", "file")
     assert left(house) == []
 
@@ -167,7 +167,7 @@ def test_killed_while_it_copies_it_leaves_what_a_sweep_removes(house: House) -> 
     process.stdin.write("half of it")
     process.stdin.flush()
     incoming = house.folder / "home" / "incoming"
-    while not [found for found in incoming.glob("*/half") if found.stat().st_size]:
+    while not [file for file in incoming.glob("*/half") if file.stat().st_size]:
         assert process.poll() is None, process.stderr and process.stderr.read()
         time.sleep(0.01)
     process.kill()
@@ -176,8 +176,8 @@ def test_killed_while_it_copies_it_leaves_what_a_sweep_removes(house: House) -> 
     waiting = house.submit(house.file("map.tif"), "--kind", "file")
 
     assert house.document("sweep", "--days", "0")["leftovers"] == [], "it may still be copied"
-    for found in (*incoming.glob("*/*"), *incoming.iterdir()):
-        os.utime(found, (0, 0))
+    for file in (*incoming.glob("*/*"), *incoming.iterdir()):
+        os.utime(file, (0, 0))
     assert house.document("sweep", "--days", "0", "--dry-run")["leftovers"] == [str(place)]
     assert house.document("sweep", "--days", "0")["leftovers"] == [str(place)]
     assert left(house) == [waiting], "one that waits for a node is no leftover"
@@ -231,10 +231,10 @@ def test_a_manifest_is_judged_whole(house: House) -> None:
 def test_names_that_nearly_meet_are_a_warning_and_no_problem(house: House) -> None:
     path = house.manifest("a.checkm", {"x": TEXT, "X": TEXT}, PayloadKind.OBJECT_MANIFEST)
 
-    told = house.ingest("check", path)
+    output = house.ingest("check", path)
 
-    assert "warning: line 7: the name 'X' is that on line 6 but for" in told
-    assert told.endswith("object-manifest: 2 rows, 22 bytes; 1 warning\n")
+    assert "warning: line 7: the name 'X' is that on line 6 but for" in output
+    assert output.endswith("object-manifest: 2 rows, 22 bytes; 1 warning\n")
 
 
 def test_what_stands_in_a_manifest_cannot_move_the_cursor(house: House) -> None:

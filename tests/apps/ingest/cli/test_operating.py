@@ -30,10 +30,10 @@ def test_a_batch_that_is_released_stays_under_the_hold_on_its_collection(house: 
     house.ingest("hold", "slow", "--reason", "counting")
     bid = house.submit(house.file("a"), "--kind", "file", profile="slow")
 
-    told = house.ingest("release", "--batch", bid)
+    output = house.ingest("release", "--batch", bid)
 
-    assert told.startswith(f"{bid} is released, but stays under hold ")
-    assert "counting" in told
+    assert output.startswith(f"{bid} is released, but stays under hold ")
+    assert "counting" in output
     assert house.status(bid)["state"] == "held"
     assert list((house.folder / "home" / "held").iterdir()) == []
     assert "sweep" in house.refused(2, "sweep", "--days", "nan")
@@ -80,7 +80,7 @@ def test_lists_let_through_what_is_asked_for(house: House) -> None:
     second = house.submit(house.file("b"), "--kind", "file", "--submitter", "bob", profile="swift")
 
     def listed(*words: str) -> list[str]:
-        return [found["batch"] for found in house.lines("batches", *words)]
+        return [entry["batch"] for entry in house.lines("batches", *words)]
 
     assert listed() == [second, first]
     assert listed("--profile", "maps") == [first]
@@ -115,8 +115,8 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
 
 
 def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) -> None:
-    found = {each["name"]: each for each in house.lines("profiles")}
-    assert (found["swift"]["area"], found["swift"]["priority"], found["slow"]["hold"]) == (
+    profiles = {each["name"]: each for each in house.lines("profiles")}
+    assert (profiles["swift"]["area"], profiles["swift"]["priority"], profiles["slow"]["hold"]) == (
         "fast",
         7,
         "somebody looks first",
@@ -135,10 +135,10 @@ def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) 
 def test_init_changes_nothing_the_second_time(house: House) -> None:
     before = sorted(str(place) for place in house.folder.rglob("*"))
 
-    told = house.document("init")
+    answer = house.document("init")
 
     assert sorted(str(place) for place in house.folder.rglob("*")) == before
-    assert told["storage main"] == f"{house.folder}/archive"
+    assert answer["storage main"] == f"{house.folder}/archive"
     assert (house.folder / "archive" / "0=ocfl_1.1").is_file()
     assert (house.folder / "fast").is_dir()
     assert str(house.folder) in house.ingest("init")

@@ -123,11 +123,11 @@ def test_who_is_limited_hands_in_and_fetches_in_the_own_name(deposited: Deposite
         )
 
     assert json.loads(asked("status", deposited.bid, "--json"))["submitter"] == "ann"
-    (found,) = map(json.loads, asked("find", "--file-name", "page-1.txt", "--json").splitlines())
-    ticket = json.loads(asked("fetch", found["ark"], "--wait", "--json"))
+    (entry,) = map(json.loads, asked("find", "--file-name", "page-1.txt", "--json").splitlines())
+    ticket = json.loads(asked("fetch", entry["ark"], "--wait", "--json"))
     assert ticket["status"] == "ready"
     assert json.loads(asked("token", ticket["token"], "--json")) == ticket
-    assert "ready" in asked("fetch", found["ark"], "--wait")
+    assert "ready" in asked("fetch", entry["ark"], "--wait")
     assert "completed" in asked("submit", deposited.payload, "--profile", "maps", "--wait")
     assert "page-1.txt" in asked("report", deposited.bid, "--now")
 
@@ -175,7 +175,7 @@ def test_what_was_cut_off_after_it_was_accepted_is_handed_in_again_and_makes_no_
         for _ in range(2)
     ]
 
-    batches = [found["batch"] for found in deposited.house.lines("batches") if found["payload"] == "cut.txt"]
+    batches = [entry["batch"] for entry in deposited.house.lines("batches") if entry["payload"] == "cut.txt"]
     assert len(batches) == 1
     assert again == batches * 2
 

@@ -77,8 +77,8 @@ def test_a_date_that_is_none(text: str) -> None:
 
 
 def test_a_date_is_told_in_utc() -> None:
-    found = response_headers.date_of({"date": "Sun, 09 Sep 2001 03:46:40 +0200"}, "date")
-    assert found == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    date = response_headers.date_of({"date": "Sun, 09 Sep 2001 03:46:40 +0200"}, "date")
+    assert date == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
 
 
 def test_a_pace_is_judged_over_whole_windows() -> None:

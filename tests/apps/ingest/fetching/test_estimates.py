@@ -20,9 +20,9 @@ from spinney.apps.ingest.fetching import (
 def test_each_url_is_asked_for_its_size_in_order(web: Web, rules: Rules) -> None:
     wanted = [web.put(f"/{n}", b"x" * n) for n in range(40)]
 
-    found = estimate(wanted, rules)
+    estimates = estimate(wanted, rules)
 
-    assert found == [Estimate(url=url, size_bytes=n) for n, url in enumerate(wanted)]
+    assert estimates == [Estimate(url=url, size_bytes=n) for n, url in enumerate(wanted)]
     assert {a.method for a in web.log} == {"HEAD"}
 
 
@@ -41,9 +41,9 @@ def test_a_server_that_does_not_tell_leaves_the_size_unknown(
 ) -> None:
     url = web.put("/a", always=behaviour)  # type: ignore[arg-type]
 
-    [found] = estimate([url], rules)
+    [size] = estimate([url], rules)
 
-    assert (found.size_bytes, found.problem) == (None, None)
+    assert (size.size_bytes, size.problem) == (None, None)
 
 
 def test_a_problem_is_told_and_stops_no_other(web: Web, rules: Rules, tmp_path: Path) -> None:
@@ -60,10 +60,10 @@ def test_a_problem_is_told_and_stops_no_other(web: Web, rules: Rules, tmp_path: 
         (tmp_path / "here").as_uri(),
     ]
 
-    found = estimate(wanted, Rules(hosts=rules.hosts, file_roots=(tmp_path,)))
+    estimates = estimate(wanted, Rules(hosts=rules.hosts, file_roots=(tmp_path,)))
 
-    assert [e.size_bytes for e in found] == [None] * 7 + [2, 4]
-    problems = [e.problem or "" for e in found]
+    assert [e.size_bytes for e in estimates] == [None] * 7 + [2, 4]
+    problems = [e.problem or "" for e in estimates]
     for problem, says in zip(
         problems,
         [

@@ -27,14 +27,14 @@ def test_files_come_whole_in_order_with_their_sums(web: Web, rules: Rules, folde
     b = RemoteFile(url=web.put("/b", b"", headers={}), name="deep/er/b ü\n.txt")
     came: list[int] = []
 
-    found = fetch_all([a, b], folder, rules, progress=came.append)
+    fetched = fetch_all([a, b], folder, rules, progress=came.append)
 
     assert (folder / "a.txt").read_bytes() == b"hello"
     assert (folder / "deep/er/b ü\n.txt").read_bytes() == b""
-    assert [f.name for f in found] == [a.name, b.name]
-    assert found[0].sums == {"sha256": SHA256, "md5": MD5}
-    assert found[0].modified == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
-    assert (found[0].size_bytes, found[1].size_bytes, found[1].modified) == (5, 0, None)
+    assert [f.name for f in fetched] == [a.name, b.name]
+    assert fetched[0].sums == {"sha256": SHA256, "md5": MD5}
+    assert fetched[0].modified == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    assert (fetched[0].size_bytes, fetched[1].size_bytes, fetched[1].modified) == (5, 0, None)
     assert sum(came) == 5
 
 
@@ -54,10 +54,10 @@ def test_only_whole_files_lie_in_the_folder_and_no_part_is_left(web: Web, rules:
 def test_any_algorithms_may_be_asked_for(web: Web, rules: Rules, folder: Path) -> None:
     wanted = [RemoteFile(url=web.put("/a", b"hello"), name="a")]
 
-    [found] = fetch_all(wanted, folder, rules, algorithms=["SHA-512", "crc32", "adler32"])
+    [fetched] = fetch_all(wanted, folder, rules, algorithms=["SHA-512", "crc32", "adler32"])
 
-    assert found.sums["crc32"] == "3610a686"
-    assert set(found.sums) == {"sha512", "crc32", "adler32"}
+    assert fetched.sums["crc32"] == "3610a686"
+    assert set(fetched.sums) == {"sha512", "crc32", "adler32"}
     with pytest.raises(NotAdmitted, match="sha3"):
         fetch_all(wanted, folder, rules, algorithms=["sha3"])
 
@@ -67,9 +67,9 @@ def test_what_stands_with_the_digest_given_is_not_fetched_again(web: Web, rules:
     (folder / "a").write_bytes(b"hello")
     url = web.put("/a", b"hello")
 
-    [found] = fetch_all([RemoteFile(url=url, name="a", digest=digest("sha256", SHA256))], folder, rules)
+    [fetched] = fetch_all([RemoteFile(url=url, name="a", digest=digest("sha256", SHA256))], folder, rules)
 
-    assert found.sums == {"sha256": SHA256}
+    assert fetched.sums == {"sha256": SHA256}
     assert web.log == []
 
 
@@ -196,11 +196,11 @@ def test_a_file_url_is_copied_from_below_a_root(folder: Path, tmp_path: Path) ->
     came: list[int] = []
     wanted = [RemoteFile(url=source.as_uri(), name="a", digest=digest("md5", MD5))]
 
-    [found] = fetch_all(wanted, folder, rules, progress=came.append)
+    [fetched] = fetch_all(wanted, folder, rules, progress=came.append)
 
     assert (folder / "a").read_bytes() == b"hello"
-    assert found.modified == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
-    assert found.sums == {"sha256": SHA256, "md5": MD5}
+    assert fetched.modified == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    assert fetched.sums == {"sha256": SHA256, "md5": MD5}
     assert came == [5]
 
 

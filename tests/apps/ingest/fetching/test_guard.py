@@ -100,9 +100,9 @@ def test_an_ipv6_address_is_named_as_a_profile_would_have_it(folder: Path) -> No
 
 
 def test_an_estimate_is_guarded_too(web: Web) -> None:
-    [found] = estimate([web.put("/a", b"x")], Rules())
+    [size] = estimate([web.put("/a", b"x")], Rules())
 
-    assert "public Internet" in (found.problem or "")
+    assert "public Internet" in (size.problem or "")
     assert web.log == []
 
 
@@ -120,11 +120,11 @@ def test_a_name_is_refused_when_one_of_its_addresses_is(
 
 def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: Path) -> None:
     # Each connection is judged by the answer it is made with (DNS rebinding).
-    asked: list[str] = []
+    hosts: list[str] = []
 
     def resolve(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
-        if len(asked) == 1:
+        hosts.append(host)
+        if len(hosts) == 1:
             raise socket.gaierror(socket.EAI_AGAIN, "told")
         return ["127.0.0.1"]
 
@@ -135,16 +135,16 @@ def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: P
     with pytest.raises(FetchFailed, match="public Internet"):
         fetch_all(wanted, folder, Rules(), surroundings=given)
 
-    assert asked == ["rebind.example"] * 2
+    assert hosts == ["rebind.example"] * 2
     assert web.log == []
 
 
 def test_the_address_judged_is_the_address_reached(web: Web, folder: Path) -> None:
     # Resolved once a connection: nobody asks the name server again between judging and connecting.
-    asked: list[str] = []
+    hosts: list[str] = []
 
     def resolve(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
+        hosts.append(host)
         return ["127.0.0.1"]
 
     web.put("/a", b"x")
@@ -153,7 +153,7 @@ def test_the_address_judged_is_the_address_reached(web: Web, folder: Path) -> No
 
     fetch_all(wanted, folder, rules, surroundings=Surroundings(resolve=resolve))
 
-    assert asked == ["files.example"]
+    assert hosts == ["files.example"]
     assert web.log[0].headers["host"] == f"files.example:{web.port}"
 
 
@@ -177,9 +177,9 @@ def test_a_proxy_of_the_environment_is_not_used(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     url = web.put("/a", b"x")
 
-    [found] = fetch_all([RemoteFile(url=url, name="a")], folder, rules)
+    [fetched] = fetch_all([RemoteFile(url=url, name="a")], folder, rules)
 
-    assert found.size_bytes == 1
+    assert fetched.size_bytes == 1
 
 
 def test_https_is_spoken_with_servers_whose_certificate_is_trusted(
@@ -191,11 +191,11 @@ def test_https_is_spoken_with_servers_whose_certificate_is_trusted(
 
         untrusted = refusal(url, folder, rules)
         trusting = Rules(hosts=rules.hosts, authorities=Path(certificate[0]))
-        [found] = fetch_all([RemoteFile(url=url, name="a")], folder, trusting)
+        [fetched] = fetch_all([RemoteFile(url=url, name="a")], folder, trusting)
 
     assert not untrusted.retryable
     assert "certificate" in untrusted.reason
-    assert found.size_bytes == 100_000
+    assert fetched.size_bytes == 100_000
 
 
 def test_from_http_to_https_is_lawful_and_back_is_not(
@@ -207,10 +207,10 @@ def test_from_http_to_https_is_lawful_and_back_is_not(
         up = web.put("/up", always=redirect(safe.url("/a")))
         down = safe.put("/down", always=redirect(web.put("/b", b"x")))
 
-        [found] = fetch_all([RemoteFile(url=up, name="a")], folder, rules)
+        [fetched] = fetch_all([RemoteFile(url=up, name="a")], folder, rules)
         failure = refusal(down, folder, rules)
 
-    assert found.size_bytes == 1
+    assert fetched.size_bytes == 1
     assert "from https to http://" in failure.reason
     assert web.asked("/b") == 0
 

@@ -41,14 +41,14 @@ print(json.dumps({"grown": peak_bytes() - before, "sums": [f.sums["sha256"] for 
 
 
 def child(web: Web, folder: Path, urls: list[str], mark_bytes: int) -> "subprocess.Popen[str]":
-    told: dict[str, Any] = {
+    request: dict[str, Any] = {
         "host": web.host,
         "urls": urls,
         "folder": str(folder),
         "mark_bytes": mark_bytes,
     }
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, json.dumps(told)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD, json.dumps(request)], stdout=subprocess.PIPE, text=True
     )
 
 
@@ -67,7 +67,7 @@ def test_after_kill_9_a_new_process_asks_for_the_rest_only(web: Web, folder: Pat
     process.communicate()
     assert [p.name for p in folder.iterdir()] == ["1"]
     rules = Rules(hosts=frozenset({web.host}))
-    found = fetch_all([RemoteFile(url=u, name=str(n)) for n, u in enumerate(urls)], folder, rules)
+    fetched = fetch_all([RemoteFile(url=u, name=str(n)) for n, u in enumerate(urls)], folder, rules)
 
     # Then what was marked does not come again, nor what was whole
     [first, second] = web.ranges("/large")
@@ -76,7 +76,7 @@ def test_after_kill_9_a_new_process_asks_for_the_rest_only(web: Web, folder: Pat
     assert 3 * MEGABYTE <= start <= 4 * MEGABYTE
     assert web.asked("/small") == 1
     assert web.sent_bytes == 4 * MEGABYTE + 5 + len(body) - start
-    assert found[0].sums["sha256"] == body.digest()
+    assert fetched[0].sums["sha256"] == body.digest()
     assert sorted(p.name for p in aside_of(folder).iterdir()) == ["fetched.jsonl", "lock"]
 
 
@@ -95,10 +95,10 @@ def test_bytes_behind_the_mark_are_not_taken_over(web: Web, folder: Path) -> Non
     with part.open("ab") as file:
         file.write(bytes(4 * MEGABYTE))
 
-    [found] = fetch_all([RemoteFile(url=url, name="0")], folder, Rules(hosts=frozenset({web.host})))
+    [fetched] = fetch_all([RemoteFile(url=url, name="0")], folder, Rules(hosts=frozenset({web.host})))
 
     assert (folder / "0").read_bytes() == b"".join(body.pieces(0))
-    assert found.sums["sha256"] == body.digest()
+    assert fetched.sums["sha256"] == body.digest()
     assert web.ranges("/large")[1] is not None
 
 

@@ -42,8 +42,8 @@ def fetch(rules: Rules, folder: Path, rests: Rests) -> Fetch:
     def fetch_one(url: str, *, wanted: dict[str, Any] | None = None, **changed: object) -> bytes:
         own = {f: getattr(rules, f) for f in rules.__slots__}
         one = RemoteFile(url=url, name="a", **(wanted or {}))
-        [found] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.given)
-        assert found.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
+        [fetched] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.given)
+        assert fetched.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
         return (folder / "a").read_bytes()
 
     return fetch_one
@@ -266,12 +266,12 @@ def test_a_body_always_shorter_than_promised_fails_after_its_tries(web: Web, fet
 
 def test_another_digest_is_fetched_anew_once_and_then_refused_with_both(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", b"!" + BODY[1:])
-    found = hashlib.sha256(b"!" + BODY[1:]).hexdigest()
+    digest = hashlib.sha256(b"!" + BODY[1:]).hexdigest()
 
     failure = failure_of(fetch, url, wanted={"digest": SUM})
 
     assert not failure.retryable
-    assert found in failure.reason
+    assert digest in failure.reason
     assert SUM.value in failure.reason
     assert web.ranges("/a") == [None, None]
 
@@ -490,9 +490,9 @@ def test_an_interim_answer_is_skipped(web: Web, fetch: Fetch) -> None:
 def test_what_follows_an_answer_is_not_taken_for_the_next(web: Web, fetch: Fetch) -> None:
     web.put("/b", BODY)
     more = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
-    found = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
 
-    assert fetch(web.put("/a", always=raw(found + more))) == BODY
+    assert fetch(web.put("/a", always=raw(redirect + more))) == BODY
 
 
 def test_an_idle_connection_that_the_server_closes_is_replaced_at_once(

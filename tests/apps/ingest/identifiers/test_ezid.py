@@ -194,9 +194,9 @@ def test_the_password_is_told_to_nobody(
     with pytest.raises((NotAdmitted, MintFailed)) as failure:
         ours.mint("job-1", {})
 
-    told = "".join(traceback.format_exception(failure.value)) + caplog.text + repr(ours)
+    output = "".join(traceback.format_exception(failure.value)) + caplog.text + repr(ours)
     secrets = (PASSWORD, base64.b64encode(f"us:{PASSWORD}".encode()).decode())
-    assert not any(secret in told for secret in secrets)
+    assert not any(secret in output for secret in secrets)
     assert "\x1b" not in str(failure.value)
 
 

@@ -26,15 +26,15 @@ def arks(found) -> list[str]:
 
 
 def test_by_ark(filled: Inventory) -> None:
-    (found,) = filled.find(ark="ark:/9/3")
+    (entry,) = filled.find(ark="ark:/9/3")
 
-    assert (found.collection, found.owner, found.local_ids, found.file) == (
+    assert (entry.collection, entry.owner, entry.local_ids, entry.file) == (
         "letters",
         "library",
         ["l-3"],
         None,
     )
-    assert (found.head.version, found.head.what) == (1, "A map")
+    assert (entry.head.version, entry.head.what) == (1, "A map")
     assert filled.find(ark="ark:/9/3", collection="maps") == []
     assert filled.find(ark="ark:/9/9") == []
     assert filled.object("ark:/9/9") is None
@@ -75,8 +75,8 @@ def test_by_a_digest_of_any_algorithm_in_any_form(inventory: Inventory) -> None:
             f"{name}:{of(name, 'x')}",
             digest(name, of(name, "x")),
         ):
-            (found,) = inventory.find(digest=form)
-            assert (found.ark, found.file.file.digests) == (f"ark:/9/{name}", {name: of(name, "x")})
+            (matched,) = inventory.find(digest=form)
+            assert (matched.ark, matched.file.file.digests) == (f"ark:/9/{name}", {name: of(name, "x")})
     assert arks(inventory.find(digest="00790079")) == ["ark:/9/adler32", "ark:/9/crc32"]
     assert arks(inventory.find(digest="crc32:00790079")) == ["ark:/9/crc32"]
     assert inventory.find(digest=sha256("y")) == []
@@ -94,9 +94,9 @@ def test_a_file_is_told_with_the_versions_that_have_it(inventory: Inventory) -> 
     for version, content in ((2, "old"), (3, "old"), (5, "new"), (7, "old")):
         inventory.record(entry(version=version, files={"a": content, "b": "b"}))
 
-    found = [(f.file.first_version, f.file.last_version) for f in inventory.find(digest=sha256("old"))]
+    versions = [(f.file.first_version, f.file.last_version) for f in inventory.find(digest=sha256("old"))]
 
-    assert sorted(found) == [(2, 3), (7, 7)]
+    assert sorted(versions) == [(2, 3), (7, 7)]
     (all_along,) = inventory.find(file_name="b")
     assert (all_along.file.first_version, all_along.file.last_version, all_along.head.version) == (2, 7, 7)
 
@@ -179,9 +179,9 @@ def test_what_lies_below_a_folder_is_counted_apart_in_each_version(inventory: In
     )
     inventory.record(entry(version=2, files={"producer/a": "", "system/a": "", "system/b/c": ""}))
 
-    found = [(r.version.files, r.apart_files) for r in inventory.batch_entries("bid-1", apart="system")]
+    numbers = [(r.version.files, r.apart_files) for r in inventory.batch_entries("bid-1", apart="system")]
 
-    assert found == [(5, 1), (3, 2)]
+    assert numbers == [(5, 1), (3, 2)]
     assert {(r.apart_files, r.apart_bytes) for r in inventory.batch_entries("bid-1")} == {(0, 0)}
 
 

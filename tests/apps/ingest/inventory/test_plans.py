@@ -147,13 +147,13 @@ VERBS: dict[str, Callable[[Inventory], object]] = {
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 def test_no_question_walks_a_table(full: Inventory, verb: Callable[[Inventory], object]) -> None:
     engine = full._database._engine
-    asked = Statements(engine)
-    with asked:
+    statements = Statements(engine)
+    with statements:
         verb(full)
 
-    assert asked.seen
+    assert statements.seen
     with engine.connect() as connection:
-        plans = {statement: plan(connection, statement, given) for statement, given in asked.seen}
+        plans = {statement: plan(connection, statement, given) for statement, given in statements.seen}
     assert {s: p for s, p in plans.items() if any(WALK.search(line) for line in p)} == {}
 
 
@@ -164,11 +164,11 @@ def test_no_question_walks_a_table(full: Inventory, verb: Callable[[Inventory], 
 )
 def test_a_later_page_is_not_sorted_out_of_all(full: Inventory, verb: Callable[[Inventory], object]) -> None:
     engine = full._database._engine
-    with Statements(engine) as asked:
+    with Statements(engine) as statements:
         verb(full)
 
     with engine.connect() as connection:
-        page = next((s, given) for s, given in asked.seen if "ORDER BY" in s.upper())
+        page = next((s, given) for s, given in statements.seen if "ORDER BY" in s.upper())
         lines = plan(connection, *page)
     # PostgreSQL may put those of one object in order; it has them object by object.
     assert [

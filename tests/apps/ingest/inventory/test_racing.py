@@ -48,17 +48,17 @@ def at_once(url: str, *works: Callable[[Inventory], Any]) -> list[Any]:
 def test_no_number_is_given_twice_and_no_key_gets_two(url: str) -> None:
     def numbered(keys: list[str]) -> Callable[[Inventory], dict[str, int]]:
         def work(inventory: Inventory) -> dict[str, int]:
-            got: dict[str, int] = {}
+            numbers: dict[str, int] = {}
 
             def each(mine: list[str]) -> None:
-                got.update((key, inventory.number("m", key)) for key in mine)
+                numbers.update((key, inventory.number("m", key)) for key in mine)
 
             threads = [threading.Thread(target=each, args=(half,)) for half in (keys[::2], keys[1::2])]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            return got
+            return numbers
 
         return work
 
@@ -133,27 +133,27 @@ def test_several_that_make_the_tables_at_once_all_find_them_made(bare_url: str) 
 
 @pytest.mark.parametrize("after", [1, 7])
 def test_a_kill_leaves_each_version_whole_or_not_there(url: str, inventory: Inventory, after: int) -> None:
-    done, told = FORK.Pipe(duplex=False)
+    receiver, sender = FORK.Pipe(duplex=False)
 
     def record_without_end() -> None:
         with open_inventory(url) as here:
             for n in range(10**6):
                 here.record(entry(f"ark:/9/{n}", files=files, local_ids=[str(n)]))
-                told.send(n)
+                sender.send(n)
 
     files = {f"f{n}": str(n) for n in range(50)}
     process = FORK.Process(target=record_without_end)
     process.start()
-    told.close()
-    said = [done.recv() for _ in range(after)]
+    sender.close()
+    answers = [receiver.recv() for _ in range(after)]
     os.kill(process.pid, signal.SIGKILL)
     process.join()
 
     there = inventory.find(limit=1000)
-    assert len(there) >= len(said)
-    for n, found in enumerate(there):
-        assert (found.ark, found.local_ids) == (f"ark:/9/{n}", [str(n)])
-        assert contents(inventory, ark=found.ark) == sums(**files)
+    assert len(there) >= len(answers)
+    for n, number in enumerate(there):
+        assert (number.ark, number.local_ids) == (f"ark:/9/{n}", [str(n)])
+        assert contents(inventory, ark=number.ark) == sums(**files)
     for n in range(len(there) + 2):
         inventory.record(entry(f"ark:/9/{n}", files=files, local_ids=[str(n)]))
     assert count(inventory, "inv_files") == 50 * (len(there) + 2)

@@ -135,7 +135,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         inventory.record(entry())
 
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [found.name for found in file.parent.iterdir()] == ["inventory.db"]
+    assert [child.name for child in file.parent.iterdir()] == ["inventory.db"]
 
 
 def test_sqlite_syncs_each_commit(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_no_error_and_no_repr_tells_a_password(form: str, silent_port: int) -> N
     with pytest.raises(TablesAway) as away:
         inventory.find(ark="x")
 
-    told = "".join(traceback.format_exception(away.value))
-    assert "s3cr3t" not in told
+    trace = "".join(traceback.format_exception(away.value))
+    assert "s3cr3t" not in trace
     assert "127.0.0.1" in str(away.value)
     assert str(silent_port) in str(away.value)
     assert "cannot be reached" in str(away.value)
@@ -224,6 +224,6 @@ def test_a_password_that_spoils_its_url_is_not_told(url: str) -> None:
     with pytest.raises(SpinneyError) as wrong, open_inventory(url) as inventory:
         inventory.find(ark="x")
 
-    told = "".join(traceback.format_exception(wrong.value))
-    assert "s3cr3t" not in told.replace(url, "")
+    trace = "".join(traceback.format_exception(wrong.value))
+    assert "s3cr3t" not in trace.replace(url, "")
     assert "p@ss" not in str(wrong.value)

@@ -19,10 +19,10 @@ def test_what_was_recorded_is_there(inventory: Inventory) -> None:
 
     inventory.record(entry(files=files, local_ids=["m-2", "m-1"]))
 
-    found = inventory.object(ARK)
-    assert found is not None
-    assert (found.collection, found.owner, found.local_ids) == ("maps", "library", ["m-1", "m-2"])
-    (version,) = found.versions
+    record = inventory.object(ARK)
+    assert record is not None
+    assert (record.collection, record.owner, record.local_ids) == ("maps", "library", ["m-1", "m-2"])
+    (version,) = record.versions
     assert (version.version, version.batch_id, version.job_id, version.submitter) == (
         1,
         "bid-1",
@@ -195,7 +195,7 @@ def test_any_other_name_survives(inventory: Inventory, name: str) -> None:
 
     assert list(contents(inventory)) == [name]
     assert inventory.ark_of("maps", name) == ARK
-    assert [found.file.file.path for found in inventory.find(file_name=name)] == [name]
+    assert [result.file.file.path for result in inventory.find(file_name=name)] == [name]
     assert inventory.find(file_name=name.swapcase()) == [] or name == name.swapcase()
 
 
@@ -204,4 +204,4 @@ def test_files_that_grow_into_many_are_recorded_and_read_in_order_of_path(invent
 
     inventory.record(entry(files=many))
 
-    assert [found.path for found in inventory.files(ARK, 1)] == sorted(many)
+    assert [file.path for file in inventory.files(ARK, 1)] == sorted(many)

@@ -50,7 +50,7 @@ def entry(
 
 def contents(inventory: Inventory, version: int = 1, ark: str = ARK) -> dict[str, str]:
     """Path to sha256."""
-    return {found.path: found.digests["sha256"] for found in inventory.files(ark, version)}
+    return {file.path: file.digests["sha256"] for file in inventory.files(ark, version)}
 
 
 def sums(**files: str) -> dict[str, str]:

@@ -134,9 +134,9 @@ def test_missing_fields_at_the_end_are_empty_and_empty_ones_too_many_are_dropped
 def test_what_editors_do_to_a_text_changes_nothing(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
     given = checkm(f"{URL} | md5 | {MD5}", f"{URL} | | | 3 | | naïve/p 2.tif")
 
-    found = rows(tmp_path, changed(given))
+    contents = rows(tmp_path, changed(given))
 
-    assert [(r.name, r.size_bytes) for r in found] == [("p1.tif", None), ("naïve/p 2.tif", 3)]
+    assert [(r.name, r.size_bytes) for r in contents] == [("p1.tif", None), ("naïve/p 2.tif", 3)]
 
 
 def test_profile_prefixes_and_fields_come_in_any_order(tmp_path: Path) -> None:
@@ -348,11 +348,11 @@ def test_a_manifest_without_a_row_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_above_the_wrong_one_have_been_given_by_then(tmp_path: Path) -> None:
-    found = read(put(tmp_path, checkm(URL, "", "rubbish"))).rows
+    contents = read(put(tmp_path, checkm(URL, "", "rubbish"))).rows
 
-    assert next(found).line == FIRST
+    assert next(contents).line == FIRST
     with pytest.raises(ManifestRefused) as refused:
-        next(found)
+        next(contents)
     assert refused.value.problem.line == FIRST + 2
 
 

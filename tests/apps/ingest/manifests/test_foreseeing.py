@@ -54,13 +54,13 @@ def test_what_an_object_would_fail_by_is_told_with_its_line(
 ) -> None:
     good = object_of(name="a.zip")
 
-    found = told(
+    reasons = told(
         tmp_path, batch(good, object_of(**said), good, profile=profile or "mrt-single-file-batch-manifest")
     )
 
-    assert [problem.line for problem in found.problems] == [FIRST + 1]
-    assert says in found.problems[0].reason
-    assert (found.rows, found.whole) == (2, True)
+    assert [problem.line for problem in reasons.problems] == [FIRST + 1]
+    assert says in reasons.problems[0].reason
+    assert (reasons.rows, reasons.whole) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_what_an_object_would_fail_by_is_told_with_its_line(
     ],
 )
 def test_so_is_what_a_file_would(tmp_path: Path, row: str, says: str) -> None:
-    found = told(tmp_path, checkm(f"{URL} | | | 1", row, fields=FILE))
+    reasons = told(tmp_path, checkm(f"{URL} | | | 1", row, fields=FILE))
 
-    assert [problem.line for problem in found.problems] == [FIRST + 1]
-    assert says in found.problems[0].reason
+    assert [problem.line for problem in reasons.problems] == [FIRST + 1]
+    assert says in reasons.problems[0].reason
 
 
 def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Path) -> None:
@@ -88,19 +88,19 @@ def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Pat
         object_of(local_ids="m1;new"),
     ]
 
-    found = told(tmp_path, batch(*rows))
+    reasons = told(tmp_path, batch(*rows))
 
-    assert [problem.line for problem in found.problems] == [FIRST + 2, FIRST + 4]
-    assert f"the local id 'm2' belongs to {one} in a row above" in found.problems[0].reason
+    assert [problem.line for problem in reasons.problems] == [FIRST + 2, FIRST + 4]
+    assert f"the local id 'm2' belongs to {one} in a row above" in reasons.problems[0].reason
 
 
 def test_files_of_an_object_are_told_with_both_places(tmp_path: Path) -> None:
     files = [{"url": URL}, {"url": URL, "name": DEEP}]
     document = {"profile": "batch-manifest", "objects": [{"files": [{"url": URL}]}, {"files": files}]}
 
-    found = told(tmp_path, json.dumps(document).encode())
+    reasons = told(tmp_path, json.dumps(document).encode())
 
-    assert [str(problem).partition(": path")[0] for problem in found.problems] == [
+    assert [str(problem).partition(": path")[0] for problem in reasons.problems] == [
         f"entry 2: files, entry 2: 'producer/{DEEP[:51]}…' lies more than 200 folders deep; flatten it"
     ]
 
@@ -109,17 +109,19 @@ def test_what_is_said_of_an_object_fits_the_parameters_of_a_job(tmp_path: Path) 
     entry = {"url": URL, "local_ids": [f"{n:0900}" for n in range(1200)]}
     lines = [{"profile": "single-file-batch-manifest"}, entry, {"end": 1}]
 
-    found = told(tmp_path, b"\n".join(json.dumps(line).encode() for line in lines))
+    reasons = told(tmp_path, b"\n".join(json.dumps(line).encode() for line in lines))
 
-    assert [(problem.line, "takes more than" in problem.reason) for problem in found.problems] == [(2, True)]
+    assert [(problem.line, "takes more than" in problem.reason) for problem in reasons.problems] == [
+        (2, True)
+    ]
 
 
 def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path: Path) -> None:
     """Which is what makes it foreseen."""
     given = [({"primary_id": "doi:10.1/x"}, "processing"), ({"primary_id": ARK_OF_256}, "processing")]
-    for number, (said, stage) in enumerate(given, 1):
-        row = Row(url=URL, name="a.txt", about=About(**said))
-        ran = service.of_file(number=number, about=about(**said)).to(stage)
+    for number, (description, stage) in enumerate(given, 1):
+        row = Row(url=URL, name="a.txt", about=About(**description))
+        ran = service.of_file(number=number, about=about(**description)).to(stage)
         assert (ran.outcome, [ran.message]) == ("error", list(early_checks.row_checker(SINGLE)(row)))
 
     lha = service.of_container(b"-lh5-", number=3, name="a.lha").to("processing")

@@ -182,11 +182,11 @@ def test_what_is_no_such_manifest_is_refused_before_any_row(
 def test_an_entry_that_is_wrong_is_refused_by_its_place(
     tmp_path: Path, entry: Any, says: str, form: Any, place: str
 ) -> None:
-    said = refusal(tmp_path, form("object-manifest", {"url": URL}, entry))
+    message = refusal(tmp_path, form("object-manifest", {"url": URL}, entry))
 
-    assert re.search(says, said)
+    assert re.search(says, message)
     # A document with half a character in it is no JSON as a whole.
-    assert f", {place}: " in said or "half a character" in said
+    assert f", {place}: " in message or "half a character" in message
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_an_entry_that_is_wrong_is_refused_by_its_place(
     ],
 )
 def test_an_object_that_is_wrong_is_refused_by_its_line(tmp_path: Path, entry: Any, says: str) -> None:
-    said = refusal(tmp_path, lines("batch-manifest", entry))
+    message = refusal(tmp_path, lines("batch-manifest", entry))
 
-    assert ", line 2: " in said
-    assert re.search(says, said)
+    assert ", line 2: " in message
+    assert re.search(says, message)
 
 
 @pytest.mark.parametrize("key", ["name", "size", "digest", "local_ids", "files", "url", "unknown"])

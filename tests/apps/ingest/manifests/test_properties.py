@@ -93,7 +93,7 @@ def without_lines(rows: Iterable[Row]) -> list[Row]:
 
 def lines_of(rows: Iterable[Row], *, objects: bool) -> list[str]:
     """A writer that shares nothing with the one under test."""
-    found = []
+    errors = []
     for row in rows:
         algorithm, value = (row.digest.algorithm, row.digest.value) if row.digest else ("", "")
         size = "" if row.size_bytes is None else row.size_bytes
@@ -102,8 +102,8 @@ def lines_of(rows: Iterable[Row], *, objects: bool) -> list[str]:
         about = row.about
         told_of = (about.primary_id, ";".join(about.local_ids), about.creator, about.title, about.date)
         rest = told_of if objects else (row.mime_type,)
-        found.append("|".join((line, *(text or "" for text in rest))))
-    return found
+        errors.append("|".join((line, *(text or "" for text in rest))))
+    return errors
 
 
 @OFTEN
@@ -126,9 +126,9 @@ def test_rows_of_a_batch_are_read_as_they_were_written(
     content = checkm(*lines_of(rows, objects=True), profile=f"{PROFILES}mrt-{kind}", fields=OBJECT)
     manifest.write_bytes(content)
 
-    found = read(manifest)
+    manifest_read = read(manifest)
 
-    assert (found.kind, without_lines(found.rows)) == (kind, rows)
+    assert (manifest_read.kind, without_lines(manifest_read.rows)) == (kind, rows)
 
 
 @OFTEN

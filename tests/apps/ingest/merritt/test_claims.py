@@ -119,8 +119,8 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_job_and_names_it(
 ) -> None:
     odd = queue.jobs.create(new_batch(queue).id, CONFIGURATION | {"profile_name": "odd"})
     first, second = new_job(queue), new_job(queue)
-    known = {"ucsd_lib_content": "c"}
-    consumer.collection_of = lambda profile: known[profile]
+    collections = {"ucsd_lib_content": "c"}
+    consumer.collection_of = lambda profile: collections[profile]
 
     consumer.claim(1)
     assert taken(consumer) == [second.id]

@@ -111,5 +111,5 @@ def test_a_job_that_others_have_is_kept_over_a_kill_and_more_are_taken_meanwhile
 
 def test_processing_and_storing_are_one_step(tmp_path: Path, hosts: str) -> None:
     service = sharing(tmp_path, hosts, ["Storing"])
-    said = service.spinney("merritt", "compare", code=2)
-    assert "Processing and Storing are one step here" in said
+    output = service.spinney("merritt", "compare", code=2)
+    assert "Processing and Storing are one step here" in output

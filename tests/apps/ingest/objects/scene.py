@@ -64,21 +64,21 @@ class Service:
 
     @property
     def inventory(self) -> Inventory:
-        found = open_inventory(self.settings.inventory)
-        found.init()
-        return found
+        opened_inventory = open_inventory(self.settings.inventory)
+        opened_inventory.init()
+        return opened_inventory
 
     def loaded(self, name: str = "maps") -> profiles.Profile:
         return profiles.load(self.settings, name)
 
     def stored(self, ark: str, version: int | None = None) -> dict[str, bytes]:
         """The depositor's files of an object, by name."""
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for file in self.storage.files(ark, version):
             if file.path.startswith("producer/"):
                 with self.storage.opened(ark, file, version) as stream:
-                    found[file.path.removeprefix("producer/")] = stream.read()
-        return found
+                    files[file.path.removeprefix("producer/")] = stream.read()
+        return files
 
     # --- an object ------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Deposit:
         """All the way; what ``processing`` said."""
         ran = self.to(last)
         assert ran.outcome in ("ok", "warning"), (last, ran.outcome, ran.message)
-        found: dict[str, Any] = self.harness.results["processing"]
-        return found
+        result: dict[str, Any] = self.harness.results["processing"]
+        return result
 
     def beside(self, *locks: str, cancelled: bool = False) -> "Deposit":
         """The same as it stands, where others have these locks, or where somebody wishes it cancelled."""

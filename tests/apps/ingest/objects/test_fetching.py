@@ -159,8 +159,8 @@ def disk(monkeypatch: pytest.MonkeyPatch, service: Service) -> Disks:
 
     def is_now(used: int, room_bytes: int) -> None:
         free = room_bytes - used
-        found = SimpleNamespace(f_blocks=room_bytes, f_bfree=free, f_bavail=free, f_frsize=1)
-        monkeypatch.setattr(os, "statvfs", lambda _: found)
+        statistics = SimpleNamespace(f_blocks=room_bytes, f_bfree=free, f_bavail=free, f_frsize=1)
+        monkeypatch.setattr(os, "statvfs", lambda _: statistics)
 
     return is_now
 

@@ -48,12 +48,12 @@ class Disk:
     def _synced_whole(self, descriptor: int) -> None:
         self.whole.append(descriptor)
         for path in (self._top, *self._top.rglob("*")):
-            told = path.lstat()
-            self.synced[told.st_dev, told.st_ino] = _state(told)
+            before = path.lstat()
+            self.synced[before.st_dev, before.st_ino] = _state(before)
 
     def unsafe(self, path: Path) -> bool:
-        told = path.stat()
-        return self.synced.get((told.st_dev, told.st_ino)) != _state(told)
+        after = path.stat()
+        return self.synced.get((after.st_dev, after.st_ino)) != _state(after)
 
     def unsafe_below(self, top: Path) -> list[str]:
         """Files and folders that might be gone, ``top`` itself too."""

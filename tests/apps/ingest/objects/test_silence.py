@@ -34,11 +34,11 @@ class Silent:
 
 @pytest.fixture
 def silent(service: Service) -> Iterator[Silent]:
-    found = Silent()
-    service.profile(hosts=[service.web.host, found.host])
+    server = Silent()
+    service.profile(hosts=[service.web.host, server.host])
     service.write(downloads={"tries": 3})
-    yield found
-    found.close()
+    yield server
+    server.close()
 
 
 def of(service: Service, host: str, number: int = 1, stage: str = "downloading") -> Deposit:
@@ -115,10 +115,10 @@ def test_one_tries_while_the_others_rest(service: Service, silent: Silent) -> No
     one, other = of(service, silent.host), of(service, silent.host, 2)
     rested(one.run("downloading"))
     due(service)
-    asked, answers = threading.Event(), threading.Event()
+    connected, answers = threading.Event(), threading.Event()
 
     def slowly(x: Exchange) -> None:
-        asked.set()
+        connected.set()
         answers.wait(30)
         x.well()
 
@@ -127,7 +127,7 @@ def test_one_tries_while_the_others_rest(service: Service, silent: Silent) -> No
         web.put("/2/a", b"map")
         trying = threading.Thread(target=one.run, args=("downloading",))
         trying.start()
-        assert asked.wait(30)
+        assert connected.wait(30)
         assert 60 < rested(other.run("downloading"), "it is being tried") < 300, "longer than a try is silent"
         assert marks(service) == {silent.host: (1, True)}
         answers.set()

@@ -23,9 +23,9 @@ from spinney.testing import StageHarness
 
 
 def _versions(inventory: Inventory, ark: str) -> Sequence[Version]:
-    found = inventory.object(ark)
-    assert found is not None
-    return found.versions
+    record = inventory.object(ark)
+    assert record is not None
+    return record.versions
 
 
 def test_the_same_local_id_is_another_version_of_the_object(service: Service) -> None:
@@ -43,8 +43,8 @@ def test_two_objects_of_one_batch_with_one_local_id_become_one_whoever_is_first(
     one.harness.data["ark"] = "ark:/99999/fk4lost"
     done = other.to("recording", "processing").harness.results["processing"]
     assert one.run("processing").outcome == "ok"
-    found = one.harness.results["processing"]
-    assert (found["ark"], found["version"]) == (done["ark"], 2)
+    result = one.harness.results["processing"]
+    assert (result["ark"], result["version"]) == (done["ark"], 2)
 
 
 def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
@@ -56,9 +56,9 @@ def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
         identify = identities.identify
 
         def before_another(*args: Any) -> str | None:
-            found = identify(*args)
+            identity = identify(*args)
             inventory.bind("maps", ["m"], "ark:/99999/fk4other")
-            return found
+            return identity
 
         monkeypatch.setattr(identities, "identify", before_another)
         assert deposit.run("processing").outcome == "defer"
@@ -97,11 +97,11 @@ def test_who_knows_an_ark_cannot_add_to_another_collections_object(service: Serv
 
 def test_nor_to_one_that_was_stored_and_not_recorded(service: Service) -> None:
     # Given an object that is cancelled after it was stored;
-    said = about(primary_id="ark:/12345/secret")
-    service.of_file(b"secret", about=said).deposit("processing")
+    description = about(primary_id="ark:/12345/secret")
+    service.of_file(b"secret", about=description).deposit("processing")
     # when somebody of another collection lays a file over it under its ARK,
     service.profile("coins", collection="coins")
-    thief = service.of_file(b"2", number=2, profile="coins", update=True, about=said)
+    thief = service.of_file(b"2", number=2, profile="coins", update=True, about=description)
     refused = thief.to("processing")
     # then that is refused.
     assert refused.outcome == "error"
@@ -183,11 +183,11 @@ def ezid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[EzidServ
 
 
 def test_add_makes_a_version_of_just_these_files_and_update_lays_them_over(service: Service) -> None:
-    said = about(local_ids=("m",))
-    ark = service.of_files({"a": b"1", "b": b"1"}, about=said).deposit()["ark"]
-    service.of_files({"b": b"2", "c": b"2"}, number=2, about=said, update=True).deposit()
+    description = about(local_ids=("m",))
+    ark = service.of_files({"a": b"1", "b": b"1"}, about=description).deposit()["ark"]
+    service.of_files({"b": b"2", "c": b"2"}, number=2, about=description, update=True).deposit()
     assert service.stored(ark) == {"a": b"1", "b": b"2", "c": b"2"}
-    service.of_files({"d": b"3"}, number=3, about=said).deposit()
+    service.of_files({"d": b"3"}, number=3, about=description).deposit()
     assert service.stored(ark) == {"d": b"3"}
 
 
@@ -197,20 +197,20 @@ def test_an_update_of_an_object_that_is_not_there_makes_it(service: Service) -> 
 
 
 def test_an_update_keeps_the_media_types_of_the_files_that_stay(service: Service) -> None:
-    said = about(local_ids=("m",))
+    description = about(local_ids=("m",))
     url = service.web.put("/p.tif", b"tif")
     given = payload(PayloadKind.FILE, url, "p.tif", mime_type="image/tiff")
-    ark = service.object(payload=given, about=said).deposit()["ark"]
-    service.of_file(number=2, about=said, update=True).deposit()
+    ark = service.object(payload=given, about=description).deposit()["ark"]
+    service.of_file(number=2, about=description, update=True).deposit()
     with service.inventory as inventory:
         types = {file.path: file.mime_type for file in inventory.files(ark, 2)}
     assert types["producer/p.tif"] == "image/tiff"
 
 
 def test_the_same_deposit_again_makes_no_version_and_says_so(service: Service) -> None:
-    said = about(local_ids=("m",), title="Maps")
-    first = service.of_file(about=said).deposit()
-    again = service.of_file(number=2, about=said)
+    description = about(local_ids=("m",), title="Maps")
+    first = service.of_file(about=description).deposit()
+    again = service.of_file(number=2, about=description)
     ran = again.to("notify")
     assert ran.outcome == "warning"
     assert ran.message == f"nothing changed: {first['ark']} had all of this as version 1; no other was made"
@@ -224,8 +224,8 @@ def test_sent_back_from_its_first_stage_it_makes_a_version_only_of_what_differs(
     deposit.harness.results.clear()
     # With nothing changed, and with the object lost from the storage,
     assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
-    [found] = (p for p in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
-    shutil.rmtree(found.parent)
+    [root] = (p for p in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
+    shutil.rmtree(root.parent)
     deposit.harness.results.clear()
     assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
     # and where what is to be fetched is another by now.
@@ -250,11 +250,11 @@ def test_what_was_stored_by_somebody_who_was_cancelled_then_is_recorded_with_the
     service: Service,
 ) -> None:
     # Given an object that was stored, and ended before it was recorded;
-    said = about(local_ids=("m",), title="Maps")
-    first = service.of_file(about=said, submitter="Ann <ann@example.org>")
+    description = about(local_ids=("m",), title="Maps")
+    first = service.of_file(about=description, submitter="Ann <ann@example.org>")
     ark = first.deposit("processing")["ark"]
     # when the same is deposited again,
-    again = service.of_file(number=2, about=said, submitter="bob")
+    again = service.of_file(number=2, about=description, submitter="bob")
     assert again.to("notify").message.startswith(f"nothing changed: {ark} had all of this as version 1")
     # then the inventory has the version, as of who brought it, who may also go on.
     with service.inventory as inventory:
@@ -270,9 +270,9 @@ def test_it_is_recorded_as_it_was_stored_whatever_the_profile_says_by_then(servi
     service.profile(storage="other", owner="somebody")
     assert deposit.run("recording").outcome == "ok"
     with service.inventory as inventory:
-        found = inventory.object(done["ark"])
-    assert found is not None
-    assert (found.owner, found.versions[0].storage) == ("maps", "main")
+        record = inventory.object(done["ark"])
+    assert record is not None
+    assert (record.owner, record.versions[0].storage) == ("maps", "main")
 
 
 def test_an_object_stays_in_its_storage_when_a_profile_with_another_one_updates_it(service: Service) -> None:
@@ -353,10 +353,10 @@ def test_an_erc_that_could_not_be_recorded_stops_it_before_anything_is_stored(
 
 
 def test_hostile_text_is_harmless_in_the_descriptions(service: Service) -> None:
-    said = about(
+    description = about(
         title='</dc:title><!ENTITY x SYSTEM "file:///etc/passwd">\x1b[2J', creator="a\nwhere: ark:/1/forged"
     )
-    done = service.of_file(about=said).deposit()
+    done = service.of_file(about=description).deposit()
     with service.storage.opened(done["ark"], "system/mrt-dc.xml") as file:
         record = file.read()
     assert b"&lt;/dc:title&gt;" in record
@@ -448,17 +448,17 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     """Each question is a turn of the supervisor, and each write a commit."""
     deposit = service.of_files({"a.txt": b"a"})
     deposit.to("downloading")
-    asked: list[str] = []
+    urls: list[str] = []
     looked: list[str] = []
     real = StageHarness.ask
     monkeypatch.setattr(identities, "require_same_owner", lambda *args: looked.append(args[-1]))
     monkeypatch.setattr(
-        StageHarness, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
+        StageHarness, "ask", lambda self, verb, **args: (urls.append(verb), real(self, verb, **args))[1]
     )
 
     assert deposit.run("processing").outcome == "ok"
 
-    assert asked == ["get_data", "put_data", "take_lock"]
+    assert urls == ["get_data", "put_data", "take_lock"]
     assert looked == []  # whose it is, for nobody has anything under an ARK that was just minted
     assert not (deposit.folder / "system").exists()
     assert not (deposit.folder / "manifest").exists()

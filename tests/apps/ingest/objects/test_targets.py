@@ -85,8 +85,8 @@ def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receivin
     )
     deposit = service.of_file()
     done = deposit.deposit()
-    [told] = deposit.harness.submitted
-    sent = StageHarness().run(application.outbox.webhook, **told.params)
+    [message] = deposit.harness.submitted
+    sent = StageHarness().run(application.outbox.webhook, **message.params)
     assert sent.outcome == "ok", sent.message
     [(headers, body)] = receiving.came
     verify("shared", headers, body, time.time())
@@ -112,9 +112,9 @@ def test_a_callback_to_a_private_address_is_not_made(service: Service, receiving
 
 
 def test_a_callback_waits_while_a_profile_cannot_be_read(service: Service, receiving: Receiving) -> None:
-    told = {"url": f"http://{receiving.host}/told", "secret": "partner", "body": {}}
+    target = {"url": f"http://{receiving.host}/told", "secret": "partner", "body": {}}
     (service.folder / "home/profiles/coins.toml").write_text("collection = ")
-    assert StageHarness().run(application.outbox.webhook, **told).outcome == "defer"
+    assert StageHarness().run(application.outbox.webhook, **target).outcome == "defer"
 
 
 # --- the inventory ----------------------------------------------------------------------------

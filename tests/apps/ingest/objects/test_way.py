@@ -22,10 +22,10 @@ def test_an_object_is_fetched_named_stored_and_recorded(service: Service) -> Non
     assert done["ark"].startswith("ark:/99999/fk4")
     assert service.stored(done["ark"]) == {"a.txt": b"one", "b/c.txt": b"two"}
     with service.inventory as inventory:
-        found = inventory.object(done["ark"])
-        assert found is not None
-        assert (found.collection, found.owner, found.local_ids) == ("maps", "maps", ["map 7"])
-        assert [(v.version, v.batch_id, v.what) for v in found.versions] == [(1, BID, "Maps")]
+        record = inventory.object(done["ark"])
+        assert record is not None
+        assert (record.collection, record.owner, record.local_ids) == ("maps", "maps", ["map 7"])
+        assert [(v.version, v.batch_id, v.what) for v in record.versions] == [(1, BID, "Maps")]
         digest = hashlib.sha256(b"two").hexdigest()
         assert [f.file.file.path for f in inventory.find(digest=f"sha256:{digest}") if f.file] == [
             "producer/b/c.txt"

@@ -82,8 +82,8 @@ STATES = st.dictionaries(st.integers(1, 8), st.sampled_from(["completed", "faile
 @given(STATES, STATES)
 def test_changes_lead_from_one_report_to_the_next(then: dict[int, str], now: dict[int, str]) -> None:
     def report(number: int, states: dict[int, str], before: PreviousReport | None) -> Report:
-        found: BatchFacts = facts(number)
-        return build(found, [end(n, state) for n, state in states.items()], before)
+        facts_of_one: BatchFacts = facts(number)
+        return build(facts_of_one, [end(n, state) for n, state in states.items()], before)
 
     before = told(report(1, then, None))
     update = report(2, now, before)

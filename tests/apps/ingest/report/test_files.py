@@ -57,11 +57,11 @@ def test_written_twice_it_is_the_same_and_its_digests_are_told(tmp_path: Path) -
 def test_the_next_report_is_compared_with_what_was_written(tmp_path: Path) -> None:
     write(build(facts(), ENDS), tmp_path)
 
-    told = read_previous(tmp_path)
-    update = build(facts(2), [end(1), end(2), end(4)], told)
+    report = read_previous(tmp_path)
+    update = build(facts(2), [end(1), end(2), end(4)], report)
 
-    assert told.number == 1
-    assert told.completed == {"jid-1": "map 1", "jid-4": "Größe\n\u2028"}
+    assert report.number == 1
+    assert report.completed == {"jid-1": "map 1", "jid-4": "Größe\n\u2028"}
     assert update.changes is not None
     assert (update.changes.mended, update.changes.gone) == (("map 2",), ())
 

@@ -41,27 +41,27 @@ def mixed() -> Report:
 
 
 def test_the_text_names_every_failure_with_its_stage_and_message(mixed: Report) -> None:
-    told = text(mixed)
+    mail_text = text(mixed)
 
-    assert told.startswith("bid-1: 1 failed (3 objects)\n")
-    assert "map 2 (jid-2, job 102)" in told
-    assert "failed at downloading, last successful stage provisioning" in told
-    assert "file 2 has the wrong sha256" in told
-    assert "https://archive.example.org/bid-1" in told
-    assert "map 1" not in told
+    assert mail_text.startswith("bid-1: 1 failed (3 objects)\n")
+    assert "map 2 (jid-2, job 102)" in mail_text
+    assert "failed at downloading, last successful stage provisioning" in mail_text
+    assert "file 2 has the wrong sha256" in mail_text
+    assert "https://archive.example.org/bid-1" in mail_text
+    assert "map 1" not in mail_text
 
 
 def test_the_page_says_the_same(mixed: Report) -> None:
     page = Page(html(mixed, completed=10))
 
-    said = [
+    phrases = [
         "bid-1: 1 failed (3 objects)",
         "failed at downloading",
         "has the wrong sha256",
         "map 3",
         "maps, atlas",
     ]
-    assert [words for words in said if words not in page.text] == []
+    assert [words for words in phrases if words not in page.text] == []
     assert page.links == ["https://archive.example.org/bid-1"]
 
 
@@ -102,10 +102,10 @@ def test_foreign_text_stays_text_on_one_line() -> None:
     )
     page = Page(html(report, completed=5))
 
-    for told in (text(report, all_objects=True), page.text):
-        assert "\x1b" not in told
-        assert "\u202e" not in told
-        assert "\nBcc" not in told
+    for form in (text(report, all_objects=True), page.text):
+        assert "\x1b" not in form
+        assert "\u202e" not in form
+        assert "\nBcc" not in form
     assert "<script>alert(1)</script>" in page.text
     assert "script" not in page.tags
     assert page.links == []

@@ -100,11 +100,11 @@ def test_every_job_type_of_the_application_is_internal() -> None:
 def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(
     served: Served, guessed: bool
 ) -> None:
-    told = orjson.dumps([ARK, 1, "zip", "maps"])
+    message = orjson.dumps([ARK, 1, "zip", "maps"])
     served.service.holds({"a": b"1"})
     with served.service.store() as store:
         store.register([kind("one", "work")], [])
-        key = f"access-{hashlib.sha256(told).hexdigest()[:32]}"  # as it was once made
+        key = f"access-{hashlib.sha256(message).hexdigest()[:32]}"  # as it was once made
         if not guessed:
             job = served["ann"].post(FETCH, json={"ark": ARK}).json()["job"]
             key = str(store.job(job).key)

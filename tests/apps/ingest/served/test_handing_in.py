@@ -66,15 +66,13 @@ PROFILE, KIND, FILE = ("profile", None, b"maps"), ("kind", None, b"file"), ("fil
 def orders(served: Served) -> list[BatchOrder]:
     with served.service.control() as control:
         service = Ingest(control=control, settings=served.service.settings, folders=served.service.folder)
-        return [found.order for found in batches(service)]
+        return [batch.order for batch in batches(service)]
 
 
 def incoming(served: Served) -> Mapping[str, bytes]:
     """What lies there, by batch and name."""
     folder = served.service.settings.incoming
-    return {
-        str(found.relative_to(folder)): found.read_bytes() for found in folder.rglob("*") if found.is_file()
-    }
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def nothing(served: Served) -> bool:
@@ -243,7 +241,7 @@ def test_an_answer_that_was_lost_is_given_again(served: Served, monkeypatch: pyt
     assert again.headers["idempotent-replay"] == "true"
     assert (again.json()["state"], again.json()["held"]) == ("held", "a look first")
     assert list(incoming(served)) == [f"{again.json()['bid']}/map.tif"]
-    assert [found.name for found in served.service.settings.held.iterdir()] == [again.json()["bid"]]
+    assert [folder.name for folder in served.service.settings.held.iterdir()] == [again.json()["bid"]]
     with served.service.store() as store:
         store.cancel(again.json()["job"], tree=False, by="ann", reason=None, now_us=1)
         store.delete(again.json()["job"], by="ann", now_us=1)
@@ -257,8 +255,8 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
     """JSON, with nothing between one document and the next."""
     at = 0
     while at < len(text):
-        found, at = json.JSONDecoder().raw_decode(text, at)
-        yield found
+        document, at = json.JSONDecoder().raw_decode(text, at)
+        yield document
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
@@ -297,15 +295,17 @@ def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest
         listening.end()
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    said = list(documents(ran.stdout))
-    assert [answer.get("state") for answer in said] == ["pending"] * 3 + [None], ran.stdout
-    assert (said[2]["kind"], said[3]["status"]) == ("object-manifest", 409), "no node has begun with it"
+    documents_read = list(documents(ran.stdout))
+    assert [answer.get("state") for answer in documents_read] == ["pending"] * 3 + [None], ran.stdout
+    assert (documents_read[2]["kind"], documents_read[3]["status"]) == ("object-manifest", 409), (
+        "no node has begun with it"
+    )
     kinds = {order.name: (order.kind, order.about, order.notify) for order in orders(Served(service, {}))}
     assert kinds.keys() == {"map.tif", "atlas.zip", "atlas.checkm"}
     assert (kinds["map.tif"][0], kinds["map.tif"][1].title) == ("file", "A map")
     assert (kinds["atlas.zip"][1].local_ids, kinds["atlas.zip"][2]) == (("L-1",), ("ann@example.org",))
     with service.control() as control:
-        shown = Status(batch=said[1]["bid"]).run(
+        shown = Status(batch=documents_read[1]["bid"]).run(
             Ingest(control=control, settings=service.settings, folders=service.folder)
         )
     assert shown["notification"] == ["ann@example.org"]

@@ -123,11 +123,11 @@ def test_the_inventory_is_read_within_the_collection(house: House) -> None:
         for ark in (ARK, "ark:/99999/fk4photo"):
             inventory.audited(ark, WHEN, 1, 1, ["it is torn"])
 
-    for verb, said in (("find", {}), ("find", {"file_name": "a"}), ("fixity", {"damaged": True})):
-        found = {
-            name: {f["collection"] for f in house.ask(name, verb, **said).json()["items"]} for name in RIGHTS
+    for verb, query in (("find", {}), ("find", {"file_name": "a"}), ("fixity", {"damaged": True})):
+        collections = {
+            name: {f["collection"] for f in house.ask(name, verb, **query).json()["items"]} for name in RIGHTS
         }
-        assert found == {name: {"maps"} for name in ("vic", "ann", "mia")} | {"eve": {"photos"}} | {
+        assert collections == {name: {"maps"} for name in ("vic", "ann", "mia")} | {"eve": {"photos"}} | {
             name: {"maps", "photos"} for name in ("operator", "admin")
         }
     assert house.ask("eve", "find", ark=ARK).json()["items"] == []
@@ -139,11 +139,11 @@ def test_the_inventory_is_read_within_the_collection(house: House) -> None:
 def test_profiles_are_seen_within_the_collection(house: House) -> None:
     (house.served.service.settings.profiles / "bad.toml").write_text("collection = 3")
 
-    found = {name: [p["name"] for p in house.ask(name, "profiles").json()["items"]] for name in RIGHTS}
+    profiles = {name: [p["name"] for p in house.ask(name, "profiles").json()["items"]] for name in RIGHTS}
 
-    assert found["ann"] == found["vic"] == ["maps"]
-    assert found["eve"] == ["photos"]
-    assert found["operator"] == ["bad", "maps", "photos"]
+    assert profiles["ann"] == profiles["vic"] == ["maps"]
+    assert profiles["eve"] == ["photos"]
+    assert profiles["operator"] == ["bad", "maps", "photos"]
 
 
 # --- handing in -----------------------------------------------------------------------------

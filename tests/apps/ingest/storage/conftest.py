@@ -22,11 +22,11 @@ def s3(tmp_path: Path, s3_server: str, bucket: str) -> Bed:
 @pytest.fixture(params=["disk", pytest.param("s3", marks=long_alone)])
 def either(request: pytest.FixtureRequest) -> Bed:
     """For what does not depend on the place: in S3 only when there is time."""
-    found: Bed = request.getfixturevalue(request.param)
-    return found
+    bed: Bed = request.getfixturevalue(request.param)
+    return bed
 
 
 @pytest.fixture(params=["disk", "s3"])
 def bed(request: pytest.FixtureRequest) -> Bed:
-    found: Bed = request.getfixturevalue(request.param)
-    return found
+    chosen: Bed = request.getfixturevalue(request.param)
+    return chosen

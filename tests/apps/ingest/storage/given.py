@@ -44,12 +44,12 @@ def put(
 
 def contents(storage: Storage, version: int | None = None) -> dict[str, bytes]:
     """What a reader gets of a version, by path."""
-    found = {}
+    complaints = {}
     for file in storage.files(ARK, version):
         with storage.opened(ARK, file) as content:
-            found[file.path] = content.read()
-        assert len(found[file.path]) == file.size_bytes
-    return found
+            complaints[file.path] = content.read()
+        assert len(complaints[file.path]) == file.size_bytes
+    return complaints
 
 
 def at_rest(root: Path) -> bool:
@@ -61,12 +61,12 @@ def complaints(root: Path) -> list[str]:
     """What ocfl-py finds wrong or doubtful with a storage root and its objects."""
     judge = ocfl.StorageRoot(root=str(root))
     sound = judge.validate(log_warnings=True, log_errors=True)
-    found = [message for _, message in judge.errors]
+    errors = [message for _, message in judge.errors]
     if judge.good_objects != judge.num_objects or not sound:
-        found.append(
+        errors.append(
             f"{judge.good_objects} of {judge.num_objects} objects are good: {judge.log.status_str()}"
         )
-    return found
+    return errors
 
 
 def where(object_id: str = ARK) -> str:

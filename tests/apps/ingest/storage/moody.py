@@ -32,12 +32,12 @@ def moody(behind: str, before: Mood = calm, after: Mood = calm) -> Iterator[str]
             there = http.client.HTTPConnection(netloc)
             there.request(self.command, self.path, body, headers)
             answer = there.getresponse()
-            raw, told = answer.read(), dict(answer.getheaders())
+            raw, header_fields = answer.read(), dict(answer.getheaders())
             there.close()
             status = after(self.command, self.path, headers)
             if status is not None:
                 return self._answer(status, {}, b"")
-            return self._answer(answer.status, told, raw)
+            return self._answer(answer.status, header_fields, raw)
 
         def _answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
             self.send_response_only(status)

@@ -67,11 +67,11 @@ def test_digests_given_and_computed_are_on_record(either: Bed, tmp_path: Path) -
     with pytest.raises(NotAdmitted, match="crc32 of 'a' should be fec48e3e"):
         put(storage, file)
     put(storage, incoming(tmp_path, "a", raw, *given[:4]))
-    (found,) = storage.files(ARK)
+    (stored,) = storage.files(ARK)
     # sha384 has been compared, but a fixity block may not have it
     expected = {a: hashlib.new(a, raw).hexdigest() for a in ("sha512", "md5", "sha1", "sha256")}
-    assert found.sums == expected
-    assert (found.digest.algorithm, found.digest.value) == ("sha512", expected["sha512"])
+    assert stored.sums == expected
+    assert (stored.digest.algorithm, stored.digest.value) == ("sha512", expected["sha512"])
     assert at_rest(either.fetch())
 
 
@@ -102,9 +102,9 @@ def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, known: tupl
 def test_other_programs_find_a_content_by_its_url(either: Bed, tmp_path: Path) -> None:
     storage = either.open()
     put(storage, incoming(tmp_path, "a b%.txt", b"one"))
-    (found,) = storage.files(ARK)
+    (file,) = storage.files(ARK)
     either.open_to_all()
-    with urlopen(storage.url(ARK, found)) as content:
+    with urlopen(storage.url(ARK, file)) as content:
         assert content.read() == b"one"
 
 
@@ -155,8 +155,8 @@ def test_sha256_addresses_new_objects_only(either: Bed, tmp_path: Path) -> None:
     put(storage, incoming(tmp_path, "b", b"2"), object_id="ark:/99999/fk4other")
     assert {f.digest.algorithm for f in storage.files(ARK)} == {"sha512"}
     assert {f.digest.algorithm for f in storage.files("ark:/99999/fk4other")} == {"sha256"}
-    told = complaints(either.fetch())
-    assert all("W004" in t and "E0" not in t for t in told)  # sha512 is what OCFL would rather have
+    errors = complaints(either.fetch())
+    assert all("W004" in t and "E0" not in t for t in errors)  # sha512 is what OCFL would rather have
 
 
 @pytest.mark.parametrize(
@@ -331,14 +331,14 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
     sound = storage.verify(ARK, read.append)
     assert (sound.files, sound.bytes, sound.faults, sum(read)) == (3, 9, (), 9)
     # When one content is changed, one is gone, one is astray, and an old inventory is touched
-    root, found = where(), {f.path: f.content_path for f in storage.files(ARK)}
-    bed.overwrite(f"{root}/{found['a']}", b"12346")
-    bed.overwrite(f"{root}/{found['b']}", None)
+    root, paths = where(), {f.path: f.content_path for f in storage.files(ARK)}
+    bed.overwrite(f"{root}/{paths['a']}", b"12346")
+    bed.overwrite(f"{root}/{paths['b']}", None)
     bed.overwrite(f"{root}/v1/content/astray", b"!")
     bed.overwrite(f"{root}/v1/inventory.json.sha512", b"0 inventory.json\n")
-    told = storage.verify(ARK)
+    problems = storage.verify(ARK)
     # Then each is named, and the rest was read
-    assert (told.files, told.bytes) == (2, 7)
+    assert (problems.files, problems.bytes) == (2, 7)
     for sign in (
         "has the sha512",
         "has the md5",
@@ -346,8 +346,8 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
         "'v1/content/astray' lies in",
         "than its sidecar",
     ):
-        assert [f for f in told.faults if sign in f], sign
-    assert len(told.faults) == 5
+        assert [f for f in problems.faults if sign in f], sign
+    assert len(problems.faults) == 5
 
 
 @pytest.mark.parametrize(

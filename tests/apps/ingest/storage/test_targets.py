@@ -109,7 +109,7 @@ def test_an_object_that_another_program_made_is_read_and_continued(tmp_path: Pat
     assert contents(storage) == {"x.txt": b"theirs", "y.txt": b"ours"}
     assert (made / "v2/data").is_dir()
     assert storage.verify(ARK).faults == ()
-    assert all("E0" not in told for told in complaints(tmp_path / "root"))
+    assert all("E0" not in error for error in complaints(tmp_path / "root"))
 
 
 @pytest.mark.parametrize("path", ["../../../../secret", "/etc/passwd", "v1/content/../../../x"])
@@ -117,12 +117,14 @@ def test_an_inventory_cannot_lead_a_reader_out_of_its_object(tmp_path: Path, pat
     storage = open_storage(tmp_path / "root")
     put(storage, incoming(tmp_path, "a", b"1"))
     (tmp_path / "secret").write_text("secret")
-    told = tmp_path / "root" / where() / inventories.NAME
-    document = orjson.loads(told.read_bytes())
+    inventory_file = tmp_path / "root" / where() / inventories.NAME
+    document = orjson.loads(inventory_file.read_bytes())
     (value,) = document["manifest"]
     document["manifest"][value] = [path]
-    told.write_bytes(orjson.dumps(document))
-    told.with_name("inventory.json.sha512").write_bytes(inventories.sidecar(told.read_bytes(), "sha512"))
+    inventory_file.write_bytes(orjson.dumps(document))
+    inventory_file.with_name("inventory.json.sha512").write_bytes(
+        inventories.sidecar(inventory_file.read_bytes(), "sha512")
+    )
     with pytest.raises(NotAdmitted, match="leads elsewhere"), storage.opened(ARK, "a"):
         pass
 

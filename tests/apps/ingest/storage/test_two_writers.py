@@ -14,16 +14,16 @@ from spinney.apps.ingest.storage import Busy
 def test_on_disk_the_second_is_told_to_come_again(disk: Bed, tmp_path: Path, first: bool) -> None:
     if not first:
         put(disk.open(), incoming(tmp_path, "z", b"before"), key="before")
-    told: list[str] = []
+    events: list[str] = []
 
     def meanwhile(step: str) -> None:
         if step == "content":
             with pytest.raises(Busy, match="is under way"):
                 put(disk.open(), incoming(tmp_path, "a", b"theirs"), key="theirs")
-            told.append(step)
+            events.append(step)
 
     put(disk.open(on_step=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
-    assert told == ["content"]
+    assert events == ["content"]
     assert contents(disk.open()) == {"a": b"ours"}
     put(disk.open(), incoming(tmp_path, "a", b"theirs"), key="theirs")
     assert [v.key for v in disk.open().versions(ARK)][-2:] == ["ours", "theirs"]

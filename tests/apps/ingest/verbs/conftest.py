@@ -19,10 +19,10 @@ def service(tmp_path: Path) -> Iterator[Service]:
     (tmp_path / "ingest.toml").write_text(
         f"home = 'home'\n[storage.main]\nurl = '{tmp_path}/archive'\n[minters.main]\nnaan = '99999'\nshoulder = 'fk4'\n"
     )
-    found = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
-    assert list(prepare(found))
-    (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
+    loaded = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
+    assert list(prepare(loaded))
+    (loaded.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
     store = open_store(new_store(tmp_path / "spinney.db"))
     control = Control(store=store, clock=lambda: time.time_ns() // 1000, wake_nodes=lambda: None, by="ann")
-    yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
+    yield Service(control=control, settings=loaded, folders=tmp_path / "spinney.folders")
     store.close()

@@ -31,7 +31,7 @@ def changed(**fields: Any) -> Submit:
 def left(service: Service) -> list[str]:
     places = (service.settings.incoming, service.settings.held)
     return sorted(
-        str(found.relative_to(service.settings.home)) for place in places for found in place.rglob("*")
+        str(path.relative_to(service.settings.home)) for place in places for path in place.rglob("*")
     )
 
 
@@ -100,11 +100,11 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
             raise CommitUncertain("the connection was lost;")
 
     losing = replace(service, control=replace(service.control, store=Losing()))
-    with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as told:
+    with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as error:
         submit(losing, source, GIVEN)
 
-    (bid,) = (found.bid for found in batches(service))
-    assert f"'spinney ingest status {bid}'" in str(told.value)
+    (bid,) = (batch.bid for batch in batches(service))
+    assert f"'spinney ingest status {bid}'" in str(error.value)
     assert left(service) == [f"held/{bid}", f"incoming/{bid}", f"incoming/{bid}/map.tif"]
     for name in left(service):
         os.utime(service.settings.home / name, (0, 0))
@@ -125,17 +125,17 @@ def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Ser
 def test_whoever_is_to_be_told_must_be_told(service: Service) -> None:
     mail = Mail(host="localhost", sender="archive@example.org")
     profile = service.settings.profiles / "maps.toml"
-    told = changed(notification=["ann@example.org"])
+    order = changed(notification=["ann@example.org"])
     with pytest.raises(UsageError, match="sends no mail"):
-        expect(service, told)
+        expect(service, order)
     service = replace(service, settings=service.settings.model_copy(update={"mail": mail}))
     profile.write_text("collection = 'maps'\n[report]\nkind = 'suppressed'\n")
     with pytest.raises(UsageError, match="has no reports sent"):
-        expect(service, told)
+        expect(service, order)
     profile.write_text("collection = 'maps'\n")
     with pytest.raises(UsageError, match="shorten it"):
         expect(service, changed(notification=[f"{'a' * 320} <ann@example.org>"]))
-    assert expect(service, told).submission == told
+    assert expect(service, order).submission == order
     assert left(service) == []
 
 
@@ -151,7 +151,7 @@ def test_names_that_are_odd_but_lawful_are_kept_as_they_are(service: Service, tm
         with (tmp_path / "ingest.toml").open("rb") as source:
             accepted = submit(service, source, changed(name=name))
 
-        assert [found.name for found in (service.settings.incoming / accepted.bid).iterdir()] == [name]
+        assert [file.name for file in (service.settings.incoming / accepted.bid).iterdir()] == [name]
         assert find_batch(service, accepted.bid).order.name == name
 
 

@@ -61,7 +61,7 @@ class Works:
         return find_batch(self.service, self.bid)
 
     def listed(self, state: BatchState) -> list[str]:
-        return [found.bid for found in batches(self.service, state=state)]
+        return [batch.bid for batch in batches(self.service, state=state)]
 
 
 STOPS = {
@@ -181,9 +181,9 @@ def test_a_list_of_batches_counts_objects_and_warnings_in_one_look(
         lambda self, *ids, **more: looks.append(ids) or below(self, *ids, **more),
     )
 
-    found = Batches().run(service)["items"]
+    items = Batches().run(service)["items"]
 
-    assert [(one["batch"], one["objects"], one["warnings"]) for one in found] == [
+    assert [(one["batch"], one["objects"], one["warnings"]) for one in items] == [
         (second.bid, {"pending": 2}, 0),
         (first.bid, {"pending": 1}, 1),
     ]

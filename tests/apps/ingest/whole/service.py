@@ -189,12 +189,12 @@ class Service:
         return json.loads(self.shell.ok("ingest", *words, "--json"))
 
     def status(self, batch: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.document("status", batch)
-        return found
+        entry: dict[str, Any] = self.document("status", batch)
+        return entry
 
     def objects(self, batch: str) -> dict[str, Any]:
         """By local id."""
-        return {found["local_ids"][0]: found for found in self.shell.listed("ingest", "objects", batch)}
+        return {entry["local_ids"][0]: entry for entry in self.shell.listed("ingest", "objects", batch)}
 
     def reports(self, batch: str) -> list[dict[str, Any]]:
         """All that there are, in order; each was told."""
@@ -206,15 +206,15 @@ class Service:
 
     def subjects(self) -> list[str]:
         """Of the mails that came, one for each Message-ID; the same message may have come more than once."""
-        by_id = {got.mail["Message-ID"]: got.content for got in self.mails.received}
-        assert {got.content for got in self.mails.received} == set(by_id.values()), (
+        by_id = {mail.mail["Message-ID"]: mail.content for mail in self.mails.received}
+        assert {mail.content for mail in self.mails.received} == set(by_id.values()), (
             "one Message-ID, two contents"
         )
-        return list({got.mail["Message-ID"]: got.mail["Subject"] for got in self.mails.received}.values())
+        return list({mail.mail["Message-ID"]: mail.mail["Subject"] for mail in self.mails.received}.values())
 
     def archived(self) -> dict[str, dict[str, bytes]]:
         """By local id: what the depositor sent, as readers get it now."""
-        found = {}
+        files = {}
         for stored in self.shell.listed("ingest", "find", "--collection", "maps"):
             (local_id,) = stored["local_ids"]
             assert stored["head"]["version"] == 1, f"{local_id} was stored {stored['head']['version']} times"
@@ -223,13 +223,13 @@ class Service:
             names = {row.name for row in read(manifest, PayloadKind.OBJECT_MANIFEST).rows}
             sent = {name for name in names if name.startswith("producer/")}
             assert names - sent == {"system/mrt-dc.xml", "system/mrt-erc.txt"}
-            found[local_id] = {
+            files[local_id] = {
                 name.removeprefix("producer/"): self.shell.ok(
                     "ingest", "fetch", stored["ark"], "--file", name
                 ).encode()
                 for name in sent
             }
-        return found
+        return files
 
     def faults(self, batch: str) -> list[str]:
         """What the look afterwards finds, and what stands in working folders that should not."""
@@ -239,9 +239,9 @@ class Service:
             )
         left = [
             f"{name}: {path}"
-            for name, found in self.objects(batch).items()
-            if found["state"] == "completed"
-            for path in _below(Path(found["folder"])) - KEPT
+            for name, entry in self.objects(batch).items()
+            if entry["state"] == "completed"
+            for path in _below(Path(entry["folder"])) - KEPT
             if Path(path).parts[0]
             != ".spinney"  # output and frames of attempts that failed stay with the job
         ]
@@ -249,7 +249,7 @@ class Service:
 
     def recorded(self, batch: str) -> Counter[tuple[str, str]]:
         """How often each stage of the batch and its objects stands recorded as passed, over all jobs."""
-        numbers = [self.status(batch)["job"], *(found["job"] for found in self.objects(batch).values())]
+        numbers = [self.status(batch)["job"], *(entry["job"] for entry in self.objects(batch).values())]
         jobs = [json.loads(self.shell.ok("show", str(number), "--json")) for number in numbers]
         return Counter(
             (job["job"]["type"].removeprefix("ingest."), attempt["stage"])

@@ -94,7 +94,7 @@ def test_a_batch_with_an_object_that_fails(service: Service, dies_at: tuple[str,
     assert state == "failed"
     assert service.starts == 1 + len(dies_at)
     assert not list(service.deaths.iterdir())
-    assert {name: (found["state"], found["stage"]) for name, found in service.objects(batch).items()} == {
+    assert {name: (entry["state"], entry["stage"]) for name, entry in service.objects(batch).items()} == {
         "letters": ("failed", "downloading"),
         "maps": ("completed", None),
         "scans": ("completed", None),
