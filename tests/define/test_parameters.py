@@ -1,7 +1,7 @@
 """Parameters: what is taken, what is refused by which name, with the code and without."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,10 +11,10 @@ import pytest
 from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, Json, SecretBytes, SecretStr, TypeAdapter, computed_field
 
-from spinney.define.jobtype.parameters import Parameters
-from spinney.define.jobtype.signature import DeclaredParameter
+from spinney.define.jobtype.parameters import Parameters, reader
+from spinney.define.jobtype.signature import DeclaredParameter, Signature
 from spinney.define.params import schema as schemas
 from spinney.define.params.schema import checker, from_words, validate_against_schema
 from spinney.define.params.validation_errors import describe
@@ -30,6 +30,37 @@ class Colour(Enum):
 class Box(BaseModel):
     width: int
     height: int = 1
+
+
+class Reply(BaseModel):
+    sender: str = Field(alias="from")
+
+
+class Sender(BaseModel):
+    """Read by its name, and written by another for others."""
+
+    name: str = Field(serialization_alias="from")
+
+
+class Area(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    width: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def square(self) -> int:
+        return self.width**2
+
+
+class Blob(BaseModel):
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="float")
+    raw: bytes
+    age: timedelta = timedelta(minutes=5)
+
+
+class Keys(BaseModel):
+    by_day: dict[date, SecretStr] = Field(alias="by day")
+    in_order: tuple[SecretBytes, int]
 
 
 @dataclass
@@ -85,6 +116,35 @@ def test_lawful_values_become_json_that_the_schema_takes_too(annotation: Any, va
     stored = params.text({"value": value})
     assert stored == f'{{"value":{text}}}'
     validate_against_schema("resize", params.schema, orjson.loads(stored))
+
+
+@pytest.mark.parametrize("secret", [False, True])
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (Reply, {"from": "ann"}, '{"from":"ann"}'),
+        (Sender, {"name": "ann"}, '{"name":"ann"}'),
+        (Area, {"width": 2}, '{"width":2}'),
+        (Json[list[int]], "[1,2]", '"[1,2]"'),
+        (Blob, {"raw": b"hell"}, '{"raw":"aGVsbA==","age":300.0}'),
+        (
+            Keys,
+            {"by day": {"2030-01-31": "first"}, "in_order": (b"second", 1)},
+            '{"by day":{"2030-01-31":"first"},"in_order":["second",1]}',
+        ),
+    ],
+)
+def test_a_stage_gets_what_was_submitted(annotation: Any, value: Any, text: str, *, secret: bool) -> None:
+    fields = {"value": annotation, "password": SecretStr if secret else str}
+    expected = TypeAdapter(annotation).validate_python(value)
+
+    stored = parameters(**fields).text(
+        {"value": expected if isinstance(expected, BaseModel) else value, "password": "x"}
+    )
+
+    assert stored == f'{{"value":{text},"password":"x"}}'
+    declared = {n: DeclaredParameter(annotation=a, required=True) for n, a in fields.items()}
+    assert reader("a stage", Signature(fields=declared), declared)(stored)["value"] == expected
 
 
 @pytest.mark.parametrize(

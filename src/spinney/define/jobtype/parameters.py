@@ -4,7 +4,7 @@ Many jobs are checked together as a list, so that a submission of a hundred thou
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path, PurePath
@@ -13,17 +13,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import orjson
 import typing_extensions as te
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    SecretBytes,
-    SecretStr,
-    TypeAdapter,
-    ValidationError,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
@@ -35,7 +27,7 @@ from spinney.define.params.validation_errors import (
     is_secret,
     validation_error,
 )
-from spinney.define.params.values import not_finite
+from spinney.define.params.values import not_finite, revealed
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.values import lock_names
@@ -147,10 +139,14 @@ class Parameters:
         return texts
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
-        if not self._secret:
-            return by.dump_python(valid, mode="json")
-        # In its JSON mode pydantic would write stars, and the stage needs the value.
-        return to_jsonable_python(_revealed(by.dump_python(valid, mode="python")))
+        dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True)
+        json_value = dump(mode="json")
+        return revealed(dump(mode="python"), json_value) if self._secret else json_value
+
+    @cached_property
+    def _by_alias(self) -> bool:
+        """Whether the stage reads a model by aliases. One that is only for serialization is not among them."""
+        return self._row.json_schema() != self._row.json_schema(by_alias=False)
 
     @cached_property
     def _secret(self) -> bool:
@@ -313,18 +309,6 @@ def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str
                 f"job type {type_name!r} has a lock named by the secret parameter {name!r}, and names of locks are "
                 f"shown; name the lock by another parameter"
             )
-
-
-def _revealed(value: Any) -> Any:
-    """Return a dumped value with secrets as plain values."""
-    if isinstance(value, SecretStr | SecretBytes):
-        plain = value.get_secret_value()
-        return plain.decode() if isinstance(plain, bytes) else plain
-    if isinstance(value, dict):
-        return {name: _revealed(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_revealed(part) for part in value]
-    return value
 
 
 def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:

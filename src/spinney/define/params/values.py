@@ -1,7 +1,7 @@
 """Convert results and data of stages to JSON text. Pickle is never used."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -29,6 +29,25 @@ def not_finite(params: Mapping[str, Any]) -> str | None:
         if isinstance(value, float | dict | list | tuple) and _holds_not_finite(value):
             return name
     return None
+
+
+def revealed(value: Any, json_value: Any) -> Any:
+    """Return ``json_value``, what pydantic dumps of ``value`` in its JSON mode, with the values of secrets in place of
+    stars; ``value`` is what it dumps in its Python mode, where secrets are objects."""
+    if hasattr(value, "get_secret_value"):
+        secret = value.get_secret_value()
+        return secret.decode() if isinstance(secret, bytes) else secret
+    if not isinstance(value, Collection) or not isinstance(json_value, dict | list):
+        return json_value
+    if len(value) != len(json_value):  # a serializer of the application's own, for one of the modes
+        return json_value
+    if isinstance(json_value, list):
+        return [revealed(*pair) for pair in zip(value, json_value, strict=True)]
+    if not isinstance(value, Mapping):
+        return json_value
+    # The keys of a dict may be numbers or enums in Python.
+    parts = zip(json_value.items(), value.values(), strict=True)
+    return {name: revealed(part, json_part) for (name, json_part), part in parts}
 
 
 def _holds_not_finite(value: Any) -> bool:
