@@ -38,7 +38,6 @@ from spinney.define.jobtype.job_types import (
     TypeOptions,
 )
 from spinney.define.jobtype.polls import RowSource, poll_function
-from spinney.define.params.values import to_text
 from spinney.model.access import Role
 from spinney.model.errors import UnknownType, UsageError
 from spinney.model.settings.capacities import LockCapacity
@@ -290,7 +289,7 @@ class Spinney:
         self, queue: QueueSpec, types: Mapping[str, TypeSpec], params: Mapping[str, Any]
     ) -> int:
         """Submit a job of another application's type, checked by the schema that that application registered."""
-        from spinney.define.params.schema import checker
+        from spinney.define.params.schema import checked_text, checker
 
         name = queue.default_type()
         spec = types.get(name)
@@ -300,8 +299,7 @@ class Spinney:
                 f"store; start a node whose application has it, or set another: "
                 f"spinney queue {queue.name} --type TYPE"
             )
-        text = to_text(dict(params), f"a parameter of {name!r}")
-        checker(spec)(orjson.loads(text))
+        text = checked_text(name, spec.schema, params, checker(spec))
         with current.submission_span(name), self._lock:
             store, waker = self._open()
             submission = Options(queue=queue.name).submission(name, [text])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
 from spinney import Spinney
 from spinney.define.job import Assignment, Cancelled, Child, Job, LockTaken
@@ -297,6 +298,47 @@ def test_a_number_that_json_does_not_have_is_no_parameter_of_another_application
 
     with pytest.raises(BadParameters, match="parameter 'x' must be a number"):
         handle(port).spawn("elsewhere", x=value)
+
+    port = Recorder({"type_schema": {"type": "object", "properties": {"x": {}}}})
+    assert handle(port).spawn("elsewhere", x=[None]) == 100
+    with pytest.raises(BadParameters, match=r"parameter 'x' must be any JSON value.*NaN or infinity"):
+        handle(port).spawn("elsewhere", x=[value])
+
+
+class Login(BaseModel):
+    user: str = Field(alias="login")
+    password: SecretStr
+
+
+def test_a_model_for_another_application_is_sent_by_its_aliases_and_with_its_secrets() -> None:
+    schema = {"type": "object", "properties": {"by": Login.model_json_schema()}}
+    port = Recorder({"type_schema": schema})
+
+    handle(port).submit("elsewhere", by=Login(login="ann", password="correct horse"))
+    assert port.asked[-1][1]["submissions"][0]["params"] == [
+        '{"by":{"login":"ann","password":"correct horse"}}'
+    ]
+
+    handle(port).submit("elsewhere", by={"login": "ann", "password": SecretStr("correct horse")})
+    assert port.asked[-1][1]["submissions"] == port.asked[1][1]["submissions"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SecretStr("correct horse"),
+        SecretBytes(b"correct horse"),
+        Login(login="ann", password="correct horse"),
+    ],
+)
+def test_a_secret_is_not_sent_where_another_application_would_show_it(value: Any) -> None:
+    port = Recorder({"type_schema": {"type": "object", "properties": {"by": {"type": "integer"}}}})
+
+    with pytest.raises(BadParameters, match="a secret is where the type declares none") as caught:
+        handle(port).spawn("elsewhere", by=value)
+
+    assert "horse" not in str(caught.value)
+    assert [verb for verb, _ in port.asked] == ["type_schema"]
 
 
 def test_children_come_in_pages() -> None:

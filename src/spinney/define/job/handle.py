@@ -5,6 +5,7 @@ Its requests to the engine are described in ``spinney.define.job.port``.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -17,8 +18,7 @@ from spinney.define.job.log import stage_logger
 from spinney.define.job.options import Options, check_priority, to_json
 from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
-from spinney.define.params.schema import validate_against_schema
-from spinney.define.params.values import to_text
+from spinney.define.params.schema import checked_text, validate_against_schema
 from spinney.model.attempts.signals import Signal
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.outcomes import Outcome
@@ -353,13 +353,8 @@ class _ForeignKind:
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         schema = self._port.ask("type_schema", type=self.name)
-        texts = []
-        for row in rows:
-            text = to_text(row, f"a parameter of {self.name!r}")
-            # What is stored, since JSON has no NaN and no infinity: they become null.
-            validate_against_schema(self.name, schema, orjson.loads(text))
-            texts.append(text)
-        return texts
+        check = partial(validate_against_schema, self.name, schema)
+        return [checked_text(self.name, schema, row, check) for row in rows]
 
 
 def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:

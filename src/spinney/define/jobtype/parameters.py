@@ -27,7 +27,7 @@ from spinney.define.params.validation_errors import (
     is_secret,
     validation_error,
 )
-from spinney.define.params.values import not_finite, revealed
+from spinney.define.params.values import NOT_FINITE, not_finite, revealed
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.values import lock_names
@@ -37,7 +37,6 @@ Reader = Callable[[str], dict[str, Any]]
 
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
 """The exceptions for a value that JSON cannot represent."""
-_NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
 _DEFAULT_MAX = 200
 _CHUNK = 1000
 """How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
@@ -134,7 +133,7 @@ class Parameters:
             # In dicts and lists, where no annotation forbids them, NaN and infinity would become null. A model decides
             # itself how its numbers are written.
             if "null" in text and (name := not_finite(valid[i])) is not None:
-                problem = Problem(ProblemKind.WRONG, name, rows[i][name], _NOT_FINITE)
+                problem = Problem(ProblemKind.WRONG, name, rows[i][name], NOT_FINITE)
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return texts
 

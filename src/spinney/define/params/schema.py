@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from spinney.define.params.environment import check_variables
-from spinney.define.params.redaction import has_secrets, redaction_schema, require_not_redacted
+from spinney.define.params.redaction import has_secrets, redaction_schema, require_not_redacted, secrets_in
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
@@ -17,6 +17,7 @@ from spinney.define.params.validation_errors import (
     sentence,
     validation_error,
 )
+from spinney.define.params.values import NOT_FINITE, not_finite, params_to_text
 from spinney.model.errors import BadParameters
 from spinney.model.types import TypeSpec
 
@@ -49,6 +50,25 @@ def checker(spec: TypeSpec) -> Check:
 def validate_against_schema(type_name: str, schema: Mapping[str, Any], params: Any) -> None:
     """Raise BadParameters, which names each wrong parameter, unless ``params`` match the JSON schema."""
     _schema_checker(type_name, schema)(params)
+
+
+def checked_text(type_name: str, schema: Mapping[str, Any], params: Mapping[str, Any], check: Check) -> str:
+    """Return the JSON text of parameters that code has for a job of another application's type, whose schema this is.
+    Raises BadParameters, as ``check`` does, and for what could not be stored as it is: NaN, infinity, and a secret
+    where the schema has none, which would be shown."""
+    text, secrets = params_to_text(params, type_name)
+    json_params = orjson.loads(text)
+    if not set(secrets) <= set(secrets_in(schema, json_params)):
+        raise BadParameters(
+            f"job type {type_name!r}: a secret is where the type declares none, and so it would be shown. Nothing was "
+            f"submitted; declare the parameter as a secret there, or pass the secret's value (get_secret_value) itself"
+        )
+    check(json_params)
+    name = not_finite(params) if "null" in text else None
+    if name is not None:
+        problem = Problem(ProblemKind.WRONG, name, params[name], NOT_FINITE)
+        raise validation_error(type_name, schema, [problem])
+    return text
 
 
 def faults(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:

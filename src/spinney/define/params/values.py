@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -9,17 +10,48 @@ import orjson
 
 from spinney.model.errors import BadParameters
 
+NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
+"""What is wrong with a parameter that ``not_finite`` returns."""
 
-def to_text(value: Any, description: str) -> str:
-    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form.
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) -> str:
+    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form; ``plain``
+    converts what is none of JSON's own types.
 
     Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
     and pydantic models; keys that are numbers, dates or enums become text.
     """
     try:
-        return orjson.dumps(value, default=_plain).decode()
+        return orjson.dumps(value, default=plain).decode()
     except TypeError:
-        return _with_other_keys(value, description)
+        return _with_other_keys(value, description, plain)
+
+
+def params_to_text(params: Mapping[str, Any], type_name: str) -> tuple[str, list[str]]:
+    """Return parameters for a job of another application's type as JSON text, with the values of secrets, and these
+    values. Models are written by their aliases, by which that application reads them."""
+    secrets: list[str] = []
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "get_secret_value"):
+            return revealed(value, None, secrets)
+        if not hasattr(value, "model_dump"):
+            return _plain(value)
+        dump = partial(value.model_dump, by_alias=True, round_trip=True)
+        return revealed(dump(), dump(mode="json"), secrets)
+
+    return to_text(params, f"a parameter of {type_name!r}", plain), secrets
 
 
 def not_finite(params: Mapping[str, Any]) -> str | None:
@@ -31,23 +63,26 @@ def not_finite(params: Mapping[str, Any]) -> str | None:
     return None
 
 
-def revealed(value: Any, json_value: Any) -> Any:
+def revealed(value: Any, json_value: Any, secrets: list[str] | None = None) -> Any:
     """Return ``json_value``, what pydantic dumps of ``value`` in its JSON mode, with the values of secrets in place of
-    stars; ``value`` is what it dumps in its Python mode, where secrets are objects."""
+    stars; ``value`` is what it dumps in its Python mode, where secrets are objects. They are added to ``secrets``."""
     if hasattr(value, "get_secret_value"):
         secret = value.get_secret_value()
-        return secret.decode() if isinstance(secret, bytes) else secret
+        plain = secret.decode() if isinstance(secret, bytes) else secret
+        if secrets is not None:
+            secrets.append(str(plain))
+        return plain
     if not isinstance(value, Collection) or not isinstance(json_value, dict | list):
         return json_value
     if len(value) != len(json_value):  # a serializer of the application's own, for one of the modes
         return json_value
     if isinstance(json_value, list):
-        return [revealed(*pair) for pair in zip(value, json_value, strict=True)]
+        return [revealed(*pair, secrets) for pair in zip(value, json_value, strict=True)]
     if not isinstance(value, Mapping):
         return json_value
     # The keys of a dict may be numbers or enums in Python.
     parts = zip(json_value.items(), value.values(), strict=True)
-    return {name: revealed(part, json_part) for (name, json_part), part in parts}
+    return {name: revealed(part, json_part, secrets) for (name, json_part), part in parts}
 
 
 def _holds_not_finite(value: Any) -> bool:
@@ -64,23 +99,12 @@ def _holds_not_finite(value: Any) -> bool:
     return False
 
 
-def _with_other_keys(value: Any, description: str) -> str:
+def _with_other_keys(value: Any, description: str, plain: Callable[[Any], Any]) -> str:
     """Try again for dicts whose keys are numbers, dates or enums: this option is slow, so it comes second."""
     try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(value, default=plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError as error:
         raise BadParameters(
             f"{description} cannot be kept as JSON: {error}; use text, numbers, lists and dicts, "
             f"and put larger or other things into a file in job.folder"
         ) from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
-    if dump is not None:
-        return dump(mode="json")
-    raise TypeError(f"{type(value).__name__} has no JSON form")
