@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from enum import Enum
+from decimal import Decimal
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,10 @@ from spinney.model.types import LockSpec, StageSpec, TypeSpec
 class Colour(Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Year(StrEnum):
+    FIRST = "2024"
 
 
 class Box(BaseModel):
@@ -300,6 +305,18 @@ def test_a_default_does_not_take_parameters_off_the_quick_way(monkeypatch: pytes
         (Path, "12", "12"),
         (Any, "5", 5),
         (Any, "hello", "hello"),
+        (Decimal, "12345678901234567890.55", "12345678901234567890.55"),
+        (Decimal | None, "1.50", "1.50"),
+        (Decimal, "1.5", 1.5),
+        (Decimal, "123456789012345678901234567890", "123456789012345678901234567890"),
+        (Year, "2024", "2024"),
+        (Year | None, "2024", "2024"),
+        (Year | None, "null", None),
+        (Literal["5", 7], "5", "5"),
+        (Literal["5", 7], "7", 7),
+        (Literal["5"] | int, "5", "5"),
+        (Literal["5"] | int, "6", 6),
+        (Box, '{"width":2}', {"width": 2}),
     ],
 )
 def test_words_of_a_command_line_are_read_as_the_schema_wants(annotation: Any, word: str, value: Any) -> None:

@@ -83,7 +83,7 @@ def names_of(schema: Schema) -> frozenset[str]:
         name
         for node in _nodes(schema)
         for name, prop in _properties(node).items()
-        if any(unfolded.get("writeOnly") is True for unfolded in _unfolded(schema, prop))
+        if any(unfolded.get("writeOnly") is True for unfolded in alternatives_of(schema, prop))
     )
 
 
@@ -190,7 +190,7 @@ class _Walk:
     def shown(self, node: Schema, value: Any) -> Any:
         if value is None:
             return None
-        unfolded = _unfolded(self._root, node)
+        unfolded = alternatives_of(self._root, node)
         if any(n.get("writeOnly") is True for n in unfolded):
             self.hidden += _texts(value)
             return REDACTED
@@ -213,7 +213,7 @@ def _add_paths(
     """Add the paths of all secrets in a node, to which ``path`` leads through the nodes ``above``."""
     if not holds_secret(root, node):
         return
-    unfolded = _unfolded(root, node)
+    unfolded = alternatives_of(root, node)
     repeats = any(n is other for n in unfolded for other in above)
     if repeats or any(n.get("writeOnly") is True for n in unfolded):
         paths.add(path)
@@ -228,7 +228,7 @@ def _add_paths(
                 _add_paths(root, part, (*path, None), (*above, *unfolded), paths)
 
 
-def _unfolded(root: Schema, node: Schema) -> list[Schema]:
+def alternatives_of(root: Schema, node: Schema) -> list[Schema]:
     """Return a node with all nodes that it refers to and all its alternatives, each once."""
     unfolded: list[Schema] = []
     todo: list[Any] = [node]

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from spinney.define.params.environment import check_variables
-from spinney.define.params.redaction import has_secrets, redaction_schema, require_not_redacted, secrets_in
+from spinney.define.params.redaction import (
+    alternatives_of,
+    has_secrets,
+    redaction_schema,
+    require_not_redacted,
+    secrets_in,
+)
 from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
@@ -86,7 +92,7 @@ def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str,
 
     A text is taken as it is where the schema expects a string, else read as JSON; a text that is no JSON stays text,
     and validation says what is wrong with it."""
-    return {name: _word(property_of(schema, name), text) for name, text in words.items()}
+    return {name: _word(schema, property_of(schema, name), text) for name, text in words.items()}
 
 
 def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
@@ -200,13 +206,18 @@ _KINDS = {
 }
 
 
-def _word(prop: Mapping[str, Any], text: str) -> Any:
-    kinds = {p.get("type") for p in prop.get("anyOf", [prop])}
+def _word(schema: Mapping[str, Any], prop: Mapping[str, Any], text: str) -> Any:
+    nodes = alternatives_of(schema, prop)
+    if any(text in node.get("enum", ()) or node.get("const") == text for node in nodes):
+        return text
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+    kinds = {node.get("type") for node in nodes}
     if "string" not in kinds:
         return value
+    if type(value) in (int, float) and orjson.dumps(value).decode() != text.strip():
+        return text  # A Decimal, which may have more digits than a number has room for.
     others = _KINDS.get(type(value), ("null",) if value is None else ())
     return value if kinds.intersection(others) else text
