@@ -1,9 +1,9 @@
 """Parameters: what is taken, what is refused by which name, with the code and without."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +26,11 @@ from spinney.model.types import LockSpec, StageSpec, TypeSpec
 class Colour(Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Number(IntEnum):
+    ONE = 1
+    TWO = 2
 
 
 class Year(StrEnum):
@@ -187,6 +192,59 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
     assert sentence in message
     assert "It takes picture (a path), width (a whole number, optional)" in message
     assert message.endswith("Nothing was submitted; correct this and submit again")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "texts"),
+    [
+        (datetime, ["2030-01-31T08:00:00Z", "2030-01-31 08:00", "2030-01-31"]),
+        (date, ["2030-01-31"]),
+        (time, ["08:00", "08:00:00Z", "08:00:00.5", "08:00:00+02:00"]),
+        (timedelta, ["PT15M", "-PT15M", "P1D", "00:05", "1 day, 00:05:00"]),
+        (dict[Number, str], [{"1": "first"}]),
+        (dict[Colour, str], [{"red": "first"}]),
+        (dict[date, str], [{"2030-01-31": "first"}]),
+    ],
+)
+def test_texts_that_the_stage_reads_are_lawful_by_schema_alone(annotation: Any, texts: list[Any]) -> None:
+    params = parameters(value=annotation)
+    for text in texts:
+        params.text({"value": text})
+        validate_against_schema("resize", params.schema, {"value": text})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "expected"),
+    [
+        (datetime, "2030-W05-1", "a date and time such as"),
+        (date, "2030-W05-1", "a date such as"),
+        (time, "8 o'clock", "a time such as"),
+        (timedelta, "nonsense", "a duration such as"),
+        (timedelta, "15m", "a duration such as"),
+    ],
+)
+@pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])
+def test_texts_that_the_stage_cannot_read_are_refused(
+    refused: Any, annotation: Any, text: str, expected: str
+) -> None:
+    assert f"parameter 'value' must be {expected}" in refused(parameters(value=annotation), {"value": text})
+
+
+@pytest.mark.parametrize("digits", ["20300131", "0", "-5", "1700000000.5"])
+@pytest.mark.parametrize("annotation", [datetime, date, time, timedelta])
+def test_digits_alone_are_no_time_by_schema(annotation: Any, digits: str) -> None:
+    assert "parameter 'value' must be a" in refused_by_schema(parameters(value=annotation), {"value": digits})
+
+
+@pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])
+def test_a_wrong_key_is_named(refused: Any) -> None:
+    params = parameters(by=dict[Number, str], when_=dict[date, str])
+    for row, place in [
+        ({"by": {"1": "first", "3": "third"}}, "'by' is wrong at 'by.3"),
+        ({"by": {"x": "first"}}, "'by' is wrong at 'by.x"),
+        ({"by": {}, "when": {"soon": "first"}}, "'when' is wrong at 'when.soon"),
+    ]:
+        assert place in refused(params, row)
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

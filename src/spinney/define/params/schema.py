@@ -1,8 +1,8 @@
 """Check parameters by the JSON schema that nodes registered, for submission without the application's code."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -164,22 +164,43 @@ _QUICK_TYPES: dict[str, tuple[type, ...]] = {
 # --- jsonschema --------------------------------------------------------------------------------
 
 
+_TIMES = {"date-time": datetime, "date": date, "time": time, "duration": timedelta}
+"""The formats that are checked as pydantic reads them for the stage; jsonschema has other rules, or none."""
+
+
 @lru_cache(maxsize=256)
 def _validator(schema_text: bytes) -> "Validator":
     # Imported here, so that only submissions without the application's code pay for it, never a worker.
     from jsonschema import Draft202012Validator, FormatChecker, validators
+    from pydantic import TypeAdapter
 
     formats = FormatChecker()
-    formats.checks("date-time", raises=ValueError)(_date_time)
+    for name, time_type in _TIMES.items():
+        read: Callable[[str], object] = TypeAdapter(time_type).validate_python
+        formats.checks(name, raises=ValueError)(partial(_is_time, read))
     # JSON schema accepts 1.0 as an integer; the function would get a float.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
-    kind: Any = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    own = {"propertyNames": _property_names}
+    kind: Any = validators.extend(Draft202012Validator, own, type_checker=types)  # type: ignore[no-untyped-call]
     validator: Validator = kind(orjson.loads(schema_text), format_checker=formats)
     return validator
 
 
-def _date_time(value: object) -> bool:
-    return not isinstance(value, str) or datetime.fromisoformat(value) is not None
+def _is_time(read: Callable[[str], object], value: object) -> bool:
+    """Return whether a text is a date, time or duration; ``read`` raises ValueError for others. It takes digits alone
+    for seconds since 1970, so that 20300131 would be a day of that year: nobody means that."""
+    if not isinstance(value, str):
+        return True
+    return not value.lstrip("+-").replace(".", "", 1).isdigit() and read(value) is not None
+
+
+def _property_names(validator: Any, names: Mapping[str, Any], instance: Any, _: Any) -> Iterator[Any]:
+    """Yield an error for each key of an object that does not match ``names``, with the key as its place. A key that is
+    a number, as of an IntEnum, is text in JSON."""
+    for key in instance if isinstance(instance, dict) else ():
+        error = next(validator.descend(key, names, path=key), None)
+        if error is not None and not validator.evolve(schema=names).is_valid(_word({}, {}, key)):
+            yield error
 
 
 def _problems(schema: Mapping[str, Any], params: Mapping[str, Any], error: Any) -> list[Problem]:
