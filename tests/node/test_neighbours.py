@@ -230,6 +230,26 @@ async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> Non
     assert [(r.outcome, r.result) for r in scene.recorded] == [(Outcome.OK, "1")]
 
 
+@pytest.mark.parametrize("details", [(), ({"outcome": "ok", "result": "1"},)], ids=["plain", "detailed"])
+async def test_a_stage_that_returns_after_its_time_limit_has_not_passed(details: tuple[Any, ...]) -> None:
+    scene = await shared("requeue", "requeue")
+    worker: Any = scene.pool.concurrent
+    worker.endings = {101: (Outcome.TIMEOUT, "exceeded its time limit of 1 s")}
+    scene.dispatcher.done(worker, [[101, 1, 2, *details], [102, 1, 2, *details]])
+    assert [(r.outcome, r.result is None) for r in scene.recorded] == [
+        (Outcome.TIMEOUT, True),
+        (Outcome.OK, not details),
+    ]
+
+
+async def test_a_stage_that_returns_after_a_cancel_request_has_passed() -> None:
+    scene = await shared("requeue")
+    worker: Any = scene.pool.concurrent
+    worker.endings = {101: (Outcome.CANCELLED, "cancelled while it ran")}
+    scene.dispatcher.done(worker, [[101, 1, 2]])
+    assert [r.outcome for r in scene.recorded] == [Outcome.OK]
+
+
 async def test_nobody_is_cancelled_on_the_word_of_a_worker() -> None:
     scene = await shared("requeue")
     scene.dispatcher.done(scene.pool.concurrent, [[101, 1, 2, {"outcome": "cancelled"}]])

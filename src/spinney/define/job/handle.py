@@ -313,11 +313,13 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Return whether cancellation of this job was requested; it is cheap enough for every turn of a loop."""
+        """Return whether this attempt should end: cancellation of its job was requested, or, in a ``thread`` or
+        ``async`` stage, its time limit is over or its worker ends. It is cheap enough for every turn of a loop. A stage
+        that returns after a cancel request has passed; to end it unfinished, raise, or call ``check_cancelled``."""
         return self._port.cancelled()
 
     def check_cancelled(self) -> None:
-        """End this stage here if cancellation of the job was requested. Raises Cancelled, which the stage must not
+        """End this stage here, unfinished, if ``cancelled`` is true. Raises Cancelled, which the stage must not
         catch."""
         if self._port.cancelled():
             raise Cancelled("ended by its own stage, as was requested")

@@ -120,7 +120,9 @@ class VerbWording:
 _WORDINGS = {
     Verb.RETRY: VerbWording("retry", "retried", "goes on"),
     Verb.RERUN: VerbWording("rerun", "run again", "runs again"),
-    Verb.CANCEL: VerbWording("cancel", "cancelled", "is cancelled, or will be when what runs has ended"),
+    Verb.CANCEL: VerbWording(
+        "cancel", "cancelled", "is cancelled, or will be when what runs has ended, unless that completes it"
+    ),
     Verb.HOLD: VerbWording("hold", "held", "is held, or will be when its stage has ended"),
     Verb.RELEASE: VerbWording("release", "released", "is released"),
     Verb.DELETE: VerbWording("delete", "deleted", "is deleted"),

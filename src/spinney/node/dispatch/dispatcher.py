@@ -294,11 +294,11 @@ class Dispatcher:
                 if touched is not None:
                     touched.learn()
                 touched = lane
-            if plain:
+            if plain and not worker.endings:
                 self._passed(lane, ended, part, keep, records)
             else:
                 for task, row in zip(ended, part, strict=True):
-                    if len(row) == _PLAIN:
+                    if len(row) == _PLAIN and row[0] not in worker.endings:
                         self._passed(lane, [task], [row], keep, records)
                     else:
                         self._unusual(worker, task, row, keep, records)
@@ -318,14 +318,16 @@ class Dispatcher:
             self._measurements.passed(lane.key, rows)
 
     def _unusual(self, worker: PoolWorker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
-        """Record an attempt whose row has more than a plain success. Only the dispatcher knows which attempts were
-        asked to end: one that was broken off without that, or failed while its worker was being killed, is an
-        interruption."""
+        """Record an attempt whose row has more than a plain success, or that was asked to end. Only the dispatcher
+        knows which were: one that was broken off without that, or failed while its worker was being killed, is an
+        interruption. One that returned after its time limit has not passed: it may have returned because of it."""
+        row = row if len(row) > _PLAIN else [*row, {}]
         fence, detail = row[0], row[_PLAIN]
         outcome = Outcome(detail.get("outcome", "ok"))
         message = detail.get("message")
-        if outcome not in PASSED and (ended := worker.endings.get(fence)) is not None:
-            outcome, message = ended
+        ending = worker.endings.get(fence)
+        if ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
+            outcome, message = ending
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
             outcome, message = interrupted_outcome(task.lane, _BESIDE)
         elif outcome not in PASSED and fence in worker.uncertain_requests:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.model.attempts import remarks
 from spinney.model.jobs import Record
-from spinney.model.outcomes import Outcome
+from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.slots import Task
@@ -41,7 +41,7 @@ def success_records(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -
 
 
 def detailed_record(task: Task, row: Row, outcome: Outcome, message: str | None, *, keep: bool) -> Record:
-    """Make the record of an attempt whose row has details."""
+    """Make the record of an attempt whose row has details; only one that has passed has a result."""
     fence, started_us, ended_us, detail = row
     return Record(
         task.lease.job_id,
@@ -49,7 +49,7 @@ def detailed_record(task: Task, row: Row, outcome: Outcome, message: str | None,
         outcome,
         started_us,
         ended_us,
-        detail.get("result"),
+        detail.get("result") if outcome in PASSED else None,
         message,
         detail.get("error"),
         detail.get("retryable", True),
