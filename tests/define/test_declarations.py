@@ -1,10 +1,14 @@
 """What could only fail when a job runs is refused where it is declared."""
 
+import datetime
+import enum
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import pytest
-from pydantic import Field, SecretBytes
+from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
 
 from spinney import Job, LockSpec, Spinney
 from spinney.model.errors import BadParameters, UsageError
@@ -18,12 +22,38 @@ class Handle(Protocol):
     def id(self) -> int: ...
 
 
+@dataclass
+class Filters:
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FrozenFilters:
+    names: tuple[str, ...] = ()
+
+
+class Size(BaseModel):
+    width: int = 1
+
+
+class FrozenSize(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    width: int = 1
+
+
+class Colour(enum.Enum):
+    RED = ["red"]  # noqa: RUF012
+
+
 def number(job: int) -> None: ...
 def text(job: str | None = None) -> None: ...
 def two(job, handle: Job) -> None: ...  # type: ignore[no-untyped-def]
 def twice(one: Job, other: Job) -> None: ...
 def parts(parts: list[str] = []) -> None: ...  # noqa: B006
 def names(names: dict[str, int] = {"a": 1}) -> None: ...  # noqa: B006
+def pick(filters: Filters = Filters()) -> None: ...
+def resize(size: Size = Size()) -> None: ...
+def pairs(pairs: tuple[str, list[str]] = ("a", [])) -> None: ...
 def alias(width: Annotated[int, Field(alias="w")]) -> None: ...
 
 
@@ -39,6 +69,12 @@ def alias(width: Annotated[int, Field(alias="w")]) -> None: ...
             "the default of 'parts' is [], one list that all jobs of a worker would share; write parts=None",
         ),
         (names, "the default of 'names' is {'a': 1}, one dict that all jobs of a worker would share"),
+        (
+            pick,
+            "the default of 'filters' is Filters(names=[]), one Filters that all jobs of a worker would share",
+        ),
+        (resize, "the default of 'size' is Size(width=1), one Size that all jobs of a worker would share"),
+        (pairs, "the default of 'pairs' is ('a', []), one tuple that all jobs of a worker would share"),
         (alias, "a parameter has the alias 'w', and parameters are stored and passed by their own names"),
     ],
 )
@@ -51,6 +87,22 @@ def test_a_function_that_would_fail_in_every_job_is_refused(
     assert f"stage '{function.__name__}' of '{function.__name__}'" in str(caught.value)
     assert sentence in str(caught.value)
     assert app.types == {}
+
+
+def test_a_default_that_cannot_be_changed_is_accepted() -> None:
+    def keep(
+        filters: FrozenFilters = FrozenFilters(),
+        size: FrozenSize = FrozenSize(),
+        colour: Colour = Colour.RED,
+        password: SecretStr = SecretStr("a long password"),
+        path: Path = Path("here"),
+        day: datetime.date = datetime.date(2026, 1, 1),
+        pair: tuple[str, tuple[int, ...]] = ("a", (1, 2)),
+    ) -> None: ...
+
+    app = Spinney()
+    app.job(keep)
+    assert set(app.types) == {"keep"}
 
 
 def test_what_is_called_job_may_be_typed_by_what_the_handle_is() -> None:

@@ -83,12 +83,15 @@ def _may_be_handle(annotation: Any) -> bool:
 
 
 def _require_no_shared_default(where: str, name: str, default: object) -> None:
-    """Refuse a mutable default: a worker runs many jobs, and a change by one of them would be seen by the next."""
-    if isinstance(default, list | dict | set | bytearray):
+    """Refuse a mutable default: a worker runs many jobs, and a change by one of them would be seen by the next. In
+    Python what can be changed and is compared by its value has no hash, nor has a tuple that holds it."""
+    try:
+        hash(default)
+    except TypeError:
         raise UsageError(
             f"{where}: the default of {name!r} is {default!r:.80}, one {type(default).__name__} that all jobs of a "
             f"worker would share; write {name}=None and make it in the function"
-        )
+        ) from None
 
 
 def _require_long_secret(where: str, name: str, annotation: Any, default: object) -> None:
