@@ -71,7 +71,8 @@ def now_us() -> int:
 class Spinney:
     """A registry of job types and queues, through which jobs are submitted to their store.
 
-    ``store`` and ``folders`` take precedence over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``.
+    ``store`` and ``folders`` take precedence over ``SPINNEY_STORE`` and ``spinney.toml`` (see ``spinney.config``) for
+    what the code itself submits and reads; a node of another store refuses the application.
     ``submit``: the role that may submit jobs of types that do not set it themselves; an application with commands of
     its own sets ``internal``. It is thread-safe."""
 
@@ -87,6 +88,8 @@ class Spinney:
         self.queues: list[QueueSpec] = []
         self.locks: list[LockCapacity] = []
         self.schedules: dict[str, Schedule] = {}
+        self.named_store = store
+        """The store that the code names; None: it names none."""
         self._locations = (store, folders)
         self._submit = submit
         self._clock = clock

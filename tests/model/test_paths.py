@@ -7,7 +7,7 @@ import pytest
 from spinney.config import default_folders
 from spinney.model.errors import UsageError
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.model.values.paths import database_file, run_dir
+from spinney.model.values.paths import database_file, run_dir, store_location
 from spinney.store.completion_names import names
 from spinney.store.sql import open_store
 
@@ -57,6 +57,30 @@ def test_a_store_behind_a_link_is_one_store(tmp_path: Path) -> None:
     for store in stores:
         store.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "link.db", "way"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            "postgresql://me:secret@DB.example.org:5432/jobs",
+            "postgres://you@db.example.org/jobs?sslmode=require",
+            True,
+        ),
+        ("postgresql:///jobs", "postgresql://localhost/jobs", True),
+        ("postgresql://db.example.org/jobs", "postgresql://db.example.org/others", False),
+        ("postgresql://db.example.org/jobs", "postgresql://db.example.org:5433/jobs", False),
+        (
+            "postgresql://db/jobs?options=-csearch_path%3Da",
+            "postgresql://db/jobs?options=-csearch_path%3Db",
+            False,
+        ),
+        ("sqlite:////x/jobs.db", "sqlite:////x/y/../jobs.db", True),
+        ("sqlite:////x/jobs.db", "sqlite:////x/others.db", False),
+    ],
+)
+def test_urls_of_one_store_have_one_location(one: str, other: str, same: bool) -> None:
+    assert (store_location(one) == store_location(other)) is same
 
 
 def test_names_are_read_behind_a_link_from_what_is_not_taken_up_yet(tmp_path: Path) -> None:

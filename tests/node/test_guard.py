@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 from node_fixtures import DEADLINE_S, Cluster, cluster, lines, now_us, until
 
@@ -102,6 +103,24 @@ def test_an_application_that_cannot_be_loaded_is_one_sentence(cluster: Cluster) 
     assert "Traceback" not in log
     assert not cluster.living()
     assert not list(cluster.run_dir.glob("node-*.lock"))
+
+
+def test_an_application_whose_code_names_another_store_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere_app.py").write_text(
+        "from spinney import Spinney\n"
+        f"same = Spinney('sqlite:///{cluster.place}/../{cluster.place.name}/spinney.db')\n"
+        "other = Spinney('postgresql://me:secret@db.example.org/jobs')\n"
+    )
+    env = {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    node = cluster.start(app="elsewhere_app:other", env=env)
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 2
+    assert (
+        "elsewhere_app:other names the store postgresql://me@db.example.org/jobs in its code, but this node works on "
+        f"{cluster.url}; start it with --store postgresql://me@db.example.org/jobs, or leave the store out of the code"
+    ) in log
+    assert "Traceback" not in log
+    cluster.node(app="elsewhere_app:same", env=env)
 
 
 def test_a_store_that_is_not_there_is_one_sentence(cluster: Cluster) -> None:

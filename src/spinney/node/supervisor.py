@@ -31,6 +31,7 @@ from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
+from spinney.model.values.paths import store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly
@@ -261,6 +262,7 @@ class Supervisor:
             hello = await assembly.first_hello
             if hello.error is not None:
                 raise UsageError(hello.error)
+            _require_own_store(self._settings, hello.store)
             await writer.insist(
                 lambda store: store.register(hello.types, hello.queues, hello.locks), for_s=lease_s
             )
@@ -393,6 +395,16 @@ class Supervisor:
     def _on_at_once(self) -> None:
         self._hurry.set()
         self._term.set()
+
+
+def _require_own_store(settings: NodeSettings, named: str | None) -> None:
+    """Raise UsageError where the application's code names another store, which would get what the code submits."""
+    if named is not None and store_location(named) != store_location(settings.store):
+        url = without_password(named)
+        raise UsageError(
+            f"{settings.app} names the store {url} in its code, but this node works on "
+            f"{without_password(settings.store)}; start it with --store {url}, or leave the store out of the code"
+        )
 
 
 def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:

@@ -61,6 +61,18 @@ def is_postgres(store: str) -> bool:
     return store.startswith(("postgresql://", "postgres://"))
 
 
+def store_location(store: str) -> tuple[str, ...]:
+    """Return what is the same in all URLs of one store: the path of its file, links resolved, or host, database and
+    schema on PostgreSQL, whoever connects. Hosts are compared by name: one that has two is taken for two."""
+    file = database_file(store)
+    if file is not None:
+        return (os.path.realpath(file),)
+    parts = urlsplit(store)
+    host = parts.netloc.rpartition("@")[2].lower().removesuffix(":5432")
+    query = dict(parse_qsl(parts.query))
+    return host or query.get("host", "localhost"), parts.path, query.get("options", "")
+
+
 def without_password(url: str) -> str:
     """Return a URL as it may be shown and logged."""
     if url.startswith("sqlite:"):

@@ -101,6 +101,7 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
             app = load_app(target)
         hello = {
             "pid": os.getpid(),
+            "store": app.named_store,
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [queue.to_json() for queue in app.queues],
             "locks": [lock.to_json() for lock in app.locks],

@@ -41,7 +41,7 @@ jobs travel in one message.
       {"cancel": [fence, ...]}      concurrent workers only; others read the page
       {"end": true}                 finish running attempts, hand back the rest, exit
     to the supervisor
-      {"hello": {"pid": ..., "types": [TypeSpec.to_json(), ...], "queues": [...]}}
+      {"hello": {"pid": ..., "store": url or null, "types": [TypeSpec.to_json(), ...], "queues": [...]}}
       {"hello": {"pid": ..., "error": "the sentence that says why the application cannot be loaded"}}
       {"done": [row, ...]}          plain success: [fence, started_us, ended_us];
                                     else [fence, started_us, ended_us, {outcome, result, message,

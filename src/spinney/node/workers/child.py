@@ -321,6 +321,7 @@ class Child:
         try:
             greeting = Hello(
                 pid=self.pid,
+                store=hello.get("store"),
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
                 locks=tuple(map(LockCapacity.from_json, hello.get("locks", ()))),

@@ -18,6 +18,8 @@ class Hello:
     """The first message of a worker, after it has loaded the application, or why it could not."""
 
     pid: int
+    store: str | None = None
+    """The store that the application's code names, if it does."""
     types: tuple[TypeSpec, ...] = ()
     queues: tuple[QueueSpec, ...] = ()
     locks: tuple[LockCapacity, ...] = ()
