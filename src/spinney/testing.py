@@ -21,7 +21,7 @@ from spinney.app import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType
-from spinney.define.params.values import to_text
+from spinney.define.params.values import finite_text
 from spinney.define.stage_guard import storeless
 from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import Outcome
@@ -133,9 +133,9 @@ class StageHarness(MemoryPort):
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
         except Signal as signal:
-            json_value = orjson.loads(to_text(getattr(signal, "value", None), "the value"))
+            json_value = orjson.loads(finite_text(getattr(signal, "value", None), "the value"))
             return self._ran(name, signal.outcome, json_value, signal)
-        json_value = orjson.loads(to_text(value, f"what stage {name!r} returned"))
+        json_value = orjson.loads(finite_text(value, f"what stage {name!r} returned"))
         return self._ran(name, Outcome.OK, json_value, None)
 
     def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> StageResult:

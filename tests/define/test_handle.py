@@ -1,7 +1,9 @@
 """The handle that a stage gets, and what it asks through its port."""
 
+import enum
 import io
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,19 @@ app = Spinney()
 
 @app.job
 def resize(picture: Path, width: int = 200) -> None: ...
+
+
+@dataclass(slots=True)
+class Point:
+    x: float
+
+
+class Spread(BaseModel):
+    of: float
+
+
+class Limit(enum.Enum):
+    NONE = float("inf")
 
 
 class Recorder:
@@ -148,6 +163,35 @@ def test_what_cannot_name_an_entry_of_data_is_not_asked_for() -> None:
 
     assert [name in handle(port).data for name in ("", "a\0b", "\ud800", "x" * 201, 5)] == [False] * 5
     assert port.asked == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        [1.0, {"a": (float("-inf"),)}],
+        {float("inf")},
+        Point(float("nan")),
+        [Spread(of=float("inf"))],
+        Limit.NONE,
+    ],
+)
+def test_a_number_that_json_does_not_have_is_neither_kept_in_data_nor_returned(value: Any) -> None:
+    port = Recorder()
+    returns = Spinney().job(name="returns")(lambda: value)
+    refused = pytest.raises(
+        BadParameters, match=r"cannot be kept as JSON: .*NaN or infinity; use None or a text"
+    )
+    with refused:
+        handle(port).data["x"] = value
+    with refused:
+        handle(port).data.append("x", value)
+    with refused:
+        Options(data={"x": value}).submission("t", ["{}"])
+    with refused:
+        StageHarness().run(returns)
+    assert port.asked == []
+    handle(Recorder({"put_data": None})).data["x"] = [None, "null", 1.0, Point(2.0)]
 
 
 def test_data_of_parent_and_root_are_asked_with_their_ids() -> None:

@@ -42,3 +42,11 @@ def test_a_wait_that_is_no_such_number_is_an_error_that_no_retry_mends(seconds: 
 
     assert (detail["outcome"], detail["retryable"]) == ("error", False)
     assert detail["message"]
+
+
+def test_a_value_that_json_does_not_have_is_no_result() -> None:
+    with pytest.raises(
+        result_rows.BadResult, match="the value that stage 'mean' returned cannot be kept as JSON"
+    ):
+        result_rows.value_detail("mean", {"mean": float("nan")})
+    assert result_rows.value_detail("mean", [None]) == {"outcome": "ok", "result": "[null]"}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.define.job.port import Port
-from spinney.define.params.values import to_text
+from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, Refused
 from spinney.model.values.paths import HOME_MARK, job_folder
 
@@ -34,7 +34,7 @@ class Data(MutableMapping[str, Any]):
         return self._entry(name)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        text = to_text(value, f"data[{name!r}]")
+        text = finite_text(value, f"data[{name!r}]")
         self._port.ask("put_data", target=self._target, name=self._checked(name), value=text)
 
     def __delitem__(self, name: str) -> None:
@@ -57,7 +57,7 @@ class Data(MutableMapping[str, Any]):
 
         Many jobs may append to their parent's at once: none loses another's.
         """
-        text = to_text(value, f"data[{name!r}]")
+        text = finite_text(value, f"data[{name!r}]")
         length: int = self._port.ask("append_data", target=self._target, name=self._checked(name), value=text)
         return length
 

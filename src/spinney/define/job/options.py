@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spinney.define.job.data import data_name
-from spinney.define.params.values import to_text
+from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
 from spinney.model.types import PRIORITIES
@@ -171,7 +171,7 @@ def _data_texts(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the entries as JSON texts, checked by the rules of ``job.data``."""
     if not isinstance(data, Mapping):
         raise UsageError(f'data must map names to values, for example data={{"tries": 3}}, not {data!r:.80}')
-    texts = {data_name(name): to_text(value, f"data[{name!r}]") for name, value in data.items()}
+    texts = {data_name(name): finite_text(value, f"data[{name!r}]") for name, value in data.items()}
     for name, text in texts.items():
         if len(text.encode()) > DATA_MAX_BYTES:
             raise BadParameters(

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -54,6 +56,17 @@ def params_to_text(params: Mapping[str, Any], type_name: str) -> tuple[str, list
     return to_text(params, f"a parameter of {type_name!r}", plain), secrets
 
 
+def finite_text(value: Any, description: str) -> str:
+    """Return a value of a stage or of its data as ``to_text`` does. Raises BadParameters also for NaN and infinity, at
+    any depth: JSON has neither, and a later stage would read null."""
+    text = to_text(value, description)
+    if "null" in text and _holds_not_finite(value):
+        raise BadParameters(
+            f"{description} cannot be kept as JSON: {NOT_FINITE}; use None or a text in its place"
+        )
+    return text
+
+
 def not_finite(params: Mapping[str, Any]) -> str | None:
     """Return the first parameter that is NaN or an infinity, or a dict or list that holds one at any depth; None: there
     is none. JSON has neither, and ``orjson`` writes null for them."""
@@ -94,8 +107,15 @@ def _holds_not_finite(value: Any) -> bool:
                 return True
         elif isinstance(part, dict):
             parts += part.values()
-        elif isinstance(part, list | tuple):
+        elif isinstance(part, list | tuple | set | frozenset):
             parts += part
+        elif isinstance(part, Enum):
+            parts.append(part.value)
+        elif is_dataclass(part):
+            names = [field.name for field in fields(part) if not field.name.startswith("_")]  # as orjson
+            parts += [getattr(part, name, None) for name in names]
+        elif hasattr(part, "model_dump"):
+            parts.append(part.model_dump())
     return False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
-from spinney.define.params.values import to_text
+from spinney.define.params.values import finite_text
 from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn
 from spinney.model.attempts.user_frames import user_frames
 from spinney.model.errors import SpinneyError
@@ -70,7 +70,7 @@ def value_detail(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detai
     if value is None:
         return None if outcome is Outcome.OK else {"outcome": outcome}
     try:
-        text = to_text(value, f"the value that stage {stage!r} returned")
+        text = finite_text(value, f"the value that stage {stage!r} returned")
     except (SpinneyError, RecursionError) as error:
         raise BadResult(str(error)) from error
     if len(text) > RESULT_BYTES or len(text.encode()) > RESULT_BYTES:
