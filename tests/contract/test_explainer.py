@@ -209,7 +209,14 @@ def test_a_stage_that_has_vanished_from_the_type(site: Site) -> None:
     assert site.claim() == []
 
     site.sweep()
-    assert explain(site, job).cause == "vanished stage"
+    explanation = explain(site, job)
+    assert (explanation.cause, explanation.command) == ("vanished stage", "spinney node")
+    assert "it is held: its next stage 'first' has vanished from job type 't'; start a node whose" in (
+        explanation.sentence
+    )
+
+    site.knows(kind("t", "first", "second"))
+    assert explain(site, job).command == f"spinney release {job}"
 
 
 def test_a_queue_at_its_limit_and_by_whom(site: Site) -> None:

@@ -115,7 +115,10 @@ def _own_hold(job_id: int, facts: Facts) -> Words:
 
 def _vanished_stage(job_id: int, facts: Facts) -> Words:
     if "reason" in facts:
-        return _own_hold(job_id, facts)
+        sentence, _ = _own_hold(job_id, facts)
+        return (
+            f"{sentence}; start a node whose application has its next stage and release the job, or cancel it"
+        ), START_NODE
     return (
         f"its next stage {facts['stage']!r} has vanished from job type {facts['type']!r}, and it is about to be "
         "held; start a node whose application has that stage, or cancel the job"

@@ -316,6 +316,12 @@ class Operation:
                 f"job {row.id} is under {covering[0]}; release that for all that it covers "
                 f"(spinney release --hold {covering[0].id}), or move the job out of it"
             )
+        spec = self.registry.types.get(row.type)
+        if row.stage is not None and spec is not None and spec.stage(row.stage) is None:
+            raise Refused(  # the next sweep would hold it again
+                f"job {row.id} cannot go on: job type {row.type!r} has no stage {row.stage!r} any more; start a node "
+                f"whose application has that stage and release the job, or cancel it (spinney cancel {row.id})"
+            )
 
     # --- delete ---------------------------------------------------------------------------
 
