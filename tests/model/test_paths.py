@@ -7,9 +7,10 @@ import pytest
 from spinney.config import default_folders
 from spinney.model.errors import UsageError
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.model.values.paths import database_file, run_dir, store_location
+from spinney.model.values.paths import database_file, run_dir, store_location, without_password
 from spinney.store.completion_names import names
 from spinney.store.sql import open_store
+from spinney.store.sql.connection.postgres_connection import parsed
 
 
 def test_a_question_mark_or_hash_belongs_to_the_name() -> None:
@@ -93,3 +94,35 @@ def test_names_are_read_behind_a_link_from_what_is_not_taken_up_yet(tmp_path: Pa
 
     assert names(f"sqlite:///{link}", "type") == ["one"]
     store.close()
+
+
+@pytest.mark.parametrize(
+    "password", ["s3cret", "s3c:ret", "s3c#ret", "s3c/ret", "s3c?ret", "s3c@ret", "s3c%ret"]
+)
+def test_no_character_of_a_password_is_shown(password: str) -> None:
+    url = f"postgresql://ann:{password}@db.example/jobs?schema=x&password=s3cret"
+
+    assert without_password(url) == "postgresql://ann@db.example/jobs?schema=x"
+
+
+@pytest.mark.parametrize("password", ["s3c#ret", "s3c/ret", "s3c?ret", "s3c@ret", "s3c%ret"])
+def test_a_password_with_unescaped_characters_is_refused_and_not_shown(password: str) -> None:
+    with pytest.raises(
+        UsageError, match="write # / \\? @ % of the password as %23 %2F %3F %40 %25"
+    ) as refusal:
+        parsed(f"postgresql://ann:{password}@db.example/jobs")
+
+    assert "s3c" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "conninfo"),
+    [
+        ("postgresql:///jobs", "postgresql:///jobs"),
+        ("postgresql:///jobs?host=/var/run/x&schema=y", "postgresql:///jobs?host=%2Fvar%2Frun%2Fx"),
+        ("postgresql://ann:s3c%40ret@h/jobs", "postgresql://ann:s3c%40ret@h/jobs"),
+    ],
+)
+def test_a_url_reaches_the_driver_without_its_schema(url: str, conninfo: str) -> None:
+    assert parsed(url)[0] == conninfo
+    assert without_password(url).startswith("postgresql://")

@@ -3,7 +3,7 @@
 import os
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode
 
 from spinney.model.errors import UsageError
 
@@ -74,10 +74,12 @@ def store_location(store: str) -> tuple[str, ...]:
 
 
 def without_password(url: str) -> str:
-    """Return a URL as it may be shown and logged."""
-    if url.startswith("sqlite:"):
+    """Return a URL as it may be shown and logged. All up to the last ``@`` counts as name and password, because a
+    password may hold characters that its author has not escaped."""
+    scheme, slashes, rest = url.partition("://")
+    if scheme == "sqlite" or not slashes:
         return url  # the rest is the path of a file
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    query = urlencode([(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if n != "password"])
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query))
+    credentials, at, place = rest.rpartition("@")
+    place, _, query = place.partition("?")
+    shown = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n != "password"])
+    return f"{scheme}://{credentials.partition(':')[0]}{at}{place}" + (f"?{shown}" if shown else "")

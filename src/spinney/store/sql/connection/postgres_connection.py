@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg.abc import PQGen
@@ -33,6 +33,9 @@ from spinney.store.sql.connection.schema_state import SchemaState, require_worka
 DEFAULT_SCHEMA = "spinney"
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_UNESCAPED = re.compile(r"://[^/?#]*(@[^/?#]*@|[/?#].*@|#)|%(?![0-9A-Fa-f]{2})", re.DOTALL)
+"""A URL whose password holds what ends or splits that part of a URL: a second ``@``, one behind the host, a ``#`` or a
+``%`` that begins no code. Its parts, and messages of the driver, would show the password."""
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
@@ -87,7 +90,6 @@ class _Flag(Dumper):
 _PASSING = {
     "25P03",  # idle for too long in a transaction
     "25P04",  # a transaction took longer than the server allows
-    "25006",  # another server has become the primary one, and this one is read-only
 }
 """SQL states of temporary conditions that the driver takes for programming errors."""
 
@@ -248,6 +250,11 @@ class Connector:
                 f"{self.name} did not answer in time ({_one_line(error)}); "
                 "look who keeps it (pg_stat_activity), then go on"
             )
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            return StoreUnavailable(
+                f"{self.name} is read-only: it is a standby, or was set so; name the primary server, for example by "
+                "several hosts in the URL with target_session_attrs=read-write"
+            )
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             return StoreUnusable(
                 f"{self.name} refuses: {_one_line(error)}; have its owner run 'spinney init --grant {self.user}'"
@@ -273,15 +280,20 @@ def _one_line(error: BaseException) -> str:
 def parsed(url: str) -> tuple[str, str]:
     """Return libpq's connection string and the schema of a URL (``postgresql://user@host/database?schema=name``).
     Raises UsageError."""
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    if _UNESCAPED.search(url):
+        raise UsageError(
+            "the URL of the PostgreSQL database has a character that is not escaped; write # / ? @ % of the password "
+            "as %23 %2F %3F %40 %25"
+        )
+    base, _, options = url.partition("?")
+    query = parse_qsl(options, keep_blank_values=True)
     schema = dict(query).get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise UsageError(
             f"{schema!r} cannot be the schema of a store; use small letters, digits and underscores, as schema=spinney"
         )
-    others = urlencode([(name, value) for name, value in query if name != "schema"])
-    conninfo = urlunsplit(parts._replace(query=others))
+    others = urlencode([(name, value) for name, value in query if name != "schema"], quote_via=quote)
+    conninfo = base + (f"?{others}" if others else "")
     try:
         psycopg.conninfo.conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as error:
