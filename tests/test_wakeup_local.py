@@ -26,6 +26,14 @@ async def test_a_wakeup_wakes_every_node(tmp_path: Path) -> None:
             await two.wait()
 
 
+async def test_a_node_with_a_long_name_is_woken(tmp_path: Path) -> None:
+    woken = asyncio.Event()
+    async with received_wakeups(tmp_path, socket_name("x" * 100, 4_194_304), woken.set):
+        wake_local_nodes(tmp_path)
+        async with asyncio.timeout(5):
+            await woken.wait()
+
+
 async def test_a_node_does_not_wake_itself(tmp_path: Path) -> None:
     with (
         bound_socket(tmp_path, socket_name("one", 1)) as own,

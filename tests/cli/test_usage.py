@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from servers import postgres_schema
+from small_disk import small_disk
 
 from .shell import Shell
 
@@ -245,6 +246,32 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
         assert "folder" in bare.refused(1, "init")
     finally:
         bare.folder.chmod(0o700)
+
+
+def test_a_read_only_file_system_is_told_from_missing_rights(bare: Shell) -> None:
+    (bare.folder / "jobs.py").write_text("from spinney import Spinney\napp = Spinney()\n")
+    with small_disk(bare.folder / "disk", 16) as disk:
+        store = ("--store", f"sqlite:///{disk.folder}/spinney.db")
+        bare.ok("init", *store)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
+
+        for words in (("hold", "--type", "x", "--reason", "y"), ("list",)):
+            assert "its file system is read-only" in bare.refused(1, *words, *store)
+        node = bare.run("node", "jobs:app", *store)
+
+    assert (node.returncode, node.stderr.count("\n")) == (2, 1), node.stderr
+    assert "not mounted read-only" in node.stderr
+
+
+def test_a_read_only_server_is_told_from_one_that_is_away(bare: Shell) -> None:
+    (bare.folder / "spinney.toml").write_text('[spinney]\nfolders = "folders"\n')
+    with postgres_schema() as url:
+        bare.ok("init", "--store", url)
+        standby = f"{url}&options=-c%20default_transaction_read_only%3Don"
+
+        output = bare.refused(1, "hold", "--type", "x", "--reason", "y", "--store", standby)
+
+    assert "is read-only: it is a standby" in output
 
 
 def test_folders_of_another_store_are_refused(shell: Shell) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.model.errors import NodeRefused, UsageError
+from spinney.wakeup.local import socket_name
 
 INSTANCE_VARIABLE = "SPINNEY_INSTANCE"
 """The environment variable that all processes below a guard have."""
@@ -39,20 +40,27 @@ class Instance:
 
 
 def prepare_run_dir(path: Path) -> None:
-    """Make the run-time directory with access for its owner alone; refuse one that others could write to. Raises
-    UsageError."""
+    """Make the run-time directory with access for its owner alone; refuse one that others could write to, or that this
+    process cannot. Raises UsageError."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         status = path.stat()
     except OSError as error:
         raise UsageError(
-            f"the run-time directory {path} cannot be made: {error.strerror}; "
-            f"make its parent writable, or move the database to a folder that is"
+            f"the run-time directory {path} cannot be made: {error.strerror}; make its parent writable, or name "
+            f"another with --run-dir (run_dir in spinney.toml)"
         ) from error
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
+    if status.st_uid != os.geteuid():
         raise UsageError(
-            f"the run-time directory {path} belongs to somebody else or is writable by others; "
-            f"run as its owner, or make it 0700"
+            f"the run-time directory {path} belongs to the user {status.st_uid}; run as that user, give the directory "
+            f"to this one (chown -R), or name another with --run-dir"
+        )
+    if stat.S_IMODE(status.st_mode) & 0o022:
+        raise UsageError(f"the run-time directory {path} is writable by others; make it 0700")
+    if not os.access(path, os.W_OK):
+        raise UsageError(
+            f"the run-time directory {path} cannot be written to; see that its file system is not mounted read-only, "
+            f"and that it is 0700"
         )
 
 
@@ -110,8 +118,7 @@ def clear(run_dir: Path, instance: Instance) -> None:
         for page in folder.iterdir():
             page.unlink(missing_ok=True)
         folder.rmdir()
-    for socket in run_dir.glob(f"wakeup-{instance.name}.{instance.pid}.sock"):
-        socket.unlink(missing_ok=True)
+    (run_dir / socket_name(instance.name, instance.pid)).unlink(missing_ok=True)
     instance.lock_path(run_dir).unlink(missing_ok=True)
 
 

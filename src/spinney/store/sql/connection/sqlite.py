@@ -18,7 +18,14 @@ from spinney.model.values.paths import beside
 from spinney.store.sql.connection.database import Database, Tx, damaged
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
-from spinney.store.sql.connection.sqlite_file import explained, explanation, is_locked, quoted, refuse_network
+from spinney.store.sql.connection.sqlite_file import (
+    explained,
+    explanation,
+    is_locked,
+    quoted,
+    refuse_network,
+    unwritable,
+)
 from spinney.store.sql.connection.write_queue import WriteQueue
 
 T = TypeVar("T")
@@ -298,7 +305,7 @@ class SqliteDatabase(Database):
                 f"there is no store at {self.path}; make one with 'spinney init' or name another"
             )
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
-            raise StoreUnusable(f"cannot write to the store {self.path}; check its owner and rights")
+            raise unwritable(self.path)
         self.run_folder.mkdir(mode=0o700, exist_ok=True)
         with explained(self.path):
             connection = self._insist(self._opened)

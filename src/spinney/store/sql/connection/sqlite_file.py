@@ -101,7 +101,7 @@ def explanation(path: Path, error: BaseException | None) -> Exception:
             f"{path} is no database or is damaged; restore it from a backup or name another store"
         )
     if "readonly" in text or "unable to open" in text:
-        return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
+        return unwritable(path)
     if is_locked(error):
         return locked(path)
     if "disk I/O" in text:
@@ -110,6 +110,20 @@ def explanation(path: Path, error: BaseException | None) -> Exception:
             f"sizes, then go on"
         )
     return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def unwritable(path: Path) -> StoreUnusable:
+    """Return the error for a file, or its folder, that this process may not write to."""
+    try:
+        read_only = os.statvfs(path.parent).f_flag & os.ST_RDONLY
+    except OSError:
+        read_only = 0
+    if read_only:
+        return StoreUnusable(
+            f"cannot write to the store {path}: its file system is read-only; see in the kernel's log why, and mount "
+            "it again for writing"
+        )
+    return StoreUnusable(f"cannot write to the store {path}; check the owner and rights of it and its folder")
 
 
 def is_locked(error: BaseException | None) -> bool:
