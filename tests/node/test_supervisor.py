@@ -1,6 +1,7 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -280,6 +281,22 @@ def test_workers_start_together_before_the_node_joins_where_jobs_are_waiting(
 
     # Then it has started both while it waited for the first, or the first alone
     assert before_it_joined.count("started worker slot") == started
+
+
+def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:
+    # Given a node whose run-time directory somebody removes, as logind does at the last logout
+    folder = cluster.file("run")
+    node = cluster.node(slots=2, run_dir=str(folder))
+    cluster.run("nap")
+    shutil.rmtree(folder)
+
+    # When it has to start a second worker
+    cluster.submit("nap", {"seconds": 600.0}, {"seconds": 600.0})
+    _, log = node.process.communicate(timeout=DEADLINE_S)
+
+    # Then it ends and says why, for systemd to start it again
+    assert node.process.returncode == 1
+    assert f"the run-time directory {folder} is gone" in log
 
 
 def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(cluster: Cluster) -> None:

@@ -41,6 +41,10 @@ _SLACK_S = 0.01
 """How much a timer may fire early by another clock, in seconds."""
 
 
+class RunDirGone(SpinneyError):
+    """The run-time directory was removed under a node, which ends it: nobody could see any more whether it is gone."""
+
+
 class Dispatcher(Protocol):
     """The dispatcher, to which the pool reports what workers send."""
 
@@ -180,6 +184,11 @@ class WorkerPool(Events):
         try:
             child.start()
         except OSError as error:
+            if not self._pages.is_dir():
+                raise RunDirGone(
+                    f"the run-time directory {self._pages.parent} is gone, with the locks of this node; name one that "
+                    f"nobody removes with --run-dir (run_dir in spinney.toml), and start the node again"
+                ) from None
             log.error("cannot start a worker: %s; trying again in %g s", error, START_PAUSE_S)
             self._pause_starts()
             return None
