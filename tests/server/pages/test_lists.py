@@ -7,10 +7,12 @@ from starlette.testclient import TestClient
 
 from server.conftest import RIGHTS, World
 from server.pages.test_pages import HTML, get
+from spinney.features.bulk import verb_forms
 from spinney.features.jobs import sql
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.rights.actor import Actor
+from spinney.web.pages import filters
 
 
 def listed(text: str) -> list[int]:
@@ -276,7 +278,7 @@ def test_given_a_retry_of_many_then_only_stages_that_their_types_have_are_offere
 
     def stages(query: str) -> list[str]:
         text = get(client, f"/jobs/verbs?{query}")
-        select = text.partition('name="stage"')[2].partition("</select>")[0]
+        select = text.partition('name="from_stage"')[2].partition("</select>")[0]
         return [stage for stage in re.findall(r'<option value="(\w+)"', select) if stage]
 
     assert stages("verb=retry&all=1&state=failed") == ["first", "second", "third"]
@@ -289,6 +291,30 @@ def test_given_the_box_for_all_when_a_verb_is_asked_for_then_it_is_for_all_that_
 
     assert "Cancel 1 job?" in get(client, f"/jobs/verbs?verb=cancel&type=one&id={jobs[0]}")
     assert "Cancel 3 jobs?" in get(client, f"/jobs/verbs?verb=cancel&type=one&all=1&id={jobs[0]}")
+
+
+def test_given_a_filter_by_stage_when_a_verb_is_for_all_then_only_the_listed_jobs_are_deleted(
+    world: World,
+) -> None:
+    kept, listed_job = world.submit("one"), world.submit("three")
+    for claim in world.site.claim_by_job().values():
+        world.site.fail(claim)
+    client = world.client("operator")
+    assert listed(get(client, "/jobs?stage=first")) == [listed_job]
+
+    assert "Delete 1 job?" in get(client, "/jobs/verbs?verb=delete&all=1&stage=first")
+    form = {"verb": "delete", "all": "1", "stage": "first", "expect": "1"}
+    answer = client.post("/jobs/verbs", data=form, headers=HTML)
+
+    assert answer.headers["location"] == "/jobs?stage=first"
+    assert {job: world.store.job(job).state for job in (kept, listed_job)} == {
+        kept: "failed",
+        listed_job: "deleted",
+    }
+
+
+def test_given_the_fields_of_forms_with_a_verb_then_none_has_the_name_of_a_filter() -> None:
+    assert set(verb_forms.FIELDS).isdisjoint(filters.NAMES)
 
 
 def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(world: World) -> None:

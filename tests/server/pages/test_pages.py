@@ -295,7 +295,7 @@ def test_given_a_form_when_sent_then_the_verb_is_done_told_once_and_in_the_audit
         ({"verb": "polish"}, "there is no verb"),
         ({"verb": "release"}, "failed"),
         ({"verb": "priority", "to_priority": "x"}, "is no priority"),
-        ({"verb": "retry", "stage": "nothing"}, "stage"),
+        ({"verb": "retry", "from_stage": "nothing"}, "stage"),
     ],
 )
 def test_given_a_form_that_cannot_be_done_when_sent_then_the_page_says_why(

@@ -23,7 +23,7 @@ from spinney.web.request_context import Principal, RequestContext, now_us
 FIELDS = (
     "verb",
     "reason",
-    "stage",
+    "from_stage",
     "and_after",
     "tree",
     "to_queue",
@@ -34,7 +34,8 @@ FIELDS = (
     "id",
     "all",
 )
-"""Of the forms, beside those of filters: a queue to move to is not the queue to look in."""
+"""The fields of forms beside those of filters, none of which has the name of a filter: a queue to move to is not the
+queue to look in, and a stage to run from not the stage of the jobs."""
 IDS_MAX = 1_000
 """The most jobs that a form may name one by one."""
 _DONE: Mapping[Verb, str] = {
@@ -84,7 +85,7 @@ def order(form: Form) -> Order:
     return Order(
         verb=verb_,
         reason=form.get("reason", "").strip() or None,
-        stage=form.get("stage", "").strip() or None if reruns else None,
+        stage=form.get("from_stage", "").strip() or None if reruns else None,
         and_after=reruns and bool(form.get("and_after")),
         tree=verb_ is Verb.CANCEL and bool(form.get("tree")),
         queue=form.get("to_queue", "").strip() or None if reruns or verb_ is Verb.MOVE else None,
