@@ -166,6 +166,7 @@ def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_d
     again = client.post("/queues", data={"name": "new", "limit": "7"}, headers=HTML)
     assert again.status_code == 422
     assert 'value="7"' in again.text
+    assert "data-topics" not in again.text  # the next change would replace the form
 
     assert refused(client, "/queues/new/delete") == 403
     assert "is deleted" in post(world.client("admin"), "/queues/new/delete", reason="done")
@@ -244,6 +245,7 @@ def test_given_a_hold_that_cannot_be_meant_when_sent_then_the_form_says_why_and_
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
     assert f'value="{form["name"]}"' in answer.text
+    assert "data-topics" not in answer.text  # the next change would replace the form
     assert not world.store.holds.all()
 
 

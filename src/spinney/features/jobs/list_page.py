@@ -92,7 +92,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
     is_dear = shown["sort"] is not None and not filters.countable
-    topics = () if shown["first"] or filters.errors or is_dear else (filters.topic,)
+    topics = () if shown["first"] or is_dear else (filters.topic,)
     return page_or_part(
         request, context, "jobs", topics=topics, status=422 if filters.errors else 200, **shown
     )

@@ -34,7 +34,7 @@ class BatchPage:
 async def batches(request: Request, context: Authenticated) -> Response:
     """Show the batches that match the filters in the address."""
     shown = await _shown(request, context)
-    topics = () if shown["after"] or shown["errors"] else ("batches", "overview")
+    topics = () if shown["after"] else ("batches", "overview")
     return page_or_part(
         request, context, "batches", topics=topics, status=422 if shown["errors"] else 200, **shown
     )

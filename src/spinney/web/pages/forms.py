@@ -141,10 +141,13 @@ def page_or_part(
     status: int = 200,
     **variables: object,
 ) -> Response:
-    """Return the page ``NAME.html``; for a request of the page's script only its live part, ``NAME_now.html``."""
+    """Return the page ``NAME.html``; for a request of the page's script only its live part, ``NAME_now.html``. A page
+    that refuses what was entered (``status``) watches no topics: its live part would replace the message and the form.
+    """
     if wants_part(request):
         return part(request, context.principal, f"{name}_now.html", **variables)
-    return page(request, context.principal, f"{name}.html", topics=topics, status=status, **variables)
+    watched = topics if status == 200 else ()
+    return page(request, context.principal, f"{name}.html", topics=watched, status=status, **variables)
 
 
 async def run_and_redirect(
