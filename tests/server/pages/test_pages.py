@@ -371,6 +371,48 @@ def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(wo
 
 
 @pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"verb": "hold", "until": "yesterday"}, "is no time"),
+        ({"verb": "move", "to_queue": "nowhere"}, "nowhere"),
+        ({"verb": "priority", "to_priority": "100"}, "is no priority"),
+        ({"verb": "retry", "to_queue": "nowhere", "from_stage": "second", "and_after": "1"}, "nowhere"),
+    ],
+)
+def test_given_many_jobs_and_a_field_that_is_wrong_when_confirmed_then_the_form_says_why_and_keeps_what_was_entered(
+    world: World, form: dict[str, str], message: str
+) -> None:
+    world.site.submit("three", n=3)
+    world.site.fail(world.site.claim_one())
+    sent = form | {"all": "1", "type": "three", "expect": "3", "reason": "it is urgent"}
+
+    answer = world.client("operator").post("/jobs/verbs", data=sent, headers=HTML)
+
+    assert answer.status_code == 422
+    refusal, _, fields = answer.text.partition('action="/jobs/verbs"')
+    assert message in refusal.partition('class="refused"')[2]
+    for name in form.keys() & {"until", "to_queue", "to_priority"}:
+        assert re.search(rf'name="{name}"[^>]* value="{form[name]}"', fields), name
+    assert 'value="it is urgent"' in fields
+    assert ('value="second" selected' in fields) == ("from_stage" in form)
+    assert ('name="and_after" value="1" checked' in fields) == ("and_after" in form)
+
+
+def test_given_subjobs_left_out_of_a_cancel_when_it_is_asked_again_then_they_stay_left_out(
+    world: World,
+) -> None:
+    world.site.submit("three", n=3)
+    client = world.client("operator")
+    ticked = 'name="tree" value="1" checked'
+    assert ticked in get(client, "/jobs/verbs?verb=cancel&all=1&type=three")
+
+    form = {"verb": "cancel", "all": "1", "type": "three", "expect": "2"}
+
+    assert ticked not in client.post("/jobs/verbs", data=form, headers=HTML).text
+    assert ticked in client.post("/jobs/verbs", data={**form, "tree": "1"}, headers=HTML).text
+
+
+@pytest.mark.parametrize(
     "verb", ["retry", "rerun", "cancel", "hold", "release", "delete", "move", "priority"]
 )
 def test_given_each_verb_when_asked_about_then_its_particulars_are_asked_for(world: World, verb: str) -> None:

@@ -22,7 +22,7 @@ from spinney.features.jobs.columns import Sort
 from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan, StageCount
 from spinney.model.values.counts import counted
 from spinney.service.filter_checks import require_known
@@ -131,7 +131,6 @@ async def do(request: Request, context: Authenticated) -> Response:
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     values = dict(pairs)
-    order = verbs.order(values)
     ids, filters = _whom(pairs)
     expected = values.get("expect", "")
     if not ids and not (expected.isascii() and expected.isdigit()):
@@ -140,7 +139,8 @@ async def do(request: Request, context: Authenticated) -> Response:
         )
 
     def call(control: Control) -> Plan:
-        return control.part(Bulk).plan(order, None if ids else filters.resolve(control), ids, exact=True)
+        fits = None if ids else filters.resolve(control)
+        return control.part(Bulk).plan(verbs.order(values), fits, ids, exact=True)
 
     try:
         bulk_plan = await context.run(call)
@@ -346,25 +346,16 @@ async def _asked_about(
     values = dict(pairs)
     verb = verbs.verb(values.get("verb", ""))
     ids, filters = _whom(pairs)
+
+    def call(control: Control, form: verbs.Form = values) -> VerbPreview:
+        return _preview(control, verbs.order(form), ids, filters)
+
     try:
-        order = verbs.order(values)
+        preview = await context.run(call, long=True)
     except UsageError as error:
-        order, refused = verbs.order({"verb": verb}), str(error)
-
-    def call(control: Control) -> VerbPreview:
-        fits = None if ids else filters.resolve(control)
-        bulk_plan = verbs.planned(control, order, fits, ids)
-        sample = Filter(ids=ids) if ids else bulk_plan.job_filter
-        return VerbPreview(
-            plan=bulk_plan,
-            stages=control.part(Bulk).stages(bulk_plan) if verb in (Verb.RETRY, Verb.RERUN) else (),
-            sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
-            queues=[queue.queue for queue in control.queries.queues()],
-            types=control.queries.types(),
-            still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),
-        )
-
-    preview = await context.run(call, long=True)
+        # The form is shown again with all that was entered, and beside it what the verb does without the wrong detail.
+        plain: verbs.Form = {name: values[name] for name in ("verb", "and_after", "tree") if name in values}
+        preview, refused = await context.run(lambda control: call(control, plain), long=True), str(error)
     count = f"{'more than ' if preview.plan.more else ''}{counted(preview.plan.jobs, 'job')}"
     return page(
         request,
@@ -372,7 +363,6 @@ async def _asked_about(
         "verbs.html",
         status=422 if refused else 200,
         verb=str(verb),
-        order=order,
         ids=ids,
         filters=filters,
         preview=preview,
@@ -381,6 +371,19 @@ async def _asked_about(
         refused=refused,
         stage_names=_stage_names(preview, filters.job_filter.type),
         back=f"/jobs?{filters.query()}" if filters.any else "/jobs",
+    )
+
+
+def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: FilterQuery) -> VerbPreview:
+    bulk_plan = verbs.planned(control, order, None if ids else filters.resolve(control), ids)
+    sample = Filter(ids=ids) if ids else bulk_plan.job_filter
+    return VerbPreview(
+        plan=bulk_plan,
+        stages=control.part(Bulk).stages(bulk_plan) if order.verb in (Verb.RETRY, Verb.RERUN) else (),
+        sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
+        queues=[queue.queue for queue in control.queries.queues()],
+        types=control.queries.types(),
+        still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),
     )
 
 
