@@ -24,6 +24,27 @@ def test_given_a_job_at_work_when_it_prints_and_ends_then_an_open_page_shows_it(
     expect(page.locator(".stages li")).to_have_class(re.compile("s-ok"))
 
 
+def test_given_output_that_is_searched_when_the_page_is_fetched_anew_then_no_line_is_lost(
+    page: Page, site: Site
+) -> None:
+    job = site.ended(site.submit("tell", "-p", "text=needle\nhay"))
+    page.goto(f"/jobs/{job}")
+    stdout = page.locator("pre[data-output$=stdout]")
+    page.locator("#find").fill("needle")
+    expect(stdout).to_have_text("needle")
+
+    page.evaluate(
+        """path => new Promise(swapped => {
+            document.body.addEventListener("htmx:afterSwap", ({ target }) => { if (target.id === "job") swapped(); });
+            htmx.ajax("GET", path, { target: "#job", swap: "morph" });
+        })""",
+        f"/jobs/{job}",
+    )
+    page.locator("#find").fill("")
+
+    assert stdout.text_content() == "needle\nhay\n"  # not later, when the output has been fetched anew
+
+
 def test_given_a_failed_job_when_its_cause_is_mended_and_it_is_retried_then_it_completes(
     page: Page, site: Site
 ) -> None:

@@ -299,7 +299,9 @@
     if (event.target.matches("[data-find]")) for (const pre of all("pre[data-output]")) lay(pre);
   });
   body.addEventListener("htmx:afterSwap", (event) => {
-    for (const pre of all("pre[data-output]", event.target.parentElement || document)) {
+    // A swap of another part leaves the output as it is, which may be only the lines that were searched for.
+    if (!event.target.closest("#output")) return;
+    for (const pre of all("#output pre[data-output]")) {
       lines.set(pre, pre.textContent);
       lay(pre);
       if (!pre.dataset.begun) {
