@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import NewPage
 from browser.site import Site
@@ -43,6 +43,25 @@ def test_given_output_that_is_searched_when_the_page_is_fetched_anew_then_no_lin
     page.locator("#find").fill("")
 
     assert stdout.text_content() == "needle\nhay\n"  # not later, when the output has been fetched anew
+
+
+def test_given_output_that_is_fetched_whole_before_its_next_lines_arrive_then_no_line_is_shown_twice(
+    page: Page, site: Site
+) -> None:
+    flag, held = site.flag("late-lines"), list[Route]()
+    job = site.submit("until", "-p", f"flag={flag}")
+    page.route("**/stdout?from=*", lambda route: held.append(route))
+    with page.expect_request("**/stdout?from=*"):
+        page.goto(f"/jobs/{job}")
+    flag.touch()
+    stdout = page.locator("pre[data-output$=stdout]")
+    expect(stdout).to_contain_text("done")
+
+    with page.expect_response("**/stdout?from=*"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+
+    assert stdout.text_content() == "started\ndone\n"
 
 
 def test_given_a_failed_job_when_its_cause_is_mended_and_it_is_retried_then_it_completes(

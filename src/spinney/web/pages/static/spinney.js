@@ -272,16 +272,20 @@
     if (label) write(label, `${fit.length} ${fit.length === 1 ? "line" : "lines"} shown; Enter searches all of it`);
   }
 
+  const rest = (pre) => `${pre.dataset.output}?from=${pre.dataset.from}`;
+
   async function grow() {
     if (asking || document.hidden) return;
     asking = true;
     try {
       for (const pre of all("pre[data-running]")) {
-        const answer = await fetch(`${pre.dataset.output}?from=${pre.dataset.from}`, { headers: { "HX-Request": "true" } });
+        const address = rest(pre);
+        const answer = await fetch(address, { headers: { "HX-Request": "true" } });
         if (!answer.ok) continue;
         const { text, unfinished, next, more } = await answer.json();
+        // Meanwhile the output may have been fetched whole, with the same lines, or that of another attempt.
+        if (!pre.isConnected || rest(pre) !== address) continue;
         if (!more) delete pre.dataset.running;
-        if (!pre.isConnected) continue;
         const follows = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 30;
         // The line that was unfinished comes again: a progress bar overwrites it.
         const whole = written(pre);
