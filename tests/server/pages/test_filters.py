@@ -12,6 +12,7 @@ def test_given_a_form_as_a_browser_sends_it_then_empty_fields_narrow_nothing() -
     assert filters.job_filter.states == (State.FAILED, State.HELD)
     assert filters.job_filter.type is None
     assert filters.query() == "state=failed&state=held"
+    assert filters == parse_filters([("state", "failed, held")], NOW_US)
     assert filters.query(state="held") == "state=held"
     assert filters.query(after=7) == "state=failed&state=held&after=7"
 
@@ -20,6 +21,7 @@ def test_given_a_form_as_a_browser_sends_it_then_empty_fields_narrow_nothing() -
     ("name", "value"),
     [
         ("state", "broken"),
+        ("state", "failed, "),
         ("root", "seven"),
         ("parent", "0"),
         ("created_after", "yesterday"),

@@ -258,6 +258,21 @@ def test_given_a_name_that_no_message_holds_when_searched_then_its_jobs_are_offe
     assert "were searched" not in get(client, "/jobs?message=nay&type=double")
 
 
+def test_given_several_states_then_they_are_one_choice_of_the_form_and_another_choice_replaces_them_all(
+    world: World,
+) -> None:
+    job = world.submit("one")
+    client = world.client("viewer")
+
+    for query in ("state=running&state=pending", "state=running,+pending"):
+        text = get(client, f"/jobs?{query}")
+        form = text.partition('aria-label="Filter jobs"')[2].partition("</form>")[0]
+        assert '<option value="running, pending" selected>' in form
+        assert 'type="hidden" name="state"' not in form
+        assert "state=running&amp;state=pending&amp;sort=" in text
+        assert listed(text) == [job]
+
+
 def test_given_a_filter_by_state_then_only_verbs_for_that_state_are_offered(world: World) -> None:
     world.site.submit(n=2)
     world.site.fail(world.site.claim_one())

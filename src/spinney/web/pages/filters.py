@@ -98,7 +98,8 @@ class FilterQuery:
 def parse_filters(
     pairs: Iterable[tuple[str, str]], now_us: int, *, beside: Sequence[str] = ()
 ) -> FilterQuery:
-    """Return the filters in the pairs of a query or form; those named ``beside`` are no filters."""
+    """Return the filters in the pairs of a query or form; those named ``beside`` are no filters. Several states may be
+    in one value, with commas between them, as in the field of the form."""
     values: dict[str, tuple[str, ...]] = {}
     errors: dict[str, str] = {}
     for name, value in pairs:
@@ -109,7 +110,10 @@ def parse_filters(
                 f"there is no filter {name[:60]!r}{did_you_mean(name, NAMES)}; use one of: {listed(NAMES)}"
             )
             continue
-        values[name] = (*values.get(name, ()), value.strip()) if name == "state" else (value.strip(),)
+        if name == "state":
+            values[name] = (*values.get(name, ()), *(state.strip() for state in value.split(",")))
+        else:
+            values[name] = (value.strip(),)
     return FilterQuery(values=values, job_filter=_filter(values, now_us, errors), errors=errors)
 
 
