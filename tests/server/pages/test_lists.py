@@ -332,6 +332,25 @@ def test_given_the_fields_of_forms_with_a_verb_then_none_has_the_name_of_a_filte
     assert set(verb_forms.FIELDS).isdisjoint(filters.NAMES)
 
 
+def test_given_jobs_that_the_verb_would_leave_as_they_are_then_only_the_others_are_named(
+    world: World,
+) -> None:
+    failed = world.submit("three")
+    world.site.fail(world.site.claim_one())
+    pending, held = world.submit("one"), world.submit("one")
+    client = world.client("operator")
+    client.post(f"/jobs/{held}/verb", data={"verb": "hold", "reason": "why"}, headers=HTML)
+
+    ids = "&".join(f"id={job}" for job in (pending, failed, held))
+    assert listed(get(client, f"/jobs/verbs?verb=retry&{ids}")) == [failed]
+    assert listed(get(client, f"/jobs/verbs?verb=release&{ids}")) == [held]
+    assert listed(get(client, f"/jobs/verbs?verb=priority&{ids}")) == [held, pending]
+    planned = client.post(
+        "/api/v1/jobs/verbs", json={"verb": "retry", "ids": [pending, failed, held], "dry_run": True}
+    ).json()
+    assert (planned["jobs"], planned["sample"]) == (1, [failed])
+
+
 def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(world: World) -> None:
     jobs = world.site.submit("one", n=3)
     client = world.client("operator")

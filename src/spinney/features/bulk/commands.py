@@ -5,7 +5,7 @@ long in one of its few threads. The answer lists a bounded number of refusals; a
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -22,13 +22,10 @@ from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep, Plan, Report
 from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
 from spinney.service.canary import Canary, CanaryRun
-from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 IDS_MAX = 10_000
 """The most jobs that a request may name through a server."""
-SAMPLE = 20
-"""How many of the jobs a plan names."""
 REFUSALS_LISTED = 1_000
 """Refusals that a server tells one by one."""
 CANARY_MOST_S = 3_600.0
@@ -112,9 +109,7 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
 
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
-        sample: Sequence[int] = plan.ids[:SAMPLE]
-        if plan.job_filter is not None:
-            sample = [job.id for job in service.part(Queries).jobs(plan.job_filter, limit=SAMPLE)]
+        sample = sorted(plan.newest)
         stages = service.part(Bulk).stages(plan) if self.stages else ()
         return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
 

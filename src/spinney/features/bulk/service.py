@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 
 from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
 from spinney.features.bulk.step_run import STEP, StepRun, pages
@@ -31,6 +32,8 @@ _FOLDERS = 100
 """How many removed folders are reported to the store at a time."""
 COUNTED = 100_000
 """A plan counts no further."""
+NEWEST = 20
+"""How many of its jobs a plan names."""
 UNSEEN_LISTED = 20
 """Jobs that an entry of the audit names."""
 _KEPT = (State.HELD, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
@@ -82,25 +85,28 @@ class Bulk(Service):
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
         plan = Plan(order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         if exact:
-            jobs = self._tried(plan)
+            touched = self._tried(plan)
+            jobs, newest = len(touched), nlargest(NEWEST, touched)
         else:
             jobs += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
-        return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
+        if not exact or jobs > COUNTED:
+            newest = self.store.bulk.find(fits, newest=True, limit=NEWEST)
+        return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED, newest=tuple(newest))
 
-    def _tried(self, plan: Plan) -> int:
-        """Return to how many jobs a plan would be done; no more than one above ``COUNTED``."""
+    def _tried(self, plan: Plan) -> set[int]:
+        """Return the jobs to which a plan would be done; where they are more than ``COUNTED``, not all of them."""
         touched: set[int] = set()
         together = 0
         with self.store.bulk.trial() as let_others:
             for step in self._steps(plan, lambda: STEP, STEP, trial=True):
                 touched.update(step.touched)
                 if len(touched) > COUNTED:
-                    return COUNTED + 1
+                    break
                 together += max(1, len(step.touched))
                 if together >= STEP:  # fewer than a transaction of the verb has are always tried together
                     let_others()
                     together = 0
-        return len(touched)
+        return touched
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
         """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for other

@@ -376,11 +376,11 @@ async def _asked_about(
 
 def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: FilterQuery) -> VerbPreview:
     bulk_plan = verbs.planned(control, order, None if ids else filters.resolve(control), ids)
-    sample = Filter(ids=ids) if ids else bulk_plan.job_filter
+    sample = Filter(ids=bulk_plan.newest[:SAMPLE])
     return VerbPreview(
         plan=bulk_plan,
         stages=control.part(Bulk).stages(bulk_plan) if order.verb in (Verb.RETRY, Verb.RERUN) else (),
-        sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
+        sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample.ids else (),
         queues=[queue.queue for queue in control.queries.queues()],
         types=control.queries.types(),
         still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),

@@ -50,6 +50,8 @@ class Plan:
     would be changed."""
     more: bool = False
     """There are more than ``jobs``; counting ended there."""
+    newest: tuple[int, ...] = ()
+    """The newest of the jobs that were counted in ``jobs``, without those of ``and_after`` unless the plan is exact."""
 
 
 @dataclass(slots=True, kw_only=True)
