@@ -273,6 +273,14 @@ def test_given_several_states_then_they_are_one_choice_of_the_form_and_another_c
         assert listed(text) == [job]
 
 
+@pytest.mark.parametrize("path", ["/jobs", "/batches"])
+def test_given_a_state_that_does_not_exist_then_the_page_says_so(world: World, path: str) -> None:
+    answer = world.client("viewer").get(f"{path}?state=runing", headers=HTML)
+
+    assert answer.status_code == 422
+    assert "there is no state &#39;runing&#39;" in answer.text
+
+
 def test_given_a_filter_by_state_then_only_verbs_for_that_state_are_offered(world: World) -> None:
     world.site.submit(n=2)
     world.site.fail(world.site.claim_one())
