@@ -71,11 +71,8 @@ def test_a_store_behind_a_link_is_one_store(tmp_path: Path) -> None:
         ("postgresql:///jobs", "postgresql://localhost/jobs", True),
         ("postgresql://db.example.org/jobs", "postgresql://db.example.org/others", False),
         ("postgresql://db.example.org/jobs", "postgresql://db.example.org:5433/jobs", False),
-        (
-            "postgresql://db/jobs?options=-csearch_path%3Da",
-            "postgresql://db/jobs?options=-csearch_path%3Db",
-            False,
-        ),
+        ("postgresql://db/jobs", "postgresql://db/jobs?schema=spinney", True),
+        ("postgresql://db/jobs?schema=a", "postgresql://db/jobs?schema=b", False),
         ("sqlite:////x/jobs.db", "sqlite:////x/y/../jobs.db", True),
         ("sqlite:////x/jobs.db", "sqlite:////x/others.db", False),
     ],

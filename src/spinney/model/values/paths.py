@@ -3,12 +3,16 @@
 import os
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from spinney.model.errors import UsageError
 
 HOME_MARK = ".spinney-home"
 """The file in a folder root that identifies it, in a store whose folders are local."""
+
+
+DEFAULT_SCHEMA = "spinney"
+"""The schema of a store on PostgreSQL whose URL names none."""
 
 
 def job_folder(job_id: int) -> str:
@@ -70,7 +74,7 @@ def store_location(store: str) -> tuple[str, ...]:
     parts = urlsplit(store)
     host = parts.netloc.rpartition("@")[2].lower().removesuffix(":5432")
     query = dict(parse_qsl(parts.query))
-    return host or query.get("host", "localhost"), parts.path, query.get("options", "")
+    return host or query.get("host", "localhost"), parts.path, query.get("schema", DEFAULT_SCHEMA)
 
 
 def without_password(url: str) -> str:

@@ -27,10 +27,9 @@ from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
-from spinney.model.values.paths import without_password
+from spinney.model.values.paths import DEFAULT_SCHEMA, without_password
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 
-DEFAULT_SCHEMA = "spinney"
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _UNESCAPED = re.compile(r"://[^/?#]*(@[^/?#]*@|[/?#].*@|#)|%(?![0-9A-Fa-f]{2})", re.DOTALL)
