@@ -1,11 +1,12 @@
 """Products and summaries of a tree, and the names of data that jobs write."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from spinney import Job, Spinney
+from spinney import Job, Secret, Spinney
+from spinney.define.params.redaction import REDACTED
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.values.products import (
     Product,
@@ -46,6 +47,27 @@ def test_files_and_addresses_are_collected_at_the_root() -> None:
     assert without_entries(harness.root_data) == {}
     assert harness.data == {}
     assert all(name.endswith("_") for name in harness.root_data)
+
+
+def test_the_secrets_of_a_job_are_redacted_in_what_it_adds_at_the_root() -> None:
+    local = Spinney()
+
+    @local.job
+    def log_in(job: Job, title: Annotated[str, Secret()]) -> None:
+        (job.folder / f"{title}.txt").write_text("x")
+        job.products.add(f"{title}.txt", f"The file of {title}")
+        job.products.add(f"https://example.org/?token={title}", "The page")
+        job.summary(f"logged in with {title}")
+
+    harness = StageHarness(parent_data={})
+
+    harness.run(log_in, title="open sesame")
+
+    assert products_of(harness.root_data) == [
+        Product(3, f"The file of {REDACTED}", f"{REDACTED}.txt", None),
+        Product(3, "The page", None, f"https://example.org/?token={REDACTED}"),
+    ]
+    assert summaries_of(harness.root_data) == [Summary(3, f"logged in with {REDACTED}")]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from spinney.define.job.log import stage_logger
 from spinney.define.job.options import Options, check_priority, to_json
 from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
+from spinney.define.params.redaction import Redactor
 from spinney.define.params.schema import checked_text, validate_against_schema
 from spinney.model.attempts.signals import Signal
 from spinney.model.errors import BadParameters, UsageError
@@ -58,6 +59,10 @@ class Submittable(Protocol):
     def name(self) -> str: ...
     @property
     def submit_options(self) -> Options: ...
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON schema of its parameters."""
+
     @property
     def generated_names(self) -> bool:
         """Whether the names of data that its jobs write end in ``_``."""
@@ -196,17 +201,26 @@ class Job:
     @property
     def products(self) -> Products:
         """Return the products of the job's tree: ``job.products.add("report.pdf", "The report")``. They are collected
-        at the root, and shown on its page, by ``spinney show`` and in reports."""
-        return Products(self.id, self._relative(self._assignment.root_id).data, lambda: self.folder)
+        at the root, and shown on its page, by ``spinney show`` and in reports. Secret parameters of this job are
+        redacted in what it adds."""
+        root_data = self._relative(self._assignment.root_id).data
+        return Products(self.id, root_data, lambda: self.folder, self._without_secrets)
 
     def summary(self, text: str) -> None:
         """Say what this job has done, in up to 10,000 characters: it is collected at the root, as products are, and
-        replaces an earlier summary of this job. Raises BadParameters for a longer text."""
+        replaces an earlier summary of this job. Secret parameters of this job are redacted in it. Raises BadParameters
+        for a longer text."""
         if not isinstance(text, str) or len(text) > SUMMARY_CHARS:
             raise BadParameters(
                 f"a summary is a text of up to {SUMMARY_CHARS} characters; leave more in a product"
             )
-        self._relative(self._assignment.root_id).data[summary_entry(self.id)] = text
+        self._relative(self._assignment.root_id).data[summary_entry(self.id)] = self._without_secrets(text)
+
+    def _without_secrets(self, text: str) -> str:
+        """Return a text that is kept at the root without this job's secrets. They are redacted before they are stored:
+        at the root nobody knows the secrets of the jobs below it."""
+        kind = self._kinds.get(self._assignment.type)
+        return text if kind is None else Redactor.for_params(kind.schema, self.params).text(text)
 
     # --- subjobs --------------------------------------------------------------------------
 
@@ -353,8 +367,13 @@ class _ForeignKind:
         self.name, self.submit_options, self._port = name, Options(), port
         self.generated_names = False
 
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        schema: Mapping[str, Any] = self._port.ask("type_schema", type=self.name)
+        return schema
+
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        schema = self._port.ask("type_schema", type=self.name)
+        schema = self.schema
         check = partial(validate_against_schema, self.name, schema)
         return [checked_text(self.name, schema, row, check) for row in rows]
 

@@ -12,11 +12,13 @@ from spinney.model.values.products import TITLE_CHARS, WEB, Product, product_ent
 class Products:
     """The products of a job's tree. Iteration yields those of all its jobs, by job and title."""
 
-    __slots__ = ("_folder", "_job_id", "_root_data")
+    __slots__ = ("_folder", "_job_id", "_redact", "_root_data")
 
-    def __init__(self, job_id: int, root_data: Data, folder: Callable[[], Path]) -> None:
-        """``folder`` returns the job's own, which is made when it is first used."""
-        self._job_id, self._root_data, self._folder = job_id, root_data, folder
+    def __init__(
+        self, job_id: int, root_data: Data, folder: Callable[[], Path], redact: Callable[[str], str]
+    ) -> None:
+        """``folder`` returns the job's own, which is made when it is first used. ``redact`` hides the job's secrets."""
+        self._job_id, self._root_data, self._folder, self._redact = job_id, root_data, folder, redact
 
     def add(self, path_or_url: "str | PathLike[str]", title: str) -> None:
         """Add a file in the job's folder, or an address (``https://…``), which pages, ``spinney show`` and reports list
@@ -28,10 +30,10 @@ class Products:
         if not isinstance(title, str) or not 0 < len(title.strip()) <= TITLE_CHARS:
             raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {title!r:.80}")
         if target.startswith(WEB):
-            value = {"title": title, "url": target}
+            kind = "url"
         else:
-            target = self._relative(target)
-            value = {"title": title, "path": target}
+            kind, target = "path", self._relative(target)
+        value = {"title": self._redact(title), kind: self._redact(target)}
         self._root_data[product_entry(self._job_id, target)] = value
 
     def __iter__(self) -> Iterator[Product]:
