@@ -2,7 +2,11 @@
 
 from pydantic import SecretStr
 
+from contract.words import RealClock, Site
 from spinney import Spinney
+from spinney.features.files.job_folder import OWN
+from spinney.folders import folders
+from spinney.model.homes import PIECE_BYTES
 from spinney.model.jobs import Filter
 from spinney.store.sql import open_store
 
@@ -47,3 +51,26 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
     assert sum("••••••" in text for text in outputs) >= 6
     assert "https://example.org" in outputs[1]
     assert params == {"url": "https://example.org", "password": SECRET}
+
+
+def test_no_command_prints_a_secret_from_the_files_of_the_engine(bare: Shell) -> None:
+    bare.ok("init")
+    store = open_store(f"sqlite:///{bare.folder}/spinney.db")
+    site = Site(store, RealClock())
+    store.register([fetch.spec], [])
+    job = bare.ok("submit", "fetch", "-p", "url=u", "-p", f"password={SECRET}").split()[-1]
+    lease = site.run(int(job))
+    folder = folders.make(bare.folder / "spinney.folders", int(job))
+    (folder / "own.txt").write_text(SECRET)
+    (folder / OWN).mkdir()
+    output = f"{OWN}/{lease.stage}.{lease.fence}.stdout"
+    (folder / output).write_text("x" * (PIECE_BYTES - 5) + SECRET + "\n")
+    (folder / OWN / "fetch.params.json").write_text(SECRET)
+    store.close()
+
+    for words in (("logs", job), ("files", job, output)):
+        printed = bare.ok(*words)
+        assert printed.endswith(f"x{'*' * len(SECRET)}\n")
+        assert len(printed) >= PIECE_BYTES
+    assert bare.ok("files", job, "own.txt") == SECRET
+    assert "some are secret" in bare.refused(1, "files", job, f"{OWN}/fetch.params.json")

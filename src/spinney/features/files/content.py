@@ -6,22 +6,19 @@ What the engine itself keeps in the folder (output, parameters) may contain secr
 import asyncio
 import os
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from spinney.control import Control
-from spinney.define.params.redaction import REDACT_NOTHING, Redactor
-from spinney.features.files.job_folder import JobFiles, elsewhere, job_files
-from spinney.folders import folder_reader, folders
-from spinney.model.errors import NoSuch, Refused
+from spinney.define.params.redaction import Redactor
+from spinney.features.files.job_folder import JobFiles, elsewhere, job_files, redactor_of_file
+from spinney.folders import folder_reader
+from spinney.model.errors import NoSuch
 from spinney.model.homes import DirectoryEntry
 from spinney.web.files.content import Content
 from spinney.web.request_context import RequestContext
 
-_PARAMETERS = ".params.json"
-"""How the names of the files end in which programs get their parameters."""
 LISTED_MAX = 10_000
 """How many files of a whole folder are listed."""
 
@@ -29,19 +26,14 @@ LISTED_MAX = 10_000
 async def opened(context: RequestContext, root: Path, job_id: int, path: str) -> Content:
     """Open a file in a job's folder. Raises NoSuchJob, NoSuch, and Refused (parameters with secrets, a host that does
     not answer)."""
-    own = path.split("/")[0] == folders.OWN
 
     def look(control: Control) -> tuple[bool, Redactor]:
-        redactor = control.queries.redactor(job_id)
-        return elsewhere(control.store, job_id, root) is None, redactor if own else REDACT_NOTHING
+        redactor = redactor_of_file(job_id, path, control.queries.redactor(job_id))
+        return elsewhere(control.store, job_id, root) is None, redactor
 
     is_local, redactor = await context.run(look)
-    if redactor is not REDACT_NOTHING and path.endswith(_PARAMETERS):
-        raise Refused(
-            f"{path!r} has the parameters of job {job_id}, and some are secret; its page shows the others"
-        )
     if not is_local:
-        return _RemoteFile(context=context, root=root, job_id=job_id, path=path, redactor=redactor)
+        return _RemoteFile(context=context, root=root, job_id=job_id, path=path)
     fd = await asyncio.to_thread(folder_reader.open_file, root, job_id, path)
     return _LocalFile(file=os.fdopen(fd, "rb", buffering=0), redactor=redactor)
 
@@ -52,7 +44,6 @@ async def listed(
     """Return the files below a job's folder with their paths, and whether these are all. Raises NoSuchJob, Refused."""
 
     def look(control: Control) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
-        control.queries.job(job_id)
         files = sorted(islice(_files(control, root, job_id).everything(), LISTED_MAX + 1))
         return files[:LISTED_MAX], len(files) <= LISTED_MAX
 
@@ -86,7 +77,6 @@ class _RemoteFile:
     root: Path
     job_id: int
     path: str
-    redactor: Redactor
 
     async def size_and_tag(self) -> tuple[int, str | None]:
         above, _, name = self.path.rpartition("/")
@@ -104,11 +94,13 @@ class _RemoteFile:
 
     async def read(self, start: int, length: int) -> bytes:
         def look(control: Control) -> bytes:
-            read = partial(_files(control, self.root, self.job_id).read, self.path)
-            return self.redactor.piece(read, start, length)
+            return _files(control, self.root, self.job_id).read(self.path, start, length)
 
         return await self.context.run(look, long=True)
 
 
 def _files(control: Control, root: Path, job_id: int) -> JobFiles:
-    return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
+    redactor = control.queries.redactor(job_id)
+    return job_files(
+        control.store, job_id, root, redactor, clock=control.clock, wake_nodes=control.wake_nodes
+    )

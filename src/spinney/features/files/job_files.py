@@ -7,21 +7,8 @@ from spinney.terminal.connection import now_us, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer, Performs
-    from spinney.features.files.job_folder import JobFiles
     from spinney.model.homes import DirectoryEntry
     from spinney.model.jobs import Attempt
-    from spinney.store.parts import Store
-
-
-def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":
-    """Return the files of a job of the open store that ``url`` names. Raises NoSuchJob."""
-    from spinney.features.files import job_folder
-    from spinney.wakeup import wake_all
-
-    settings = resolve_settings(url)
-    return job_folder.job_files(
-        store, job_id, settings.folders, clock=now_us, wake_nodes=lambda: wake_all(store, settings.run_dir)
-    )
 
 
 class Files(Protocol):
@@ -38,8 +25,21 @@ class Files(Protocol):
 
 
 def files_of(performer: "Performs", job_id: int, url: str | None) -> Files:
-    """Return the files of a job, from the open store or through a server. Raises NoSuchJob."""
+    """Return the files of a job, from the open store or through a server, with secrets redacted in what the engine
+    keeps there. Raises NoSuchJob."""
     remote = getattr(performer, "job_files", None)
     if remote is not None:
         return cast(Files, remote(job_id))
-    return job_files(cast("LocalPerformer", performer).store, job_id, url)
+    from spinney.features.files import job_folder
+    from spinney.service.queries import Queries
+    from spinney.wakeup import wake_all
+
+    local, settings = cast("LocalPerformer", performer), resolve_settings(url)
+    return job_folder.job_files(
+        local.store,
+        job_id,
+        settings.folders,
+        local.part(Queries).redactor(job_id),
+        clock=now_us,
+        wake_nodes=lambda: wake_all(local.store, settings.run_dir),
+    )

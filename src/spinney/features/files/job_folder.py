@@ -1,12 +1,15 @@
 """The files in a job's folder, wherever that is: on this host, or read through a node of the host that has it.
 
 Files of other hosts are fetched in pieces through the store (``features.homes.fetches``), so that no node needs a port.
+What the engine itself keeps in the folder (output, parameters) may contain secrets of the job, which are redacted.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.model.errors import Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 OWN = ".spinney"
 """The directory in a job's folder where the engine keeps its own files: output and parameters of attempts."""
+_PARAMETERS = ".params.json"
+"""How the names of the files end in which programs get their parameters."""
 
 
 class _Source(Protocol):
@@ -27,27 +32,31 @@ class JobFiles:
     """The files of one job. Paths are relative to its folder; methods raise Refused for what cannot be read, and, where
     ``must`` is true, for what does not exist."""
 
-    def __init__(self, job_id: int, source: _Source) -> None:
-        self._job_id, self._source = job_id, source
+    def __init__(self, job_id: int, source: _Source, redactor: Redactor) -> None:
+        """``redactor`` hides the secrets of the job."""
+        self._job_id, self._source, self._redactor = job_id, source, redactor
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
         """Yield the content of a file from the byte ``start`` on, in pieces."""
-        while True:
-            data = self._get(path, start, PIECE_BYTES, must=must).data or b""
-            if data:
-                yield data
+        while data := self.read(path, start, PIECE_BYTES, must=must):
+            yield data
             if len(data) < PIECE_BYTES:
                 return
             start += len(data)
 
     def read(self, path: str, start: int, length: int, *, must: bool = True) -> bytes:
         """Return so many bytes of a file from ``start`` on; fewer at its end."""
+        redactor = redactor_of_file(self._job_id, path, self._redactor)
+        return redactor.piece(partial(self._read, path, must=must), start, length)
+
+    def _read(self, path: str, start: int, length: int, *, must: bool) -> bytes:
         data = bytearray()
-        for piece in self.content(path, start=start, must=must):
+        while (rest := min(PIECE_BYTES, length - len(data))) > 0:
+            piece = self._get(path, start + len(data), rest, must=must).data or b""
             data += piece
-            if len(data) >= length:
+            if len(piece) < rest:
                 break
-        return bytes(data[:length])
+        return bytes(data)
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
         """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on. Files of output are made
@@ -86,22 +95,43 @@ class JobFiles:
         return result
 
 
+def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:
+    """Return what hides the secrets in a file of a job's folder, of which ``redactor`` hides the secrets: the job's own
+    files are shown as they are. Raises Refused for parameters with secrets."""
+    if path.split("/")[0] != OWN:
+        return REDACT_NOTHING
+    if redactor is not REDACT_NOTHING and path.endswith(_PARAMETERS):
+        raise Refused(
+            f"{path!r} has the parameters of job {job_id}, and some are secret; its page and 'spinney show {job_id}' "
+            f"show the others"
+        )
+    return redactor
+
+
 def output_path(attempt: "Attempt", stream: str) -> str:
     """Return the path of an attempt's ``stdout`` or ``stderr``."""
     return f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}"
 
 
 def job_files(
-    store: "Store", job_id: int, root: Path, *, clock: Callable[[], int], wake_nodes: Callable[[], None]
+    store: "Store",
+    job_id: int,
+    root: Path,
+    redactor: Redactor,
+    *,
+    clock: Callable[[], int],
+    wake_nodes: Callable[[], None],
 ) -> JobFiles:
-    """Return the files of a job; ``root`` is the folder root of this host. Raises NoSuchJob."""
+    """Return the files of a job, of which ``redactor`` hides the secrets; ``root`` is the folder root of this host.
+    Raises NoSuchJob."""
     from spinney.features.homes.fetches import Fetcher
 
     store.job(job_id)
     home = elsewhere(store, job_id, root)
     if home is None:
-        return JobFiles(job_id, _Here(root, job_id))
-    return JobFiles(job_id, Fetcher(store, job_id, home, clock=clock, wake_nodes=wake_nodes))
+        return JobFiles(job_id, _Here(root, job_id), redactor)
+    fetcher = Fetcher(store, job_id, home, clock=clock, wake_nodes=wake_nodes)
+    return JobFiles(job_id, fetcher, redactor)
 
 
 def elsewhere(store: "Store", job_id: int, root: Path) -> Home | None:

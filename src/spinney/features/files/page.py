@@ -5,11 +5,9 @@ Everything is read within bounds, and secrets of the job are redacted.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from spinney.control import Control
-from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.features.files.job_folder import OWN, JobFiles, job_files, output_path
 from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
@@ -95,8 +93,10 @@ class Output:
 
 def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
     """Return the files of a visible job. Raises NoSuchJob."""
-    control.queries.job(job_id)
-    return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
+    redactor = control.queries.redactor(job_id)
+    return job_files(
+        control.store, job_id, root, redactor, clock=control.clock, wake_nodes=control.wake_nodes
+    )
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
@@ -107,7 +107,6 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
     attempts = [a for a in history if a.started_us][::-1]
     if not attempts:
         return Output(attempt=None, attempts=(), streams=())
-    redactor = control.queries.redactor(job_id)
     attempt = next((a for a in attempts if a.fence == fence), of_page or attempts[0])
     try:
         files = files_of(control, job_id, root)
@@ -120,10 +119,9 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
             attempts=attempts,
             numbers=numbers,
             streams=[
-                _tail(files, attempt, sizes[output_path(attempt, stream)], stream, redactor)
-                for stream in written
+                _tail(files, attempt, sizes[output_path(attempt, stream)], stream) for stream in written
             ],
-            matches=_matches(files, attempt, written, search, redactor) if search else None,
+            matches=_matches(files, attempt, written, search) if search else None,
         )
     except Refused as error:
         return Output(attempt=attempt, attempts=attempts, numbers=numbers, streams=(), trouble=str(error))
@@ -135,7 +133,7 @@ def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, 
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
     files = files_of(control, job_id, root)
-    data = _read(files, output_path(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
+    data = files.read(output_path(attempt, stream), start, PIECE_BYTES, must=False)
     return _shown(data, start, more=attempt.ended_us is None or len(data) == PIECE_BYTES)
 
 
@@ -167,9 +165,9 @@ def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[Di
     return sorted(entries, key=lambda entry: (entry.kind != "folder", entry.name))
 
 
-def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: Redactor) -> Stream:
+def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str) -> Stream:
     start = max(0, size - TAIL_BYTES)
-    data = _read(files, output_path(attempt, stream), start, size - start, redactor)
+    data = files.read(output_path(attempt, stream), start, size - start, must=False)
     if start:
         # From the next whole line on; of one endless line from some whole character on.
         cut = data.find(b"\n") + 1
@@ -180,18 +178,11 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: R
     return Stream(name=stream, size=start + len(data), start=start, shown=shown)
 
 
-def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
-    read = partial(files.read, path, must=False)
-    return read(start, length) if redactor is REDACT_NOTHING else redactor.piece(read, start, length)
-
-
-def _matches(
-    files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, redactor: Redactor
-) -> list[Match]:
+def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str) -> list[Match]:
     matches: list[Match] = []
     folded = search.casefold()
     for stream in streams:
-        for number, line in enumerate(_lines(files, output_path(attempt, stream), redactor), 1):
+        for number, line in enumerate(_lines(files, output_path(attempt, stream)), 1):
             if folded in line.casefold():
                 matches.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
                 if len(matches) >= MATCHES:
@@ -199,9 +190,9 @@ def _matches(
     return matches
 
 
-def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
-    # Redacted before it is split, because a secret may have several lines.
-    for line in _read(files, path, 0, SEARCHED_BYTES, redactor).split(b"\n"):
+def _lines(files: JobFiles, path: str) -> Iterator[str]:
+    # Read, and so redacted, before it is split, because a secret may have several lines.
+    for line in files.read(path, 0, SEARCHED_BYTES, must=False).split(b"\n"):
         yield terminal_text(line.decode("utf-8", "replace"))
 
 

@@ -32,15 +32,10 @@ async def job_postmortem(
     root = request.app.state.folders
 
     def look(control: Control) -> tuple[Attempt, int, Sequence[ExceptionView]]:
-        files, redactor = files_of(control, job, root), control.queries.redactor(job)
-
-        def read_file(path: str) -> list[bytes]:
-            # Programs write their frames themselves, and do not know which parameters are secret.
-            text = b"".join(files.content(path, must=False)).decode(errors="replace")
-            return [redactor.text(text).encode()]
-
-        attempts = control.queries.attempts(job)
-        kept, described = kept_frames.latest(attempts, read_file, job, fence=fence)
+        files, attempts = files_of(control, job, root), control.queries.attempts(job)
+        kept, described = kept_frames.latest(
+            attempts, lambda path: files.content(path, must=False), job, fence=fence
+        )
         return kept, numbered(attempts)[kept.fence], described
 
     attempt: Attempt | None = None
