@@ -1,5 +1,6 @@
 """The kit for a user's own tests."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ def test_signals_become_outcomes(signal: BaseException, outcome: str, value: Any
 
     ran = run_stage(work)
     assert (ran.outcome, ran.value, ran.signal) == (outcome, value, signal)
+
+
+def test_a_signal_in_a_task_group_becomes_its_outcome_and_other_groups_come_through() -> None:
+    local = Spinney()
+
+    @local.job
+    async def work(job: Job, wrong: bool = False) -> None:
+        async def part() -> None:
+            if wrong:
+                raise ZeroDivisionError
+            job.lock("disk")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(part())
+
+    ran = StageHarness(taken=["disk"]).run(work)
+    assert (ran.outcome, ran.message) == ("locked", "waits for the lock 'disk'")
+    with pytest.raises(ExceptionGroup):
+        run_stage(work, wrong=True)
 
 
 def test_what_is_no_signal_comes_through() -> None:

@@ -23,7 +23,7 @@ from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType
 from spinney.define.params.values import finite_text
 from spinney.define.stage_guard import storeless
-from spinney.model.attempts.signals import Signal
+from spinney.model.attempts.signals import Signal, unwrapped
 from spinney.model.outcomes import Outcome
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
@@ -132,7 +132,10 @@ class StageHarness(MemoryPort):
                 value = run(text, job)
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
-        except Signal as signal:
+        except (Signal, BaseExceptionGroup) as error:
+            signal = unwrapped(error)
+            if not isinstance(signal, Signal):
+                raise
             json_value = orjson.loads(finite_text(getattr(signal, "value", None), "the value"))
             return self._ran(name, signal.outcome, json_value, signal)
         json_value = orjson.loads(finite_text(value, f"what stage {name!r} returned"))

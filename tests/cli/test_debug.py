@@ -12,8 +12,9 @@ from .shell import Shell, furnish
 from .terminal import Terminal
 
 HANDLERS = """
+import asyncio
 import os
-from spinney import Job, Spinney
+from spinney import Hold, Job, Spinney
 
 app = Spinney()
 sort = app.pipeline("sort")
@@ -40,6 +41,14 @@ async def divide(job: Job, n: int) -> int:
     if "MENDED" not in os.environ:
         raise ValueError(f"cannot divide {first}")
     return job.data["lines"] * first
+
+async def lack() -> None:
+    raise Hold("a part is missing")
+
+@app.job
+async def meet() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(lack())
 
 app.program("script", ["sh", "-c", "echo from the program in $PWD; exit 3"])
 """
@@ -119,6 +128,17 @@ def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) ->
         terminal.type("c\n")
         terminal.wait_for("the stage ended with: ok, 3")
         assert terminal.end() == 0
+
+
+def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(
+    shell: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    job = shell.ok("submit", "meet").strip()
+    until_true(lambda: "held: a part is missing" in shell.ok("explain", job))
+
+    output = shell.ok("debug", job, "handlers:app", "--stage", "meet")
+
+    assert "the stage ended with: hold, a part is missing" in output
 
 
 def test_a_program_runs_in_the_copy(shell: Shell) -> None:

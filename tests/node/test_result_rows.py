@@ -1,10 +1,13 @@
 """What the outcome of an attempt says that ended with a signal: ``rows``, without a process."""
 
+import json
 from typing import Any
 
 import pytest
 
-from spinney.model.attempts.signals import Defer
+from spinney.define.job import LockTaken
+from spinney.define.params.redaction import Redactor
+from spinney.model.attempts.signals import Defer, Fail, Hold
 from spinney.node.worker import result_rows
 
 HUNDRED_YEARS_S = 100 * 366 * 86400
@@ -50,3 +53,50 @@ def test_a_value_that_json_does_not_have_is_no_result() -> None:
     ):
         result_rows.value_detail("mean", {"mean": float("nan")})
     assert result_rows.value_detail("mean", [None]) == {"outcome": "ok", "result": "[null]"}
+
+
+def _of_tasks(*errors: BaseException) -> BaseException:
+    """A group as ``asyncio.TaskGroup`` raises it, and as one within another does."""
+    return BaseExceptionGroup("unhandled errors in a TaskGroup", [BaseExceptionGroup("inner", errors)])
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [Fail("no", retryable=False, code=7), Defer(5, "later", lane=True), Hold("look"), LockTaken("disk")],
+)
+@pytest.mark.parametrize("others", [(), (Hold("another"),)])
+def test_a_group_of_signals_means_the_first_of_them(signal: BaseException, others: Any) -> None:
+    detail = result_rows.exception_detail("work", _of_tasks(signal, *others))
+
+    assert detail == result_rows.exception_detail("work", signal)
+
+
+def test_a_group_of_one_error_has_its_type_and_message_and_the_traceback_of_both() -> None:
+    detail = result_rows.exception_detail("work", _of_tasks(KeyError("n")))
+    described = json.loads(detail["error"])
+
+    assert (detail["message"], described["type"], detail["retryable"]) == ("KeyError: 'n'", "KeyError", True)
+    assert "unhandled errors in a TaskGroup" in described["traceback"]
+
+
+def test_a_group_of_several_names_the_first_without_its_secrets() -> None:
+    error = _of_tasks(ValueError("wrong: sesame"), Hold("look"))
+
+    detail = result_rows.exception_detail("work", error, Redactor(texts=("sesame",)))
+
+    assert detail["outcome"] == "error"
+    assert detail["message"] == (
+        "unhandled errors in a TaskGroup (1 sub-exception); the first is ValueError: wrong: ••••••"
+    )
+    assert json.loads(detail["error"])["type"] == "BaseExceptionGroup"
+    assert "sesame" not in json.dumps(detail)
+
+
+def test_a_group_whose_members_cannot_be_shown_is_an_error() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    detail = result_rows.exception_detail("work", _of_tasks(Odd(), Odd()))
+
+    assert (detail["outcome"], detail["message"]) == ("error", "its message cannot be shown")

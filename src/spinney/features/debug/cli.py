@@ -104,7 +104,7 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
     """Run the stage and print what became of it; return whether it failed. ``function``: the stage's; None for a
     program, which no debugger of Python opens."""
     from spinney.features.debug.stage_copy import summary
-    from spinney.model.attempts.signals import Signal
+    from spinney.model.attempts.signals import Signal, unwrapped
     from spinney.model.outcomes import Outcome
 
     def call() -> Any:
@@ -115,16 +115,18 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
         value = debugger.step_into(function, call) if step else call()
     except BdbQuit:
         raise Refused("the debugger was left before the stage ended") from None
-    except Signal as signal:
-        outcome, value = signal.outcome, signal.message
-        if signal.outcome is Outcome.ERROR and function is not None:
-            debugger.post_mortem(signal.__traceback__)
-    except Exception as error:  # noqa: BLE001 - the exception is what the user looks for
-        import traceback
+    except (Exception, Signal, BaseExceptionGroup) as error:  # noqa: BLE001 - it is what the user looks for
+        cause = unwrapped(error)
+        if isinstance(cause, Signal):
+            outcome, value = cause.outcome, cause.message
+            if outcome is Outcome.ERROR and function is not None:
+                debugger.post_mortem(cause.__traceback__)
+        else:
+            import traceback
 
-        traceback.print_exception(error)
-        debugger.post_mortem(error.__traceback__)
-        outcome, value = Outcome.ERROR, f"{type(error).__name__}: {error}"
+            traceback.print_exception(error)
+            debugger.post_mortem(cause.__traceback__)
+            outcome, value = Outcome.ERROR, f"{type(cause).__name__}: {cause}"
     sys.stdout.flush()
     typer.echo(f"the stage ended with: {outcome}" + ("" if value is None else f", {_shown(value)}"))
     for name, of_it in summary(copy):

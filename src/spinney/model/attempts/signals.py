@@ -3,6 +3,7 @@
 A stage that returns has passed (``ok``), and the returned value is its result. All signals derive from ``Signal``,
 which is no ``Exception``: a stage's own ``except Exception`` must not catch them."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, final
 
 from spinney.model.errors import UsageError
@@ -93,3 +94,23 @@ class Finish(Signal):
     def __init__(self, message: str = "", *, value: Any = None) -> None:
         super().__init__(message)
         self.value = value
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions in a group of exceptions and in its groups, in order; of any other exception itself."""
+    todo = [error]
+    while todo:
+        current = todo.pop()
+        if isinstance(current, BaseExceptionGroup):
+            todo += reversed(current.exceptions)
+        else:
+            yield current
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """Return the exception that decides the outcome: of a group with a single exception that exception, of a group of
+    signals only the first of them, and otherwise the error itself. ``asyncio.TaskGroup`` raises as a group even what
+    one task has raised."""
+    first, *others = leaves(error)
+    decides = not others or all(isinstance(leaf, Signal) for leaf in (first, *others))
+    return first if decides else error

@@ -12,7 +12,7 @@ import orjson
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import finite_text
-from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn
+from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn, leaves, unwrapped
 from spinney.model.attempts.user_frames import user_frames
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
@@ -90,8 +90,8 @@ def exception_detail(
     try:
         if isinstance(unreadable := json_object(params, "the parameters of this job"), Unreadable):
             return error_detail(error, retryable=False, message=str(unreadable))
-        if isinstance(error, Signal):
-            detail = _of_signal(stage, error, redactor.text)
+        if isinstance(signal := unwrapped(error), Signal):
+            detail = _of_signal(stage, signal, redactor.text)
         else:
             detail = error_detail(error, redact=redactor.text)
         return _packable(detail if redactor is REDACT_NOTHING else _redacted(detail, redactor))
@@ -115,12 +115,12 @@ def error_detail(
     error: BaseException, *, retryable: bool = True, message: str | None = None, redact: Redact = str
 ) -> Detail:
     """Return the detail of an error, with type, message and traceback. ``redact`` hides secrets in texts before they
-    are cut, because a part of a secret is not recognized any more."""
-    text = message if message is not None else _message(error, redact)
-    name = type(error).__qualname__
-    module = type(error).__module__
+    are cut, because a part of a secret is not recognized any more. A group of exceptions with a single one has type and
+    message of that one, and its own traceback, which shows both."""
+    cause = unwrapped(error)
+    text = message if message is not None else _message(cause, redact)
     described = {
-        "type": name if module == "builtins" else f"{module}.{name}",
+        "type": _type_name(cause),
         "message": text,
         "traceback": _trace(error, redact),
     }
@@ -201,6 +201,11 @@ def _delay_s(seconds: Any) -> float:
     raise BadResult(f"Defer says to wait {delay_s} s; raise it with at most {DEFER_MOST_S:.0f} s")
 
 
+def _type_name(error: BaseException) -> str:
+    name, module = type(error).__qualname__, type(error).__module__
+    return name if module == "builtins" else f"{module}.{name}"
+
+
 def _message(error: BaseException, redact: Redact) -> str:
     if isinstance(error, SystemExit):
         return f"the stage called exit ({error.code!r}); return instead, or raise Fail"
@@ -209,6 +214,9 @@ def _message(error: BaseException, redact: Redact) -> str:
     try:
         # The text of a KeyError is the bare key, which says nothing by itself.
         text = f"KeyError: {error}" if type(error) is KeyError else str(error)
+        if isinstance(error, BaseExceptionGroup):
+            first = next(leaves(error))
+            text += f"; the first is {_type_name(first)}: {first}"
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
         text = "its message cannot be shown"
     return redact(_clean(text))[:_MESSAGE_CHARS] or type(error).__name__
