@@ -529,6 +529,9 @@ def test_progress_is_a_fraction() -> None:
     for wrong in (-0.1, 1.5, float("nan")):
         with pytest.raises(UsageError):
             handle(port).progress(wrong)
+    with pytest.raises(UsageError, match="a message as text or none, not 5"):
+        handle(port).progress(0.5, 5)  # type: ignore[arg-type]
+    assert len(port.asked) == 1
 
 
 def test_a_cancelled_stage_ends_where_it_looks() -> None:

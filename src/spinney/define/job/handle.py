@@ -281,9 +281,11 @@ class Job:
 
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
-        fraction outside."""
+        fraction outside, and for a message that is no text."""
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
+        if not isinstance(message, str | None):
+            raise UsageError(f"progress takes a message as text or none, not {message!r:.80}")
         self._port.ask("progress", fraction=float(fraction), message=message)
 
     def lock(
