@@ -9,7 +9,14 @@ import pytest
 
 from spinney import Defer, Fail, Finish, Job, NotApplicable, Spinney, Warn
 from spinney.define.job import Child
-from spinney.model.errors import BadParameters, UnknownType, UsageError
+from spinney.model.errors import (
+    BadParameters,
+    Cycle,
+    DuplicateKey,
+    Refused,
+    UnknownType,
+    UsageError,
+)
 from spinney.model.states import State
 from spinney.testing import StageHarness, run_stage
 
@@ -197,3 +204,109 @@ def test_a_bench_tells_how_much_of_a_lock_was_taken_and_what_there_is_not() -> N
     with pytest.raises(UsageError, match="nobody can take 101"):
         harness.run(load, need=101)
     assert StageHarness(taken=["disk"]).run(load, need=1).outcome == "locked"
+
+
+def test_what_was_read_is_a_copy_that_changes_nothing() -> None:
+    local = Spinney()
+
+    @local.job
+    def work(job: Job) -> list[Any]:
+        job.data["seen"] = [1]
+        job.data["seen"].append(2)
+        job.results["early"].append(2)
+        next(job.children()).params["n"] = 2
+        job.data.append("given", 2)
+        return [job.data["seen"], next(job.children()).params]
+
+    given = {"given": [1]}
+    child = Child(8, "part", State.COMPLETED, None, None, None, 0, {"n": 1})
+    harness = StageHarness(data=given, results={"early": [1]}, children=[child])
+
+    assert harness.run(work).value == [[1], {"n": 1}]
+    assert harness.data == {"seen": [1], "given": [1, 2]}
+    assert harness.results["early"] == [1]
+    assert given == {"given": [1]}
+
+
+def _large_entry(job: Job) -> None:
+    job.data["x"] = "x" * 2**16
+
+
+def _long_list(job: Job) -> None:
+    for _ in range(7):
+        job.data.append("x", "x" * 10_000)
+
+
+def _no_list(job: Job) -> None:
+    job.data["x"] = {"a": 1}
+    job.data.append("x", 2)
+
+
+def _large_value(job: Job) -> str:
+    return "x" * 2**16
+
+
+def _large_warning(job: Job) -> None:
+    raise Warn(value="x" * 2**16)
+
+
+def _beyond_one(job: Job) -> None:
+    job.lock("free", amount=2)
+
+
+def _beyond_the_declared(job: Job) -> None:
+    job.lock("mirror:a", amount=4)
+    job.lock("mirror:a", amount=5)
+
+
+def _key_of_another_type(job: Job) -> None:
+    job.submit(count.options(key="k"), file="a")
+    job.submit(batch.options(key="k"), names=[])
+
+
+def _need_of_itself(job: Job) -> None:
+    job.submit(count.options(needs=[job.id]), file="a")
+    job.spawn(count.options(needs=[4711]), file="a")
+    job.spawn(count.options(needs=[job.id]), file="a")
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (_large_entry, BadParameters, "'x' is larger than 64 kB"),
+        (_long_list, BadParameters, "'x' is larger than 64 kB"),
+        (_no_list, Refused, "'x' of job 3 is no list"),
+        (_large_value, BadParameters, "is 65538 bytes long as JSON"),
+        (_large_warning, BadParameters, "is 65538 bytes long as JSON"),
+        (_beyond_one, UsageError, "has a capacity of 1, so that nobody can take 2"),
+        (_beyond_the_declared, UsageError, "has a capacity of 4, so that nobody can take 5"),
+        (_key_of_another_type, DuplicateKey, "'k' is taken by job 4"),
+        (_need_of_itself, Cycle, "take 3 out of its needs"),
+    ],
+)
+def test_what_a_node_refuses_is_refused(function: Any, error: type[Exception], message: str) -> None:
+    local = Spinney()
+    local.lock("mirror:*", capacity=4)
+    with pytest.raises(error, match=message):
+        run_stage(local.job(function))
+
+
+def test_a_stage_that_runs_again_and_returns_nothing_has_no_result() -> None:
+    local = Spinney()
+
+    @local.job
+    def work(job: Job) -> dict[str, Any] | None:
+        return None if job.data.append("runs", 1) > 1 else dict(job.results)
+
+    harness = StageHarness(results={"early": 1})
+    harness.run(work)
+    assert harness.results == {"early": 1, "work": {"early": 1}}
+    harness.run(work)
+    assert harness.results == {"early": 1}
+
+
+async def test_an_async_stage_within_an_event_loop_says_how_to_run_it() -> None:
+    with pytest.raises(UsageError, match=r"asyncio\.to_thread"):
+        run_stage(batch, names=[])
+    ran = await asyncio.to_thread(run_stage, batch, names=[])
+    assert ran.value == 0

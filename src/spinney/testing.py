@@ -10,7 +10,7 @@ another job has."""
 import asyncio
 import inspect
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,12 @@ from spinney.app import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType
-from spinney.define.params.values import finite_text
 from spinney.define.stage_guard import storeless
 from spinney.model.attempts.signals import Signal, unwrapped
+from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.capacities import Capacities, CapacityRules
+from spinney.node.worker.result_rows import value_detail
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 
@@ -91,6 +93,7 @@ class StageHarness(MemoryPort):
             children=children,
             taken=taken,
             cancelled=cancelled,
+            ancestry=(_ROOT_ID, _PARENT_ID, _JOB_ID) if self._has_parent else (_JOB_ID,),
             first_id=_FIRST_CHILD_ID,
             place="a stage harness",
         )
@@ -125,27 +128,33 @@ class StageHarness(MemoryPort):
         name = stage or handle.spec.stages[0].name
         text = handle.texts([params])[0]
         run = handle.runner(name)
-        types = handle.app.types if isinstance(handle.app, Spinney) else {}
-        job = Job(self._assignment(handle.name, name, text), self, types)
+        app = handle.app if isinstance(handle.app, Spinney) else Spinney()
+        self.capacities = Capacities(
+            declared=CapacityRules.of((lock.name, lock.capacity) for lock in app.locks)
+        )
+        self.results.pop(
+            name, None
+        )  # a node runs a stage once more only when its earlier result does not count
+        job = Job(self._assignment(handle.name, name, text), self, app.types)
         try:
             with storeless(handle.app):
                 value = run(text, job)
                 if inspect.iscoroutine(value):
-                    value = asyncio.run(value)
+                    value = _completed(value)
         except (Signal, BaseExceptionGroup) as error:
             signal = unwrapped(error)
             if not isinstance(signal, Signal):
                 raise
-            json_value = orjson.loads(finite_text(getattr(signal, "value", None), "the value"))
-            return self._ran(name, signal.outcome, json_value, signal)
-        json_value = orjson.loads(finite_text(value, f"what stage {name!r} returned"))
-        return self._ran(name, Outcome.OK, json_value, None)
+            return self._ran(name, signal.outcome, getattr(signal, "value", None), signal)
+        return self._ran(name, Outcome.OK, value, None)
 
     def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> StageResult:
-        if value is not None:
-            self.results[stage] = value
+        detail = value_detail(stage, value, outcome) or {}
+        json_value = orjson.loads(detail.get("result", "null"))
+        if json_value is not None:
+            self.results[stage] = json_value
         message = "" if signal is None else signal.message
-        return StageResult(outcome=outcome, value=value, message=message, signal=signal, harness=self)
+        return StageResult(outcome=outcome, value=json_value, message=message, signal=signal, harness=self)
 
     def _assignment(self, type_: str, stage: str, params: str) -> Assignment:
         return Assignment(
@@ -159,6 +168,21 @@ class StageHarness(MemoryPort):
             root_id=_ROOT_ID if self._has_parent else _JOB_ID,
             folder_root=self._root,
         )
+
+
+def _completed(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Return what the coroutine of a stage returns. Raises UsageError within a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        coroutine.close()
+        raise UsageError(
+            "an async stage is run in an event loop of its own, which cannot be done within another; make the test a "
+            "plain function, or write await asyncio.to_thread(run_stage, …)"
+        )
+    return asyncio.run(coroutine)
 
 
 def run_stage(handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:

@@ -7,6 +7,7 @@ from typing import Any
 from spinney.define.job.port import Port
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, Refused
+from spinney.model.jobs import DATA_MAX_BYTES
 from spinney.model.values.paths import HOME_MARK, job_folder
 
 
@@ -123,6 +124,14 @@ def data_name(name: str) -> str:
     if not _is_name(name):
         raise BadParameters(f"{name!r} cannot name an entry of job.data: use 1 to 200 printable characters")
     return name
+
+
+def require_small(name: str, value: str) -> None:
+    """Raise BadParameters when the JSON text of an entry is too long to be kept."""
+    if len(value.encode()) > DATA_MAX_BYTES:
+        raise BadParameters(
+            f"data entry {name!r} is larger than {DATA_MAX_BYTES // 1024} kB; put it into a file in the job's folder"
+        )
 
 
 def _is_name(name: object) -> bool:

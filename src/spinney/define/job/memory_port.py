@@ -1,13 +1,17 @@
 """A job handle's port that answers from memory, for stages that run without a node: in tests and under a debugger."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.define.job.data import require_small
 from spinney.define.job.handle import Child
-from spinney.model.errors import UnknownType, UsageError
+from spinney.define.params.values import to_text
+from spinney.model.errors import Cycle, DuplicateKey, Refused, UnknownType, UsageError
+from spinney.model.settings.capacities import Capacities
 
 
 class Spawned(NamedTuple):
@@ -23,7 +27,11 @@ class Spawned(NamedTuple):
 
 
 class MemoryPort:
-    """Answers the requests of one job's stages (``spinney.define.job.port``) and keeps what they wrote."""
+    """Answers the requests of one job's stages (``spinney.define.job.port``) and keeps what they wrote. It refuses what
+    a node refuses, as far as it can know; which other jobs exist it does not."""
+
+    capacities: Capacities | None = None
+    """The capacities of locks; None: only those that stages name are known."""
 
     def __init__(
         self,
@@ -33,12 +41,14 @@ class MemoryPort:
         children: Iterable[Child] = (),
         taken: Iterable[str] = (),
         cancelled: bool = False,
+        ancestry: Collection[int],
         first_id: int,
         place: str,
     ) -> None:
         """``data``: those of the job, its parent and its root, by job id. ``taken``: locks that another job has.
-        ``first_id``: the id of the first job that a stage creates. ``place``: what this port is called in errors."""
-        self._data, self.results = data, dict(results)
+        ``ancestry``: the ids of the job, its parent and its root, which wait for its subjobs. ``first_id``: the id of
+        the first job that a stage creates. ``place``: what this port is called in errors."""
+        self._data, self._ancestry, self.results = data, ancestry, dict(results)
         self.locks: list[str] = []
         self.amounts: dict[str, int] = {}
         """How much the job has of each lock that it took."""
@@ -64,7 +74,7 @@ class MemoryPort:
         return answer(**args)
 
     def _answer_get_data(self, target: int, name: str | None) -> dict[str, Any]:
-        return {key: value for key, value in self._data[target].items() if name is None or key == name}
+        return deepcopy({k: value for k, value in self._data[target].items() if name is None or k == name})
 
     def _answer_data_names(self, target: int) -> list[str]:
         return list(self._data[target])
@@ -73,20 +83,33 @@ class MemoryPort:
         if value is None:
             self._data[target].pop(name, None)
         else:
+            require_small(name, value)
             self._data[target][name] = orjson.loads(value)
 
     def _answer_append_data(self, target: int, name: str, value: str) -> int:
-        entries: list[Any] = self._data[target].setdefault(name, [])
-        entries.append(orjson.loads(value))
+        earlier = self._data[target].get(name, [])
+        if not isinstance(earlier, list):
+            raise Refused(f"data entry {name!r} of job {target} is no list; append to another name")
+        entries = [*earlier, orjson.loads(value)]
+        self._answer_put_data(target, name, to_text(entries, f"data[{name!r}]"))
         return len(entries)
 
     def _answer_results(self) -> dict[str, Any]:
-        return dict(self.results)
+        return deepcopy(self.results)
 
     def _answer_spawn(self, submissions: list[dict[str, Any]]) -> list[int]:
+        for need in itertools.chain.from_iterable(row.get("needs", ()) for row in submissions):
+            if need in self._ancestry:
+                raise Cycle(
+                    f"job {need} waits for the new job, so that both would wait for ever; take {need} out of its needs"
+                )
         return self._create(submissions, self.spawned)
 
     def _answer_submit(self, submissions: list[dict[str, Any]], beside: int | None) -> list[int]:
+        for earlier in self.submitted:
+            for row in submissions:
+                if earlier.key in row.get("keys", ()) and earlier.type != row["type"]:
+                    raise DuplicateKey(str(earlier.key), earlier.id, forever="forever" in earlier.order)
         return self._create(submissions, self.submitted)
 
     def _create(self, submissions: list[dict[str, Any]], among: list[Spawned]) -> list[int]:
@@ -111,9 +134,12 @@ class MemoryPort:
     def _answer_take_lock(self, name: str, until: str, amount: int, capacity: int | None) -> bool:
         if name in self._taken:
             return False
-        if capacity is not None and amount > capacity:
+        if self.capacities is not None:
+            capacity = self.capacities.in_force(name, capacity)
+        if capacity is not None and amount > max(capacity, self.amounts.get(name, 0)):
             raise UsageError(
-                f"the lock {name!r} has a capacity of {capacity}, so that nobody can take {amount} of it"
+                f"the lock {name!r} has a capacity of {capacity}, so that nobody can take {amount} of it; take less, "
+                f"or declare a larger capacity with app.lock"
             )
         self.locks.append(name)
         self.amounts[name] = amount
@@ -123,4 +149,4 @@ class MemoryPort:
         self.progress.append((fraction, message))
 
     def _answer_children(self, after: int, limit: int) -> list[list[Any]]:
-        return [list(child) for child in self._children if child.id > after][:limit]
+        return [deepcopy(list(child)) for child in self._children if child.id > after][:limit]

@@ -71,6 +71,7 @@ def copy_stage(
         {id_: dict(store.get_data(id_)) for id_ in family},
         results={name: value for name, value in results.items() if name in earlier},
         children=_children(store, job_id),
+        ancestry=family,
         first_id=_FIRST_CHILD_ID,
         place="a debugged stage",
     )

@@ -14,7 +14,7 @@ from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import finite_text
 from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn, leaves, unwrapped
 from spinney.model.attempts.user_frames import user_frames
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import BadParameters, SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.values.unreadable import Unreadable, json_object
 from spinney.node.workers import proctree
@@ -35,7 +35,7 @@ Detail = dict[str, Any]
 Redact = Callable[[str], str]
 
 
-class BadResult(SpinneyError):
+class BadResult(BadParameters):
     """The returned value cannot be stored; return something small that has a JSON form."""
 
 

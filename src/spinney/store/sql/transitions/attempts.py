@@ -4,8 +4,8 @@ import shlex
 
 import orjson
 
-from spinney.model.errors import BadParameters, Refused, StaleFence, UsageError
-from spinney.model.jobs import DATA_MAX_BYTES
+from spinney.define.job.data import require_small
+from spinney.model.errors import Refused, StaleFence, UsageError
 from spinney.model.settings.capacities import require_amount
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
@@ -36,7 +36,7 @@ def put(tx: Tx, job_id: int, fence: int, name: str, value: str | None, target: i
     if value is None:
         tx.run("delete from data where job_id = ? and name = ?", (target, name))
         return
-    _require_small(name, value)
+    require_small(name, value)
     tx.run(
         "insert into data (job_id, name, value) values (?, ?, ?) "
         "on conflict (job_id, name) do update set value = excluded.value",
@@ -68,13 +68,6 @@ def _require_target(tx: Tx, job_id: int, target: int) -> None:
     if target not in (row.parent_id, row.root_id):
         raise Refused(
             f"job {job_id} may write its own data, its parent's and its root's, not those of job {target}"
-        )
-
-
-def _require_small(name: str, value: str) -> None:
-    if len(value.encode()) > DATA_MAX_BYTES:
-        raise BadParameters(
-            f"data entry {name!r} is larger than {DATA_MAX_BYTES // 1024} kB; put it into a file in the job's folder"
         )
 
 
