@@ -1405,6 +1405,17 @@ def overwrite_page_of(patient: Patient, table: str) -> None:
         file.write(b"\xab" * size)
 
 
+def test_subjobs_of_a_stage_that_runs_on_are_no_part_of_a_cancellation_that_was_cut_off(
+    patient: Patient,
+) -> None:
+    parent = patient.submit_one("parent")
+    patient.spawn(patient.run(parent), n=2)
+    patient.cancel(parent, tree=True)
+    patient.clock.forward(70)
+
+    assert patient.examine() == []
+
+
 @sqlite_alone
 def test_a_damaged_page_is_told_and_the_other_rules_still_look(patient: Patient) -> None:
     job = patient.submit_one()

@@ -21,6 +21,7 @@ from spinney.features.doctor.sql.rule import (
 from spinney.features.holds import sql as holds
 from spinney.features.holds import sweep as hold_sweep
 from spinney.model.lineage import subtree
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.submit import new_jobs, staging
 
@@ -152,10 +153,10 @@ RULES: tuple[Rule, ...] = (
         about="A tree that is to be cancelled has no job left that could be cancelled at once, or a sweep is at work.",
         walk=Walk("cancel_requests", ("job_id",)),
         join=Join("cross join jobs as top", "top.id = page.job_id"),
-        where="page.tree = 1 and exists (select 1 from jobs j where (j.id = top.id or (j.parent_id is not null "
-        "and j.root_id = top.root_id and j.lineage > top.lineage || '.' and j.lineage < top.lineage || '/')) "
-        "and j.state in ('pending', 'scheduled', 'held') "
-        "and not exists (select 1 from leases l where l.job_id = j.id))",
+        where="page.tree = 1 and exists (select 1 from jobs where (jobs.id = top.id or (jobs.parent_id is not null "
+        "and jobs.root_id = top.root_id and jobs.lineage > top.lineage || '.' and jobs.lineage < top.lineage || '/')) "
+        f"and jobs.state in ('pending', 'scheduled', 'held') and {job_rows.VISIBLE} "
+        "and not exists (select 1 from leases l where l.job_id = jobs.id))",
         columns=("page.at_us",),
         row_filter=_abandoned,
         sentence="job {job_id} is to be cancelled with all below it, but part of that is still open, and nothing "
