@@ -243,6 +243,19 @@ def test_settling_twice_in_the_same_words_is_settling_once(ext: External, site: 
     assert len(site.store.attempts(work.job_id)) == 1
 
 
+def test_an_attempt_is_returned_once_however_often_its_worker_repeats_that(ext: External, site: Site) -> None:
+    external_worker, work = begin(ext, site)
+    at = (external_worker.key, work.job_id, work.fence)
+    for _ in range(2):
+        ext.settle(*at, Settlement(outcome=Outcome.RETURNED))
+    (next_work,) = ext.claim(external_worker.key, seen=work.fence).work
+    ext.settle(*at, Settlement(outcome=Outcome.RETURNED))
+    assert (next_work.job_id, site.state(work.job_id)) == (work.job_id, State.RUNNING)
+    ext.settle(external_worker.key, next_work.job_id, next_work.fence, Settlement(outcome=Outcome.OK))
+    with pytest.raises(StaleFence):
+        ext.settle(external_worker.key, work.job_id, next_work.fence, Settlement(outcome=Outcome.RETURNED))
+
+
 def test_only_what_somebody_wishes_is_cancelled(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
     with pytest.raises(Refused, match="nobody has asked"):

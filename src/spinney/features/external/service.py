@@ -308,11 +308,13 @@ class External(Service):
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
     ) -> bool:
         """Return whether this attempt has been recorded with the same outcome for this external worker, so that the
-        request is a repetition."""
+        request is a repetition. A returned attempt has not begun, and leaves no record."""
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
             return False
+        if settlement.outcome is Outcome.RETURNED:
+            return all(a.fence != fence for a in attempts)
         return any(
             (a.fence, a.outcome, a.node)
             == (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)
