@@ -55,6 +55,16 @@ def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:
     return [leases[job_id] for job_id in ids]
 
 
+def run_all(site: Site) -> None:
+    """Run whatever is pending. A claim that meets a ring may give nothing, and make jobs pending in turn."""
+    for _ in range(1_000):
+        leases = site.claim(slots=8)
+        site.pass_(*leases)
+        if not leases and "pending" not in site.count():
+            return
+    raise AssertionError("the work does not end")
+
+
 def reason(site: Site, job_id: int) -> str:
     return explained(site.store, job_id, site.now).sentence
 
@@ -129,6 +139,79 @@ def test_the_older_closes_the_ring_and_the_younger_is_told(site: Site) -> None:
     waits(site, older, "b")
 
     assert site.states([older.job_id, younger.job_id]) == [State.PENDING, State.FAILED]
+
+
+@pytest.mark.parametrize("policy", ["fail", "restart"])
+@pytest.mark.parametrize("wants", ["itself", "by a subjob"])
+def test_the_older_gets_the_lock_before_those_that_would_close_the_ring_anew(
+    site: Site, wants: str, policy: str
+) -> None:
+    tape = locked("tape", until="job")
+    site.knows(
+        kind("slow", stage("one", locks=locked("disk", until="job")), stage("two", locks=tape)),
+        kind("tree", stage("expand", locks=locked("disk", until="job")), "merge"),
+        kind("leaf", stage("work", locks=locked("tape"))),
+        kind("quick", stage("one", locks=tape), stage("two", locks=locked("disk")), on_deadlock=policy),
+    )
+    old = site.submit_one("slow" if wants == "itself" else "tree", priority=90)
+    lease = site.run(old)
+    if wants == "by a subjob":
+        site.spawn(lease, "leaf")
+    young = site.submit("quick", n=5, priority=10)
+    (first,) = site.claim()
+    site.pass_(first, lease)
+
+    run_all(site)
+
+    assert site.state(old) is State.COMPLETED
+    assert site.states(young).count(State.COMPLETED) == (4 if policy == "fail" else 5)
+    assert len(site.store.audit.entries()) == 1, "one ring"
+
+
+def test_the_lock_of_a_parent_that_fails_with_its_subjob_goes_to_the_older_of_the_ring(site: Site) -> None:
+    first, second = locked("a", until="job"), locked("b", until="job")
+    site.knows(
+        kind("other", stage("one", locks=second), stage("two", locks=first)),
+        kind("above", stage("one", locks=first), "two"),
+        kind("below", stage("work", locks=second)),
+        kind("quick", stage("one", locks=first), stage("two", locks=second)),
+    )
+    other, above = site.submit_one("other", priority=90), site.submit_one("above")
+    leases = site.claim_by_job()
+    site.start(*leases.values())
+    (below,) = site.spawn(leases[above], "below")
+    young = site.submit("quick", n=3, priority=10)
+    assert site.claim() == []
+    site.pass_(leases[above])
+    assert site.claim() == []
+
+    site.pass_(leases[other])
+    run_all(site)
+
+    assert site.states([below, above, other]) == [State.FAILED, State.FAILED, State.COMPLETED]
+    assert site.states(young) == [State.COMPLETED] * 3
+
+
+@pytest.mark.parametrize("policy", ["fail", "restart"])
+def test_the_older_gets_the_amount_that_it_wants_and_those_before_it_the_rest(
+    site: Site, policy: str
+) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    site.knows(kind("greedy", "work", on_deadlock=policy))
+    (old,) = running(site)
+    young, fits, too_much = running(site, "greedy", 3)
+    assert asks(site, old, "x")
+    assert asks(site, young, "disk", 6)
+    site.store.prioritise(old.job_id, old.fence, 90)
+    waits(site, old, "disk", 5)
+    waits(site, fits, "disk", 5)
+    waits(site, too_much, "disk", 6)
+
+    waits(site, young, "x")
+
+    assert site.states([old.job_id, fits.job_id]) == [State.PENDING] * 2
+    assert site.state(too_much.job_id) is State.WAITING
+    assert site.state(young.job_id) is (State.FAILED if policy == "fail" else State.PENDING)
 
 
 def test_what_an_attempt_alone_keeps_closes_no_ring(site: Site) -> None:
@@ -399,19 +482,18 @@ def test_that_many_wait_for_a_lock_of_several_costs_no_time(site: Site, kept: bo
 
 
 @pytest.mark.parametrize("policy", ["fail", "restart"])
-def test_however_jobs_want_locks_none_waits_for_ever(site: Site, policy: str) -> None:
+@pytest.mark.parametrize("priorities", [(40,), (10, 40, 90)], ids=["of one priority", "of any priority"])
+def test_however_jobs_want_locks_none_waits_for_ever(
+    site: Site, policy: str, priorities: tuple[int, ...]
+) -> None:
     """Jobs that take one lock after the other, in any order: the oldest always gets through."""
     stages = [stage(f"s{i}", locks=locked(f"{{l{i}}}", until="job")) for i in range(3)]
     site.knows(kind("grasping", *stages, on_deadlock=policy))
     chance = random.Random(7)
     wants = [{f"l{i}": str(name) for i, name in enumerate(chance.sample(range(6), 3))} for _ in range(24)]
-    ids = site.submit("grasping", *wants)
+    ids = [site.submit_one("grasping", want, priority=chance.choice(priorities)) for want in wants]
 
-    for _ in range(1_000):
-        leases = site.claim(slots=8)
-        site.pass_(*leases)
-        if not leases and State.PENDING not in site.states(ids):
-            break
+    run_all(site)
 
     states = site.states(ids)
     assert states[0] is State.COMPLETED

@@ -33,6 +33,8 @@ class Cascade:
         self._parents: dict[int, None] = {}
         self._dependants: dict[int, None] = {}
         self._locks: dict[str, None] = {}
+        self._preferred: dict[str, int] = {}
+        """By lock, the job that gets it before others."""
         self._lines: dict[int, None] = {}
         self._waiters: dict[int, None] = {}
         self._broken = 0
@@ -300,13 +302,17 @@ class Cascade:
         """Wake waiting jobs, because a lock may have room."""
         self._locks[name] = None
 
+    def prefer(self, job_id: int, lock: str) -> None:
+        """Give the lock, as soon as it has room, to this waiting job before those that come before it in the queue."""
+        self._preferred[lock] = job_id
+
     def _lock_freed(self, name: str) -> None:
         """Make waiting jobs claimable, as far as the lock has room; the claim takes it.
 
         A job that has another reason to wait by now (such as a hold) lets the next one go. Where there are many, the
         rest is left to housekeeping, which searches free locks with waiting jobs."""
         for _ in range(PASSED_BY_MOST):
-            candidate = locks.next_of(self.tx, self.registry, name)
+            candidate = locks.next_of(self.tx, self.registry, name, self._preferred.get(name))
             if candidate is None:
                 return
             waiter, room = candidate

@@ -15,6 +15,9 @@ so that every broken cycle makes progress.
 all its locks and starts again with the stage that took the first of them. A restart is of no use for a job that keeps
 no lock that the others want, so that one fails in any case.
 
+**The lock** of the youngest goes to the job of the cycle that waits for it, although others may come before it in the
+queue: these would take it, begin to wait for the others of the cycle and close the next one, and so on.
+
 A cycle that closes without a job beginning to wait (a capacity is lowered, or a job of a long submission is placed that
 another already needs) remains until an operator acts; ``explain`` names it."""
 
@@ -342,6 +345,7 @@ class Breaking(Protocol):
     ) -> None: ...
     def free_locks(self, job_id: int, fence: int | None) -> None: ...
     def place(self, row: Row) -> None: ...
+    def prefer(self, job_id: int, lock: str) -> None: ...
 
 
 def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
@@ -362,6 +366,8 @@ def _break(cascade: Breaking, ring: Ring) -> bool:
     victim = next(
         link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
     )
+    waiter = ring[start - 1]
+    cascade.prefer(waiter.job_id, waiter.lock)
     tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
     row, why = job_rows.find(tx, victim), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)

@@ -29,15 +29,16 @@ class Waiter(NamedTuple):
     """The capacity that it named; None: none."""
 
 
-def first_waiting(tx: Tx, registry: Registry, name: str) -> Waiter | None:
+def first_waiting(tx: Tx, registry: Registry, name: str, only: int | None = None) -> Waiter | None:
     """Return the first job in the queue for this lock, by priority and id, of those that can be reached; None: nobody
-    waits."""
+    waits. ``only``: consider this job alone."""
+    condition, binds = ("", ()) if only is None else ("and p.job_id = ? ", (only,))
     return _waiter(
         tx.one(
-            f"select {_COLUMNS} from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' "
+            f"select {_COLUMNS} from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' {condition}"
             f"and exists (select 1 from jobs where jobs.id = p.job_id{_reachable(registry)}) "
             "order by p.priority, p.job_id limit 1",
-            (f"lock:{name}",),
+            (f"lock:{name}", *binds),
         )
     )
 

@@ -3,7 +3,7 @@
 A request is granted when its amount fits beside those of others, and no job before it waits for the lock
 (``lock_waiters``); else the job waits. A request for no more than the job has is never refused."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -105,23 +105,27 @@ def take(
     return None
 
 
-def next_of(tx: Tx, registry: Registry, name: str) -> tuple[Waiter, LockState] | None:
-    """Return the waiting job that may take the lock now: the first, or one that must not wait behind others
-    (``lock_waiters.with_some``). Where no job has the lock, the first continues even if its amount exceeds the
+def next_of(
+    tx: Tx, registry: Registry, name: str, preferred: int | None = None
+) -> tuple[Waiter, LockState] | None:
+    """Return the waiting job that may take the lock now: the preferred one, the first, or one that must not wait behind
+    others (``lock_waiters.with_some``). Where no job has the lock, it continues even if its amount exceeds the
     capacity, so that it gets the error."""
-    first = first_waiting(tx, registry, name)
-    if first is None:
-        return None
-    state = look(tx, registry, LockRequest(name, first.amount, first.capacity), first.job_id, in_line=False)
-    if state.fits:
-        return first, state
-    for waiter in with_some(tx, registry, name):
-        state = look(
-            tx, registry, LockRequest(name, waiter.amount, waiter.capacity), waiter.job_id, in_line=False
-        )
+    for waiter in _in_order(tx, registry, name, preferred):
+        request = LockRequest(name, waiter.amount, waiter.capacity)
+        state = look(tx, registry, request, waiter.job_id, in_line=False)
         if state.fits:
             return waiter, state
     return None
+
+
+def _in_order(tx: Tx, registry: Registry, name: str, preferred: int | None) -> Iterator[Waiter]:
+    if preferred is not None and (waiter := first_waiting(tx, registry, name, preferred)) is not None:
+        yield waiter
+    first = first_waiting(tx, registry, name)
+    if first is not None:
+        yield first
+        yield from with_some(tx, registry, name)
 
 
 def reserve(tx: Tx, request: LockRequest, job_id: int, now_us: int) -> None:
