@@ -1,6 +1,6 @@
 """Calls that are written in steps, and what may come between two of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from new_store import new_store
-from spinney.model.errors import NoSuchJob, Refused, StoreUnusable
+from spinney.model.errors import (
+    CommitUncertain,
+    NoSuchJob,
+    Refused,
+    StaleFence,
+    StoreUnavailable,
+    StoreUnusable,
+)
 from spinney.model.jobs import (
     ClaimRequest,
     Filter,
@@ -201,6 +208,113 @@ def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing
         )
     assert sorted(ran) == list(born)
     assert store.counts(Filter()) == {State.COMPLETED: 1002}
+
+
+@pytest.fixture
+def bearing(store: SqlStore) -> Lease:
+    """The attempt of the only job."""
+    store.submit(long_call(1), now_us=1)
+    (lease,) = _claim(store, _node(store), [])
+    return lease
+
+
+def _passes(lease: Lease) -> Record:
+    return Record(lease.job_id, lease.fence, Outcome.OK, 3, 3)
+
+
+def _between_steps(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, turn: int, happens: Callable[[], object]
+) -> None:
+    """Let this happen before a transaction of a spawn: 0 enters the call, 2 to 4 write it, 5 comes after the last."""
+    write, turns = store.session.write, iter(range(100))
+
+    @contextmanager
+    def interrupted(**how: bool) -> Iterator[Tx]:
+        if next(turns) == turn:
+            happens()
+        with write(**how) as tx:
+            yield tx
+
+    monkeypatch.setattr(store.session, "write", interrupted)
+
+
+@pytest.mark.parametrize("verb", ["spawn", "submit_from"])
+def test_an_attempt_that_passes_while_it_spawns_publishes_no_part_of_that(
+    store: SqlStore, bearing: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    other = open_store(f"sqlite:///{tmp_path}/x.db")
+    _between_steps(store, monkeypatch, 3, lambda: other.flush_and_claim([_passes(bearing)], None, now_us=3))
+
+    with pytest.raises(StaleFence):
+        getattr(store, verb)(bearing.job_id, bearing.fence, long_call(5000), now_us=2)
+
+    assert store.counts(Filter()) == {State.COMPLETED: 1}
+    with store.database.look() as tx:
+        assert tx.value("select count(*) from jobs") == 1
+    other.close()
+
+
+@pytest.mark.parametrize("verb", ["spawn", "submit_from"])
+def test_a_spawn_that_was_cut_off_is_no_part_of_what_its_attempt_publishes(
+    store: SqlStore, bearing: Lease, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    spawn = getattr(store, verb)
+    with monkeypatch.context() as patched:
+
+        def is_away() -> None:
+            patched.setattr(store.session, "write", is_away)
+            raise StoreUnavailable("the database is away")
+
+        _between_steps(store, patched, 3, is_away)
+        with pytest.raises(CommitUncertain, match="5000 jobs were written or none"):
+            spawn(bearing.job_id, bearing.fence, long_call(5000), now_us=2)
+    ids = spawn(bearing.job_id, bearing.fence, long_call(2500), now_us=2).ids
+
+    store.flush_and_claim([_passes(bearing)], None, now_us=3)
+    while store.sweep(now_us=LATE_US).more:
+        pass
+
+    assert store.counts(Filter())[State.PENDING] == len(ids)
+    with store.database.look() as tx:
+        assert tx.value("select count(*) from jobs") == 1 + len(ids)
+
+
+def test_a_spawn_that_is_published_before_its_call_hears_of_it_stays(
+    store: SqlStore, bearing: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost in the commit of the last step, and the stage passes by the time the call is back."""
+    other = open_store(f"sqlite:///{tmp_path}/x.db")
+    write, turns = store.session.write, iter(range(100))
+
+    @contextmanager
+    def interrupted(**how: bool) -> Iterator[Tx]:
+        with write(**how) as tx:
+            yield tx
+        if next(turns) == 4:
+            other.flush_and_claim([_passes(bearing)], None, now_us=3)
+            raise CommitUncertain("the connection was lost")
+
+    monkeypatch.setattr(store.session, "write", interrupted)
+    with pytest.raises(CommitUncertain):
+        store.spawn(bearing.job_id, bearing.fence, long_call(5000), now_us=2)
+    monkeypatch.undo()
+    while store.sweep(now_us=LATE_US).more:
+        pass
+
+    assert store.counts(Filter()) == {State.WAITING: 1, State.PENDING: 5000}
+    other.close()
+
+
+def test_a_long_spawn_may_need_what_its_attempt_has_spawned_before(store: SqlStore, bearing: Lease) -> None:
+    at = (bearing.job_id, bearing.fence)
+    [need] = store.spawn(*at, long_call(1), now_us=2).ids
+    store.spawn(*at, [Submission(type="t", params=["{}"] * 2500, needs=(need,))], now_us=2)
+
+    store.flush_and_claim([_passes(bearing)], None, now_us=3)
+    while store.sweep(now_us=4).more:
+        pass
+
+    assert store.counts(Filter()) == {State.WAITING: 2501, State.PENDING: 1}
 
 
 def _node(store: SqlStore, slots: int = 1) -> int:

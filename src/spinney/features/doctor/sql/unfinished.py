@@ -119,7 +119,7 @@ RULES: tuple[Rule, ...] = (
         name="call-abandoned",
         about="A submission in steps has a living writer; accepted jobs are put in place.",
         walk=Walk("staging", ("first_id",), subject="jobs {first_id} to {last_id}"),
-        where="(page.published = 0 and page.fence is null and page.beat_us < ?) "
+        where="(page.published in (0, 2) and page.fence is null and page.beat_us < ?) "
         "or (page.published in (0, 2) and page.fence is not null and not exists "
         "(select 1 from leases l where l.job_id = page.parent_id and l.fence = page.fence)) "
         f"or (page.published not in (0, 2) and page.beat_us < ? and not exists ({_WORKING}))",

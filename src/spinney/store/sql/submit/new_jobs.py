@@ -420,16 +420,12 @@ def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step:
     return parts
 
 
-def require_needs(tx: Tx, run: Run) -> None:
+def require_needs(tx: Tx, run: Run, fence: int | None) -> None:
     """Raise NoSuchJob for a need that was deleted after the call was checked, in an earlier transaction: a deletion
-    removes only those rows of ``needs`` that are there."""
-    needs = [need for need in run.plan.submission.needs if need > 0]
-    if not needs:
-        return
-    first_id = run.ids[0]
-    fence = tx.value("select fence from staging where first_id <= ?1 and last_id >= ?1", (first_id,))
-    for need in needs:
-        _require_needable(tx, need, fence)
+    removes only those rows of ``needs`` that are there. ``fence``: of the attempt that makes the call, if one does."""
+    for need in run.plan.submission.needs:
+        if need > 0:
+            _require_needable(tx, need, fence)
 
 
 def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:

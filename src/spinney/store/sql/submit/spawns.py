@@ -101,11 +101,13 @@ def _plan(registry: Registry, submission: Submission, spawner: Spawner) -> Plan:
 
 
 def stage(tx: Tx, plans: Sequence[Plan], spawner: Spawner, now_us: int) -> tuple[int, int]:
-    """Reserve ids for jobs that are created when the stage passes; return (first, count)."""
+    """Reserve ids for jobs that are created when the stage passes; return (first, count). More than this transaction
+    writes belong to the attempt only with their last step (``staging.write_steps``)."""
     total = new_jobs.size(plans)
     first_id = tx.take("job", total)
     kind = staging.OWN if spawner.parent is None else staging.CHILDREN
-    staging.enter(tx, first_id, first_id + total - 1, spawner.job_id, spawner.fence, now_us, kind)
+    fence = spawner.fence if total <= new_jobs.STEP else None
+    staging.enter(tx, first_id, first_id + total - 1, spawner.job_id, fence, now_us, kind)
     return first_id, total
 
 

@@ -2,7 +2,8 @@
 
 ``staging`` has a row for each: unpublished jobs are hidden from every query, and dropped when their writer is dead;
 published ones are accepted, and any process places the rest. Jobs that a running attempt creates are hidden here until
-the record of its success publishes them."""
+the record of its success publishes them. A row belongs to the attempt (``fence``) only when all its jobs are written,
+so that no part of a call is published, whatever ends the call or the attempt between two steps."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
+from spinney.store.sql.transitions.attempts import require_lease
 
 INLINE = 300
 """How many jobs of a call are placed by the very transaction that records the stage that created them."""
@@ -33,9 +35,12 @@ def write_steps(
     now_us: int,
     clock: Callable[[], float],
     lightly: Write | None = None,
+    attempt: tuple[int, int] | None = None,
 ) -> int:
     """Write the rows of a staged call, one step in each transaction; drop them all when one fails. Return the beat of
     the last.
+
+    ``attempt``: the job and fence of the attempt that makes the call, to which the last step gives the jobs.
 
     ``clock``: seconds of a monotonic clock, by which the call shows that its writer is alive. ``lightly``: transactions
     that are not synced, for a call that is finally published by one that is. If a server loses some of them, that is
@@ -49,16 +54,22 @@ def write_steps(
             with (lightly or write)() as tx:
                 before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
                 _require(tx, first_id, beat_us, before if lightly else None)
-                new_jobs.require_needs(tx, run)
+                if attempt is not None:
+                    require_lease(tx, *attempt)
+                new_jobs.require_needs(tx, run, attempt and attempt[1])
                 new_jobs.write_run(tx, run, now_us, first_id)
+                if attempt is not None and run is todo[-1]:
+                    tx.run("update staging set fence = ? where first_id = ?", (attempt[1], first_id))
         return beat_us
     except BaseException:
         with write() as tx:
             tx.run(
-                "update staging set published = -1 where first_id = ? and published in (0, 2)", (first_id,)
+                "update staging set published = -1, fence = null where first_id = ? and published in (0, 2)",
+                (first_id,),
             )
-        while not _drop(write, first_id, last_id):
-            pass
+            dropped = not tx.changed()  # by others, or it is published, because the last step was committed
+        while not dropped:
+            dropped = _drop(write, first_id, last_id)
         raise
 
 
@@ -73,7 +84,8 @@ def enter(
 ) -> None:
     """Hide this run of ids. Adjacent runs of one attempt become one, unless they are of two kinds.
 
-    ``parent_id``, ``fence``: the attempt that must pass before they are published, if one creates them."""
+    ``parent_id``, ``fence``: the attempt that must pass before they are published, if one creates them; its fence only
+    when this transaction writes them all."""
     if fence is not None:
         tx.run(
             "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ? and published = ?",

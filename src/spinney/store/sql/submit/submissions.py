@@ -139,13 +139,18 @@ class SqlSubmissions:
         if total > new_jobs.STEP:
             try:
                 staging.write_steps(
-                    self.session.write, self.session.registry, plans, first_id, now_us, time.monotonic
+                    self.session.write,
+                    self.session.registry,
+                    plans,
+                    first_id,
+                    now_us,
+                    time.monotonic,
+                    attempt=(spawner.job_id, spawner.fence),
                 )
             except StoreUnavailable as error:
-                # The written jobs belong to the attempt and are dropped with it; a repeated request would create them
-                # twice.
+                # The last step may have been committed; a repeated request would create the jobs twice.
                 raise CommitUncertain(
-                    f"a part of {total} jobs was written: {error}; run the stage again"
+                    f"{total} jobs were written or none: {error}; run the stage again"
                 ) from error
         return SpawnResult(ids=range(first_id, first_id + total))
 
