@@ -117,6 +117,28 @@ def test_files_go_there_and_come_back(client: Client) -> None:
     assert b"".join(client.download(made.id, "large", start=299_990)) == b"x" * 10
 
 
+@pytest.mark.parametrize("file", ["../../{}/files/x", "./x", "a//x", "/x", "a/..", ""])
+def test_a_path_that_leads_out_of_the_folder_is_not_sent(client: Client, file: str) -> None:
+    # given: two jobs that may be given files
+    later = SubmitJob(type="double", params={"n": 1}, at="2040-01-01T00:00:00Z")
+    first, other = client.do(later).id, client.do(later).id
+
+    # when
+    with pytest.raises(UsageError, match="is no path within a job's folder"):
+        client.upload(first, file.format(other), b"x")
+    with pytest.raises(UsageError, match="is no path within a job's folder"):
+        client.download(first, file.format(other))
+
+    # then
+    assert [*client.files(first).items, *client.files(other).items] == []
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_would_lead_to_another_address_is_not_sent(client: Client, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be part of an address"):
+        client.do(ShowUser(name=name))
+
+
 def test_all_of_a_list_is_gone_through(client: Client) -> None:
     # given
     answer = client.do(doubles(25))

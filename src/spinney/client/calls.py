@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from spinney.commands.command import Command, Returns
+from spinney.model.errors import UsageError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,15 +47,25 @@ IDEMPOTENCY = "Idempotency-Key"
 IDEMPOTENCY_FIELD = "idempotency_key"
 """The field of a command that travels in this header."""
 NDJSON = "application/x-ndjson"
+NO_PARTS = frozenset({"", ".", ".."})
+"""What cannot be part of a path: an HTTP client would remove it, and the part before ``..``, from the address."""
 
 
 def path(text: str, *parts: object, **named: object) -> str:
     """Return an address with each part quoted and put in its place: ``path("/jobs/{}/tree", 17)``, or by name
-    (``{job}``)."""
+    (``{job}``). Raises UsageError for a part that would make it another address."""
     return text.format(
-        *(quote(str(part), safe="") for part in parts),
-        **{name: quote(str(part), safe="") for name, part in named.items()},
+        *(_quoted(str(part)) for part in parts),
+        **{name: _quoted(str(part)) for name, part in named.items()},
     )
+
+
+def _quoted(part: str) -> str:
+    if part in NO_PARTS:
+        raise UsageError(
+            f"{part!r} cannot be part of an address of the API; give the name or number that is meant"
+        )
+    return quote(part, safe="")
 
 
 def json_body(**fields: Any) -> dict[str, Any]:

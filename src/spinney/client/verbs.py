@@ -8,7 +8,18 @@ from typing import IO, TYPE_CHECKING
 
 import orjson
 
-from spinney.client.calls import Call, command_call, decode_json, get, json_body, path, request, verb
+from spinney.client.calls import (
+    NO_PARTS,
+    Call,
+    command_call,
+    decode_json,
+    get,
+    json_body,
+    path,
+    request,
+    verb,
+)
+from spinney.model.errors import UsageError
 from spinney.model.settings.inboxes import Upload
 from spinney.schemas import CreatedJob, Files, KeptOutput, Me, UploadedFile
 
@@ -92,5 +103,10 @@ class Verbs:
 
 
 def file_path(text: str) -> str:
-    """Return a path in a job's folder as part of an address."""
-    return "/".join(path("{}", part) for part in text.split("/"))
+    """Return a path in a job's folder as part of an address. Raises UsageError for one that is no such path."""
+    parts = text.split("/")
+    if not NO_PARTS.isdisjoint(parts):
+        raise UsageError(
+            f"{text!r} is no path within a job's folder; name it as in 'scans/page-1.tif', without '..'"
+        )
+    return "/".join(path("{}", part) for part in parts)
