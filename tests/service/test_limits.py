@@ -13,6 +13,7 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.bulk.service import Bulk
+from spinney.features.explain.service import Explainer
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
@@ -26,7 +27,10 @@ from spinney.model.operators.bulk_runs import Plan
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.service.queries import Queries
+from spinney.service.visibility import Visibility, without_hidden_jobs
 from spinney.store.sql import open_store
+from spinney.store.sql.transitions.deadlocks import Edge, Link, sentence
 
 TRAVELLING = kind("travelling", stage("first", queue="urgent"), stage("second", queue="slow"))
 ALPHA = AccessScope(collections=("alpha",))
@@ -202,6 +206,37 @@ def test_no_names_out_of_sight_are_offered(site: Site) -> None:
     assert ask(site).part(Bulk).plan(cancel, Filter(submitter="be")).jobs == 0, "nobody is named"
     with pytest.raises(Forbidden, match="may not move jobs into queue 'slow'"):
         by_queue.part(Bulk).plan(Order(verb=Verb.MOVE, queue="slow"), Filter())
+
+
+def test_a_deadlock_names_no_jobs_out_of_sight(site: Site) -> None:
+    take, want = stage("take", locks=locked("{first}", until="job")), stage("want", locks=locked("{second}"))
+    site.knows(kind("keeper", take, want))
+    (mine,) = site.submit("keeper", {"first": "a", "second": "b"}, collection="alpha")
+    (theirs,) = site.submit("keeper", {"first": "b", "second": "a"}, collection="beta")
+    site.pass_(*site.claim())
+    site.claim()
+    assert "a deadlock: " in (site.job(theirs).message or "")
+    theirs_only = ask(site, within=AccessScope(collections=("beta",)))
+
+    for text in (
+        theirs_only.part(Queries).job(theirs).message,
+        theirs_only.part(Explainer).explain(theirs).sentence,
+    ):
+        assert text is not None
+        assert f"job {theirs} waits for the lock" in text
+        assert f"job {mine}" not in text
+
+
+@pytest.mark.parametrize("edge", Edge)
+def test_every_kind_of_wait_in_a_deadlock_is_told_without_jobs_out_of_sight(site: Site, edge: Edge) -> None:
+    mine, theirs = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
+    ring = [Link(mine, edge, theirs, "scanner"), Link(theirs, edge, mine, "scanner")]
+    visibility = Visibility(site.store, ALPHA)
+
+    text = without_hidden_jobs(f"a deadlock: {sentence(ring)}", visibility)
+
+    assert re.findall(r"\d+", text) == [str(mine), str(mine)]
+    assert text.count("a job") + text.count("one of its subjobs") == 2
 
 
 # --- trees ----------------------------------------------------------------------------------

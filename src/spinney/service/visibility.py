@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? (?:is |was |failed))")
 """How the engine words because of which job another failed."""
+_NAMED_IN_RING = re.compile(r"\b(its subjob|job) (\d+)")
+"""How the message of a deadlock names jobs."""
 _NOBODY = {"its subjob": "one of its subjobs", "job": "a job"}
 _PAGE = 10_000
 _HIDDEN_HOLD = "a hold that is not within your limits"
@@ -51,8 +53,7 @@ class Visibility:
     def jobs(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the visible ones of these jobs, with their messages reworded."""
         visible = [job for job in jobs if self._within.holds(job.collection, job.queue)]
-        named = {int(n) for job in visible for _, n in _NAMED.findall(job.message or "")}
-        visible_ids = self.visible(named) if named else set[int]()
+        visible_ids = self.visible(job_id for job in visible for job_id in _named(job.message or ""))
         return [self._job(job, visible_ids) for job in visible]
 
     def _job(self, job: Job, visible_ids: Collection[int]) -> Job:
@@ -111,8 +112,18 @@ class Visibility:
 
 def without_hidden_jobs(text: str, visibility: Visibility) -> str:
     """Return a message of the engine without the ids of jobs that are not visible."""
-    return _without(text, visibility.visible({int(n) for _, n in _NAMED.findall(text)}))
+    return _without(text, visibility.visible(_named(text)))
+
+
+def _named(text: str) -> list[int]:
+    return [int(n) for _, n in _pattern(text).findall(text)]
 
 
 def _without(text: str, visible_ids: Collection[int]) -> str:
-    return _NAMED.sub(lambda m: m.group(0) if int(m.group(2)) in visible_ids else _NOBODY[m.group(1)], text)
+    return _pattern(text).sub(
+        lambda m: m.group(0) if int(m.group(2)) in visible_ids else _NOBODY[m.group(1)], text
+    )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return _NAMED_IN_RING if "a deadlock: " in text else _NAMED

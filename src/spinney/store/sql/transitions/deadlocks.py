@@ -97,7 +97,8 @@ Ring = Sequence[Link]
 
 
 def sentence(ring: Ring) -> str:
-    """Return a sentence that describes the cycle, starting with its lowest id."""
+    """Return a sentence that describes the cycle, starting with its lowest id; ``service.visibility`` recognizes the
+    jobs that it names."""
     first = min(range(len(ring)), key=lambda i: ring[i].job_id)
     turned = [*ring[first:], *ring[:first]]
     more = [f"and {len(turned) - NAMED:,} more wait likewise"] if len(turned) > NAMED else []
