@@ -3,6 +3,7 @@ forged, and sentences that tell nothing of what is out of sight."""
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked,
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.bulk.commands import RunBulk
 from spinney.features.bulk.service import Bulk
 from spinney.features.explain.service import Explainer
 from spinney.features.holds.commands import LayHold, LiftHold
@@ -27,6 +29,7 @@ from spinney.model.operators.bulk_runs import Plan
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.schemas import BulkProgress
 from spinney.service.queries import Queries
 from spinney.service.visibility import Visibility, without_hidden_jobs
 from spinney.store.sql import open_store
@@ -321,6 +324,60 @@ def test_a_tree_that_is_wholly_in_sight_is_reached(site: Site) -> None:
     control.do(CancelJob(job=parent, tree=True))
     assert set(site.states([parent, *born])) == {State.CANCELLED}
     assert len(control.do(DeleteJob(job=parent)).touched) == 3
+
+
+def of_a_retry(control: Control, job: int) -> list[str]:
+    """The sentence with which a retry of a job is refused, as the verb on one job and as that on many says it."""
+    with pytest.raises(SpinneyError) as refused:
+        control.do(RetryJob(job=job))
+    return [str(refused.value), *control.do(RunBulk(verb=Verb.RETRY, ids=[job])).refused.values()]
+
+
+def test_a_retry_names_no_job_out_of_sight_that_has_its_key(site: Site) -> None:
+    mine = site.submit_one(collection="alpha", keys=("k",))
+    site.fail(site.run(mine))
+    theirs = site.submit_one(collection="beta", keys=("k",))
+
+    assert of_a_retry(ask(site), mine) == ["the key 'k' is taken; choose another key"] * 2
+    everywhere = of_a_retry(ask(site, within=AccessScope()), mine)
+    assert [f"by job {theirs};" in sentence for sentence in everywhere] == [True, True]
+
+
+def test_a_retry_names_no_job_out_of_sight_that_keeps_it_from_going_on(site: Site) -> None:
+    need, parent = site.submit_one(collection="alpha"), site.submit_one("parent", collection="alpha")
+    mine = site.submit_one(collection="beta", needs=(need,))
+    site.fail(site.run(need))
+    lease = site.run(parent)
+    (below,) = site.spawn(lease, collection="beta")
+    site.spawn(lease, collection="alpha")
+    site.pass_(lease)
+    site.fail(site.run(below))
+    site.cancel(parent, tree=True)
+    control = ask(site, within=AccessScope(collections=("beta",)))
+
+    assert (
+        of_a_retry(control, mine)
+        == [f"job {mine} would fail again at once, since a job, which it needs, failed; retry that one first"]
+        * 2
+    )
+    assert (
+        of_a_retry(control, below) == ["a job above it is cancelled; retry that one first, or rerun it"] * 2
+    )
+
+
+def test_the_answer_of_a_retry_has_no_jobs_out_of_sight_that_wait_again(site: Site) -> None:
+    mine = site.submit_one(collection="alpha")
+    visible = site.submit_one(collection="alpha", needs=(mine,))
+    site.submit_one(collection="beta", needs=(mine,))
+    control = ask(site)
+
+    site.drain(failing={mine})
+    assert control.do(RetryJob(job=mine)).reopened == [visible]
+    site.drain(failing={mine})
+    steps: list[BulkProgress] = []
+    watching = replace(control, tell=steps.append)
+    assert watching.do(RunBulk(verb=Verb.RETRY, ids=[mine])).reopened == 1
+    assert [step.waiting for step in steps] == [[visible]]
 
 
 def test_what_was_deleted_out_of_sight_is_in_nobodys_way(site: Site, mixed: tuple[int, int, int]) -> None:

@@ -8,13 +8,14 @@ from spinney.define.job.options import Options
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
 from spinney.model.access import Role
-from spinney.model.errors import DuplicateKey, Refused
-from spinney.model.jobs import Filter, Submission
+from spinney.model.errors import DuplicateKey
+from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.types import DEFAULT_QUEUE, TypeSpec, known_type
 from spinney.service.service import Service
 from spinney.service.submission_lines import submissions
 from spinney.service.submit_rights import authorized, default_type
+from spinney.service.visibility import Visibility
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.tracing import current
 
@@ -101,11 +102,8 @@ class Submitter(Service):
         try:
             done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
         except DuplicateKey as error:
-            if self.rights.everywhere or self.store.bulk.count(self._sight(error.job_id), most=1):
+            if self.rights.everywhere:
                 raise
-            raise Refused(f"the key {error.key!r} is taken; choose another key") from None
+            raise Visibility(self.store, self.rights.within).refusal(error) from None
         self.wake_nodes()
         return done
-
-    def _sight(self, job_id: int) -> Filter:
-        return Filter(ids=(job_id,), within=self.rights.within)

@@ -1,4 +1,4 @@
-"""What a limited caller is shown of holds, locks and messages that also concern jobs of others.
+"""What a limited caller is shown of holds, locks, messages and results of verbs that also concern jobs of others.
 
 The store is queried once for all job ids that an answer names. A sentence that would name a job that is not visible is
 reworded without it, and without counts of what others have."""
@@ -9,15 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spinney.model.access import AccessScope
+from spinney.model.errors import DuplicateKey, Refused, SpinneyError
 from spinney.model.jobs import Filter, Job
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.settings.holds import Hold, Scope
 
 if TYPE_CHECKING:
     from spinney.model.operators.locks import LockInfo
     from spinney.store.parts import Store
 
-_NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? (?:is |was |failed))")
-"""How the engine words because of which job another failed."""
+_NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,| above it)? (?:is |was |failed))")
+"""How the engine words because of which job another failed, or cannot be opened again."""
 _NAMED_IN_RING = re.compile(r"\b(its subjob|job) (\d+)")
 """How the message of a deadlock names jobs."""
 _NOBODY = {"its subjob": "one of its subjobs", "job": "a job"}
@@ -96,6 +98,26 @@ class Visibility:
         if hold.scope in (Scope.TREE, Scope.JOB):
             return bool(self.visible([int(hold.name)]))
         return True
+
+    # --- refusals and results of verbs ------------------------------------------------------
+
+    def refusal(self, error: SpinneyError) -> SpinneyError:
+        """Return the refusal of a key that a job has which is not visible, without that job; any other as it is."""
+        if isinstance(error, DuplicateKey) and not self.visible([error.job_id]):
+            return Refused(f"the key {error.key!r} is taken; choose another key")
+        return error
+
+    def step(self, step: BulkStep) -> BulkStep:
+        """Return what a step of a verb did, without jobs that are not visible."""
+        refused = dict(step.refused)
+        refused |= {job_id: str(self.refusal(error)) for job_id, error in step.errors.items()}
+        named = (job_id for text in refused.values() for job_id in _named(text))
+        visible_ids = self.visible([*step.reopened, *named])
+        return replace(
+            step,
+            reopened=[job_id for job_id in step.reopened if job_id in visible_ids],
+            refused={job_id: _without(text, visible_ids) for job_id, text in refused.items()},
+        )
 
     # --- locks ----------------------------------------------------------------------------
 

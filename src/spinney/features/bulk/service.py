@@ -27,6 +27,7 @@ from spinney.service.canary import Canary, CanaryRun
 from spinney.service.filter_checks import require_known, require_possible, require_queue
 from spinney.service.order_scope import OrderScope
 from spinney.service.service import Service
+from spinney.service.visibility import Visibility
 
 _FOLDERS = 100
 """How many removed folders are reported to the store at a time."""
@@ -236,7 +237,7 @@ class Bulk(Service):
             return trial.room()
 
         try:
-            for step in self._steps(plan, size, at_once):
+            for step in map(self._visible, self._steps(plan, size, at_once)):
                 report.add(step)
                 if trial is not None:
                     trial.add(step.touched)
@@ -254,6 +255,10 @@ class Bulk(Service):
                 self.go_on()
         self._log_unseen(report)
         return report
+
+    def _visible(self, step: BulkStep) -> BulkStep:
+        """Return a step without other jobs that the caller may not see."""
+        return step if self.rights.everywhere else Visibility(self.store, self.rights.within).step(step)
 
     def _remove_folders(self, job_ids: Sequence[int], remove: Callable[[int], None]) -> None:
         """Remove the folders of deleted jobs, and note it in the store. If this is interrupted, nodes do the rest."""

@@ -224,7 +224,7 @@ class _Working:
         self._room = BELOW
         self._touched: dict[int, None] = {}
         self._reopened: dict[int, None] = {}
-        self._refused: dict[int, str] = {}
+        self._refused: dict[int, SpinneyError] = {}
         self._passed_over: list[int] = []
         self._instead: list[int] = []
         self._unfinished: list[int] = []
@@ -250,7 +250,8 @@ class _Working:
         return BulkStep(
             touched=list(self._touched),
             reopened=[j for j in self._reopened if j not in self._touched],
-            refused=self._refused,
+            refused={job_id: str(refusal) for job_id, refusal in self._refused.items()},
+            errors=self._refused,
             skipped=self._passed_over,
             instead=self._instead,
             unfinished=[*self._unfinished, *job_ids[done:]],
@@ -266,7 +267,7 @@ class _Working:
                 operation.cascade.drain()
         except SpinneyError as refusal:
             self.registry.refresh(self.tx)
-            self._refused[job_id] = str(refusal)
+            self._refused[job_id] = refusal
             return
         if not operation.ids and job_id not in self._instead and job_id not in self._unfinished:
             self._passed_over.append(job_id)  # it stood as it was asked to already

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import Order
 
@@ -17,6 +18,8 @@ class BulkStep:
     """Other jobs that wait again because of it: ancestors and dependants."""
     refused: Mapping[int, str] = field(default_factory=dict)
     """Jobs for which the verb was refused, and why; the others are done."""
+    errors: Mapping[int, SpinneyError] = field(default_factory=dict, compare=False)
+    """The exceptions of ``refused``, from which ``service.visibility`` words what a caller with limits is shown."""
     skipped: Sequence[int] = ()
     """Jobs that do not match any more: the verb was already applied to them, or their state has changed."""
     instead: Sequence[int] = ()
