@@ -16,7 +16,7 @@ from spinney.define.job.options import Options
 from spinney.features.bulk.commands import RunBulk
 from spinney.features.bulk.service import Bulk
 from spinney.features.explain.service import Explainer
-from spinney.features.holds.commands import LayHold, LiftHold
+from spinney.features.holds.commands import LayHold, LiftHold, sweep_holds
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
@@ -326,11 +326,11 @@ def test_a_tree_that_is_wholly_in_sight_is_reached(site: Site) -> None:
     assert len(control.do(DeleteJob(job=parent)).touched) == 3
 
 
-def of_a_retry(control: Control, job: int) -> list[str]:
-    """The sentence with which a retry of a job is refused, as the verb on one job and as that on many says it."""
+def refusals(control: Control, command: RetryJob | ReleaseJob) -> list[str]:
+    """The sentence with which a verb on a job is refused, and that of the same verb on many jobs."""
     with pytest.raises(SpinneyError) as refused:
-        control.do(RetryJob(job=job))
-    return [str(refused.value), *control.do(RunBulk(verb=Verb.RETRY, ids=[job])).refused.values()]
+        control.do(command)
+    return [str(refused.value), *control.do(RunBulk(verb=command.verb, ids=[command.job])).refused.values()]
 
 
 def test_a_retry_names_no_job_out_of_sight_that_has_its_key(site: Site) -> None:
@@ -338,8 +338,8 @@ def test_a_retry_names_no_job_out_of_sight_that_has_its_key(site: Site) -> None:
     site.fail(site.run(mine))
     theirs = site.submit_one(collection="beta", keys=("k",))
 
-    assert of_a_retry(ask(site), mine) == ["the key 'k' is taken; choose another key"] * 2
-    everywhere = of_a_retry(ask(site, within=AccessScope()), mine)
+    assert refusals(ask(site), RetryJob(job=mine)) == ["the key 'k' is taken; choose another key"] * 2
+    everywhere = refusals(ask(site, within=AccessScope()), RetryJob(job=mine))
     assert [f"by job {theirs};" in sentence for sentence in everywhere] == [True, True]
 
 
@@ -356,12 +356,13 @@ def test_a_retry_names_no_job_out_of_sight_that_keeps_it_from_going_on(site: Sit
     control = ask(site, within=AccessScope(collections=("beta",)))
 
     assert (
-        of_a_retry(control, mine)
+        refusals(control, RetryJob(job=mine))
         == [f"job {mine} would fail again at once, since a job, which it needs, failed; retry that one first"]
         * 2
     )
     assert (
-        of_a_retry(control, below) == ["a job above it is cancelled; retry that one first, or rerun it"] * 2
+        refusals(control, RetryJob(job=below))
+        == ["a job above it is cancelled; retry that one first, or rerun it"] * 2
     )
 
 
@@ -465,6 +466,44 @@ def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
     assert (report.touched, list(report.refused)) == (0, [job])
     ask(site).do(ReleaseJob(job=job))
     assert site.state(job) is State.PENDING
+
+
+def test_a_release_says_of_a_wider_hold_only_what_is_in_sight(
+    site: Site, mixed: tuple[int, int, int]
+) -> None:
+    parent, inside, outside = mixed
+    everywhere = ask(site, within=AccessScope())
+    within_beta = ask(site, within=AccessScope(collections=("beta",)))
+    hold = everywhere.do(LayHold(scope=Scope.TREE, name=str(parent), reason="patient 7"))
+    sweep_holds(everywhere)
+
+    for job, control, sentence_ in (
+        (
+            outside,
+            within_beta,
+            f"job {outside} is under hold {hold.id} on a tree by ann: a hold that is not within your limits; ask an "
+            "operator who may see what it covers to release it",
+        ),
+        (
+            inside,
+            ask(site),
+            f"job {inside} is under hold {hold.id} on tree {parent} by ann: patient 7; release that for all that it "
+            f"covers (spinney release --hold {hold.id}), or move the job out of it",
+        ),
+    ):
+        assert refusals(control, ReleaseJob(job=job)) == [sentence_] * 2
+    assert within_beta.part(Queries).job(outside).message == (
+        f"hold {hold.id} on a tree by ann: a hold that is not within your limits"
+    )
+
+
+def test_a_release_does_not_say_why_a_circuit_breaker_stopped_jobs_of_others(site: Site) -> None:
+    site.knows(kind("careful", "work", breaker=1))
+    site.fail(site.run(site.submit_one("careful", collection="beta")), message="patient 7 is unknown")
+    mine = site.submit_one("careful", collection="alpha")
+
+    for sentence_ in refusals(ask(site), ReleaseJob(job=mine)):
+        assert "on type careful by circuit breaker: a circuit breaker stopped it; release" in sentence_
 
 
 # --- what somebody with limits may change ----------------------------------------------------

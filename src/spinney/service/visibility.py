@@ -12,7 +12,7 @@ from spinney.model.access import AccessScope
 from spinney.model.errors import DuplicateKey, Refused, SpinneyError
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_runs import BulkStep
-from spinney.model.settings.holds import Hold, Scope
+from spinney.model.settings.holds import Hold, Scope, UnderHold
 
 if TYPE_CHECKING:
     from spinney.model.operators.locks import LockInfo
@@ -75,8 +75,10 @@ class Visibility:
     def holds_on(self, job_id: int) -> list[Hold]:
         """Return the holds over a visible job. A hold on something that is not visible (a tree's top) loses its name
         and its reason."""
-        holds = self._store.holds.covering(job_id)
-        return [self._hold(hold) or replace(hold, name="", reason=_HIDDEN_HOLD) for hold in holds]
+        return [self._hold_on(hold) for hold in self._store.holds.covering(job_id)]
+
+    def _hold_on(self, hold: Hold) -> Hold:
+        return self._hold(hold) or replace(hold, name="", reason=_HIDDEN_HOLD)
 
     def _hold(self, hold: Hold) -> Hold | None:
         if not self._concerned(hold):
@@ -102,7 +104,10 @@ class Visibility:
     # --- refusals and results of verbs ------------------------------------------------------
 
     def refusal(self, error: SpinneyError) -> SpinneyError:
-        """Return the refusal of a key that a job has which is not visible, without that job; any other as it is."""
+        """Return the refusal of a key that a job has which is not visible, without that job, and that of a release
+        under a hold without what is not visible of it; any other as it is."""
+        if isinstance(error, UnderHold):
+            return UnderHold(error.job_id, self._hold_on(error.hold))
         if isinstance(error, DuplicateKey) and not self.visible([error.job_id]):
             return Refused(f"the key {error.key!r} is taken; choose another key")
         return error

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spinney.model.errors import UsageError
+from spinney.model.errors import Refused, UsageError
 from spinney.model.values import names
 
 
@@ -60,9 +60,24 @@ class Hold:
         return f"hold {self.id} on {scope_text(self.scope, self.name)} by {self.by}: {self.reason}"
 
 
+class UnderHold(Refused):
+    """A single job cannot be released, because a wider hold covers it; the message names that hold."""
+
+    def __init__(self, job_id: int, hold: Hold) -> None:
+        self.job_id, self.hold = job_id, hold
+        if hold.name or hold.scope is Scope.EVERYTHING:
+            what = f"release that for all that it covers (spinney release --hold {hold.id}), or move the job out of it"
+        else:
+            what = "ask an operator who may see what it covers to release it"
+        super().__init__(f"job {job_id} is under {hold}; {what}")
+
+
 def scope_text(scope: Scope, name: str) -> str:
-    """Return what a hold of this scope and name covers: ``queue nightly``, or ``everything``."""
-    return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
+    """Return what a hold of this scope and name covers: ``queue nightly``, or ``everything``; of a hold without its
+    name, which the caller may not see, the kind: ``a tree``."""
+    if scope is Scope.EVERYTHING:
+        return "everything"
+    return f"{scope} {name}" if name else f"a {scope}"
 
 
 def require_valid_hold(reason: str | None, until_us: int | None, now_us: int) -> None:

@@ -9,7 +9,7 @@ from spinney.model.attempts.progress import again_stages, next_stage, stages_fro
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
-from spinney.model.settings.holds import Scope
+from spinney.model.settings.holds import Scope, UnderHold
 from spinney.model.states import SETTLED, State, require
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
@@ -312,10 +312,7 @@ class Operation:
         if hold_coverage.stands_held(self.tx, row.id) and (
             covering := hold_coverage.holds_of(self.tx, self.registry.holds, row)
         ):
-            raise Refused(
-                f"job {row.id} is under {covering[0]}; release that for all that it covers "
-                f"(spinney release --hold {covering[0].id}), or move the job out of it"
-            )
+            raise UnderHold(row.id, covering[0])
         spec = self.registry.types.get(row.type)
         if row.stage is not None and spec is not None and spec.stage(row.stage) is None:
             raise Refused(  # the next sweep would hold it again
