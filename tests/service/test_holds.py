@@ -11,7 +11,7 @@ import pytest
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
-from spinney.features.holds.commands import CountHeld, LayHold, LiftHold, lift_holds, sweep_holds
+from spinney.features.holds.commands import CountHeld, LayHold, LiftHold, ListHolds, lift_holds, sweep_holds
 from spinney.features.holds.sql import STEP
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, NoSuch, Refused, UnknownType, UsageError
@@ -192,3 +192,20 @@ def test_held_jobs_are_counted_within_the_limits(control: Control, rests: Rests)
     assert limited.do(CountHeld(hold=hold.id)).jobs == 1
     with pytest.raises(NoSuch):
         control.do(CountHeld(hold=hold.id + 1))
+
+
+def test_released_holds_are_listed_within_the_limits(store: Store, control: Control) -> None:
+    inside, outside = (
+        control.submit("resize", [{}], Options(collection=name)).ids[0] for name in ("alpha", "beta")
+    )
+    for scope, name in (
+        (Scope.TREE, str(inside)),
+        (Scope.TREE, str(outside)),
+        (Scope.COLLECTION, "beta"),
+        (Scope.SUBMITTER, "ben"),
+    ):
+        control.do(LiftHold(hold=control.do(LayHold(scope=scope, name=name, reason="disk swap")).id))
+    limited = replace(control, rights=Rights(role=Role.VIEWER, within=AccessScope(collections=("alpha",))))
+
+    assert [hold.name for hold in limited.do(ListHolds(released=True)).items] == [str(inside)]
+    assert len(control.do(ListHolds(released=True)).items) == 4

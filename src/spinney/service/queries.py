@@ -130,9 +130,10 @@ class Queries(Service):
 
     # --- holds and locks ------------------------------------------------------------------
 
-    def holds(self) -> "Sequence[Hold]":
-        """Return the active holds that cover, or would cover, something visible; oldest first."""
-        holds = self.store.holds.all()
+    def holds(self, *, released: bool = False) -> "Sequence[Hold]":
+        """Return the active holds that cover, or would cover, something visible; oldest first. ``released``: instead
+        those that were released, and some of whose jobs do not go on yet; latest first."""
+        holds = self.store.holds.lifted() if released else self.store.holds.all()
         return holds if self._within is None else self._visibility.holds(holds)
 
     def holds_on(self, job_id: int) -> "Sequence[Hold]":

@@ -30,6 +30,7 @@ from spinney.schemas import HeldJobs
 from spinney.service.order_scope import OrderScope, lies_beyond
 from spinney.service.queries import Queries
 from spinney.service.service import ASK, Service, limits
+from spinney.service.visibility import Visibility
 
 SWEPT_S = 2.0
 """How long ``CountHeld`` waits until the covered jobs have the state ``held``."""
@@ -75,10 +76,7 @@ class ListHolds(Command, route="GET /holds"):
     )
 
     def run(self, service: Service) -> All[Hold]:
-        if not self.released:
-            return All(items=service.part(Queries).holds())
-        released = service.store.holds.lifted()
-        return All(items=[hold for hold in released if _unlimited(service) or _sees(service, hold)])
+        return All(items=service.part(Queries).holds(released=self.released))
 
 
 class ListHoldsOn(Command, route="GET /jobs/{job}/holds"):
@@ -289,7 +287,8 @@ def _require_releasable(service: Service, hold: Hold) -> None:
     may only release their own holds."""
     if _unlimited(service):
         return
-    if not _sees(service, hold):
+    within = service.rights.within
+    if not within.everywhere and not Visibility(service.store, within).holds([hold]):
         raise _no_such_hold(hold.id)
     try:
         _require_covered(service, hold.scope, hold.name, Verb.RELEASE)
@@ -300,15 +299,6 @@ def _require_releasable(service: Service, hold: Hold) -> None:
             f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} placed; ask {hold.by}, "
             f"or an operator"
         )
-
-
-def _sees(service: Service, hold: Hold) -> bool:
-    """Return whether the caller may see a wide hold; one on a job or tree is visible with the job."""
-    within = service.rights.within
-    names_seen = {Scope.QUEUE: within.queues, Scope.COLLECTION: within.collections}.get(hold.scope)
-    if hold.scope is Scope.SUBMITTER:
-        return service.rights.everywhere or hold.name == service.by
-    return names_seen is None or hold.name in names_seen
 
 
 def _no_such_hold(hold_id: int) -> NoSuch:
