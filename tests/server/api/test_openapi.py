@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from spinney.server import api
 from spinney.server.openapi import document
-from spinney.web.api.json_routes import LINE_SCHEMA, NDJSON, PREFIX
+from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, PREFIX
 
 ROOT = Path(__file__).parents[3]
 GENERATOR = Path(sys.prefix) / "openapi-client" / "bin" / "openapi-python-client"
@@ -59,6 +59,15 @@ def test_every_list_says_what_it_lists(described: dict[str, Any]) -> None:
 def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:
     references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(described)))
     assert references - described["components"]["schemas"].keys() == set()
+
+
+def test_a_dry_run_is_answered_with_its_own_status(described: dict[str, Any]) -> None:
+    responses = described["paths"][f"{PREFIX}/holds"]["post"]["responses"]
+    schemas = {status: responses[status]["content"][JSON]["schema"] for status in ("200", "201")}
+    assert schemas == {
+        "200": {"$ref": "#/components/schemas/HoldPreview"},
+        "201": {"$ref": "#/components/schemas/Hold"},
+    }
 
 
 def test_json_lines_say_what_a_line_is(described: dict[str, Any]) -> None:

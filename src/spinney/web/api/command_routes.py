@@ -29,11 +29,12 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
     for command in commands:
         if command.route.dry_run:
             continue
+        plan = plans.get(_place(command))
         summary, _, description = cleandoc(command.__doc__ or "").partition("\n\n")
         answer = command.answer()
         router.add_api_route(
             command.route.path,
-            _endpoint(command, plans.get(_place(command))),
+            _endpoint(command, plan),
             methods=[command.route.method],
             name=command.__name__,
             summary=" ".join(summary.split()).rstrip("."),
@@ -41,7 +42,8 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
             status_code=204 if answer is None else command.route.status,
             responses=documented(*((404, 409, 415) if command.route.has_body else (404, 409)))
             | _lines_documented(command)
-            | _csv_documented(command),
+            | _csv_documented(command)
+            | _plan_documented(command, plan),
         )
     return router
 
@@ -69,6 +71,13 @@ def _csv_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
     return {
         200: {"description": "The list.", "content": {CSV: {"schema": {"type": "string"}, "example": header}}}
     }
+
+
+def _plan_documented(command: type[Command], plan: type[Command] | None) -> dict[int | str, dict[str, Any]]:
+    """Describe the answer of a dry run where its status, 200, is not that of the command."""
+    if plan is None or command.route.status == 200:
+        return {}
+    return {200: {"description": "With `dry_run`: what it would do.", "model": plan.answer()}}
 
 
 def _place(command: type[Command]) -> tuple[str, str]:
@@ -113,7 +122,8 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
         fields |= plan.model_fields | {
             "dry_run": FieldInfo(annotation=bool, default=False, description=words)
         }
-        answer |= plan.answer()
+        if route.status == 200:
+            answer |= plan.answer()
     parameters += [Parameter(name, _KW, annotation=_in_path(fields[name])) for name in route.in_path]
     others = {name: field for name, field in fields.items() if name not in route.in_path}
     query = {name: others.pop(name) for name in [*others] if not route.has_body or name in route.query}
