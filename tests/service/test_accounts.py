@@ -229,6 +229,18 @@ def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock
     assert answer.token.expires_us == ends_us
 
 
+def test_a_token_that_expires_gives_no_password(admin: Control, clock: Clock) -> None:
+    brief = dataclasses.replace(admin, ends_us=clock.now_us + 3_600_000_000)
+
+    for command in (
+        MakeLink(name="ann"),
+        AddUser(name="heir", rights=SUBMITTER, password="correct horse battery"),
+    ):
+        with pytest.raises(Forbidden, match=r"a token that expires cannot .* which lasts longer; sign in"):
+            brief.do(command)
+    assert brief.do(AddUser(name="heir", rights=SUBMITTER)).name == "heir"
+
+
 def test_others_tokens_are_not_there_for_who_is_no_admin(admin: Control, asking: Asking) -> None:
     token = admin.do(MakeToken(name="t", owner="root")).token
 

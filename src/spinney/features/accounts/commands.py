@@ -92,6 +92,8 @@ class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USE
 
     def run(self, service: Service) -> User:
         _require_cover(service, self.rights)
+        if self.password is not None:
+            _require_no_end(service, "give a user a password")
         hash_ = None if self.password is None else passwords.hashed(self.password)
         actor = service.actor(self.reason)
         return service.store.accounts.add(
@@ -159,6 +161,7 @@ class MakeLink(Command, route="POST /users/{name}/link", status=201, role=Role.A
 
     def run(self, service: Service) -> PasswordLink:
         _managed(service, self.name)
+        _require_no_end(service, "make a link that sets a password")
         secret = new_secret()
         link = service.store.sign_in.invite(
             self.name, digest(secret), service.actor(), lasts_us=LINK_US, now_us=service.clock()
@@ -354,6 +357,15 @@ def _managed(service: Service, name: str) -> User:
     user = service.store.accounts.user(name)
     _require_cover(service, user.rights)
     return user
+
+
+def _require_no_end(service: Service, act: str) -> None:
+    """Raise Forbidden for a caller whose token expires: who has a password may sign in for longer."""
+    if service.ends_us is not None:
+        raise Forbidden(
+            f"a token that expires cannot {act}, which lasts longer; sign in to do it, or use a token that does not "
+            "expire"
+        )
 
 
 def _require_cover(service: Service, rights: Rights) -> None:
