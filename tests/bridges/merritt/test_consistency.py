@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from kazoo.client import KazooClient
 
-from bridges.merritt.trees import new_batch, new_job, put_job, tree
+from bridges.merritt.trees import new_batch, new_job, put_batch, put_job, tree
 from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
 from spinney.bridges.merritt.consistency.check import Kind
 
@@ -120,6 +120,36 @@ def test_a_job_that_was_being_failed(client: KazooClient, queue: MerrittQueue, w
     assert queue.jobs.counts()[JobState.PENDING] == 0
     assert queue.batches.jobs(queue.batches.load("bid0000000000"))["batch-failed"] == ["jid0000000001"]
     queue.jobs.requeue(queue.jobs.load("jid0000000001"))
+
+
+def test_a_batch_is_reported_when_the_failure_of_its_job_is_written_and_not_before(
+    client: KazooClient, queue: MerrittQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch = new_batch(queue)
+    for step in their_job(client):
+        step()
+    put_batch(client, queue, batch, BatchState.PROCESSING)
+    for step in their_failure(client):
+        assert all(queue.batches.acquire_for_reporting() is None for _ in range(3))
+        assert all(queue.batches.acquire_for_update_reporting() is None for _ in range(3))
+        step()
+    (warning,) = caplog.messages
+    assert "jid0000000001 is Failed, but stands in no list" in warning
+
+    reporting = queue.batches.acquire_for_reporting()
+
+    assert reporting is not None
+    assert reporting.has_failure
+
+
+def test_a_completed_batch_with_a_failed_job_is_a_finding(client: KazooClient, queue: MerrittQueue) -> None:
+    job = put_job(client, queue, new_job(queue), JobState.FAILED)
+    batch = put_batch(client, queue, queue.batches.load(job.bid), BatchState.COMPLETED)
+
+    (finding,) = queue.check(later)
+
+    assert (finding.kind, finding.path, finding.severity) == (Kind.INVALID, batch.path, "FAIL")
+    assert "Jobs of it have failed" in finding.message
 
 
 def test_a_deletion_that_was_cut_off(client: KazooClient, queue: MerrittQueue) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from kazoo.client import KazooClient
+
 from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
 from spinney.bridges.merritt.errors import MerrittStateError, MerrittZKNodeInvalid
@@ -23,6 +25,11 @@ from spinney.bridges.merritt.transactions import Transaction, create_numbered
 
 class Jobs(Items[Job]):
     """The job queue: ``/jobs`` and the jobs' places in their batches."""
+
+    def __init__(self, client: KazooClient, owner: str) -> None:
+        super().__init__(client, owner)
+        self._bids: dict[str, str] = {}
+        """The batches of the jobs, by the jobs' ids, as ``of_batch`` has read them; they never change."""
 
     def create(
         self,
@@ -192,6 +199,15 @@ class Jobs(Items[Job]):
         return [
             name[3:] for name in children(self._client, layout.job_states_path(state)) if name[2:3] == "-"
         ]
+
+    def of_batch(self, bid: str) -> Sequence[str]:
+        """Return the ids of all jobs that name this batch as theirs, whatever the batch's own lists say."""
+        ids = self.ids()
+        unread = [job_id for job_id in ids if job_id not in self._bids]
+        read = get_all(self._client, [f"{layout.JOBS}/{job_id}/bid" for job_id in unread])
+        new = {job_id: codec.read_text(node[0]) for job_id, node in zip(unread, read, strict=True) if node}
+        self._bids = {job_id: each for job_id in ids if (each := self._bids.get(job_id) or new.get(job_id))}
+        return [job_id for job_id, each in self._bids.items() if each == bid]
 
     def list(self, state: JobState | None = None) -> list[Job]:
         """Return all jobs, or those in a state in the order in which they are served."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from kazoo.client import KazooClient
 
@@ -35,6 +35,7 @@ _BATCH_POINTER: Final = re.compile(rf"({layout.BATCHES}/bid\d+)/states/[^/]+/(ji
 _LOCK: Final = re.compile(
     r"/(batches/bid\d+|jobs/jid\d+|access/(small|large)/qid\d+)/lock|/locks/(storage|inventory|localid)/[^/]+"
 )
+_State = TypeVar("_State", bound=StrEnum)
 _ITEM: Final = re.compile(r"/batches/bid\d+|/jobs/jid\d+|/access/(?:small|large)/qid\d+")
 
 
@@ -124,6 +125,11 @@ def _batches(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
             pointer = (f"{layout.BATCH_UUIDS}/{uuid}", layout.name(path).encode())
             remedy = Remedy(create=(pointer,), same=((submission, nodes[submission].version),))
             yield Finding(Kind.MISSING, submission, f"{pointer[0]} is missing.", severity, remedy)
+        failed = f"{states}/batch-failed"
+        is_completed = _state(nodes, path, BatchState) is BatchState.COMPLETED
+        if is_completed and failed in nodes and nodes[failed].children:
+            message = "Jobs of it have failed, but it is Completed: requeue them, and tell its depositor."
+            yield Finding(Kind.INVALID, path, message, severity)
         if states in nodes and not nodes[states].children:
             # Without ``states`` a batch is pending, so that a consumer takes it again.
             remedy = Remedy(delete=(states,), unlocked=(path,))
@@ -248,9 +254,9 @@ def _fields(nodes: Snapshot, path: str) -> dict[str, object]:
         return {}
 
 
-def _state(nodes: Snapshot, path: str, kind: type[StrEnum]) -> JobState | None:
+def _state(nodes: Snapshot, path: str, kind: type[_State]) -> _State | None:
     try:
-        return kind(str(_fields(nodes, f"{path}/status").get("status")))  # type: ignore[return-value]
+        return kind(str(_fields(nodes, f"{path}/status").get("status")))
     except ValueError:
         return None
 
