@@ -12,6 +12,11 @@ from spinney.bridges.merritt import STEPS, JobState, MerrittQueue
 from spinney.bridges.merritt.states import next_states
 from spinney.jobs import Job, State
 
+from ..access.given import ARK
+from ..served.conftest import Served, served
+
+__all__ = ["served"]
+
 
 def job(state: State | None, stage: str | None) -> Job | None:
     if state is None:
@@ -99,3 +104,18 @@ def test_an_order_ends_before_the_first_state_of_others(
     order = object_order(made, "bid-6ba7b810-9dad-11d1-80b4-00c04fd430c8", settings)
 
     assert (order.until, order.returns) == (until, comes_back)
+
+
+def test_the_address_of_a_manifest_is_one_that_the_server_answers(
+    queue: MerrittQueue, served: Served
+) -> None:
+    served.service.holds({"a.txt": b"1"})
+    names = dict.fromkeys(("who", "what", "when"), "x")
+    results = {"processing": {"ark": ARK, "version": 1, "local_ids": [], **names}, "recording": {}}
+
+    written = progress.write_parts(queue, new_job(queue), results, "http://localhost/", lambda name, _: name)
+
+    assert written.inventory == written.store
+    answer = served["ann"].get(written.store["manifest_url"])
+    assert answer.status_code == 200, answer.text
+    assert "a.txt" in answer.text

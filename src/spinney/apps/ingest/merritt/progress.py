@@ -91,7 +91,7 @@ def write_parts(
     if server is not None:
         query = urlencode({"ark": processed["ark"], "version": processed["version"]})
         manifest = {
-            "manifest_url": f"{server.rstrip('/')}/api/v1/ingest/manifest?{query}",
+            "manifest_url": f"{server.rstrip('/')}/api/v1/apps/ingest/manifest?{query}",
             "mode": "update" if job.configuration.get("update") else "add",
         }
         parts["store"] = manifest
