@@ -77,9 +77,10 @@ class Batches(Items[Batch]):
 
     def find_by_uuid(self, uuid: str) -> Batch | None:
         """Return the batch that ingest gave this uuid; None where there is none."""
-        if not uuid or not self._client.retry(self._client.exists, f"{layout.BATCH_UUIDS}/{uuid}"):
+        path = f"{layout.BATCH_UUIDS}/{uuid}"
+        if not layout.is_name(uuid) or not self._client.retry(self._client.exists, path):
             return None
-        return self.load(codec.read_text(get(self._client, f"{layout.BATCH_UUIDS}/{uuid}")[0]))
+        return self.load(codec.read_text(get(self._client, path)[0]))
 
     def acquire_pending(self) -> Batch | None:
         """Lock the first pending batch that nobody holds and move it to Processing, in one transaction.
@@ -217,7 +218,9 @@ class Batches(Items[Batch]):
                     transaction = Transaction(self._client)
                 self._jobs.add_deletion(transaction, job, job.pointers)
             self.add_deletion(
-                transaction, batch, [f"{layout.BATCH_UUIDS}/{batch.uuid}"] if batch.uuid else []
+                transaction,
+                batch,
+                [f"{layout.BATCH_UUIDS}/{batch.uuid}"] if layout.is_name(batch.uuid) else [],
             )
             self._commit(transaction, batch)
 

@@ -69,6 +69,11 @@ def object_lock_name(ark: str) -> str:
     return re.sub(":?/", "_", ark)
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text can be the name of a node, as each uuid of a batch is to be."""
+    return text not in ("", ".", "..") and "/" not in text and text.isprintable()
+
+
 def parent(path: str) -> str:
     """Return the path of the node above."""
     return path.rpartition("/")[0] or "/"

@@ -1,17 +1,23 @@
 """Batches that a consumer makes jobs of, and reports: crashes, and how many requests they take."""
 
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kazoo.client import KazooClient
 
 from bridges.merritt.test_locks import until
 from bridges.merritt.trees import locks, new_batch
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.apps.ingest.merritt import orders
 from spinney.apps.ingest.merritt.batches import BatchWork
-from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
+from spinney.bridges.merritt import Batch, BatchState, JobState, MerrittQueue
+from spinney.bridges.merritt.batches import Batches
+from spinney.errors import UsageError
 
 TESTS = Path(__file__).parents[3]
 KILLED_AFTER_ITS_FIRST_WRITE = """
@@ -104,3 +110,81 @@ def test_a_batch_that_is_to_be_reported_again_is_open_again(
     assert work.open_paths() == [failed.path]
     work.report_ended(work.open_paths())
     assert work.open_paths() == []
+
+
+def put_submission(client: KazooClient, **fields: str) -> str:
+    """Put a batch into the queue whatever its submission has, and return its path."""
+    path: str = client.create("/batches/bid", sequence=True)
+    order = {"profile": "p", "filename": "batch.checkm", "type": "batchManifestFile", **fields}
+    client.create(f"{path}/submission", json.dumps(order).encode())
+    client.create(f"{path}/status", b'{"status":"Pending"}')
+    return path
+
+
+@pytest.mark.parametrize("uuid", ["bid-\0x", "bid-\ud800x", "../outside", "..", "a/b", "b" * 300])
+def test_a_batch_whose_uuid_is_no_name_of_a_folder_fails_alone_and_can_be_deleted(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path, uuid: str
+) -> None:
+    client.ensure_path("/spinney/batches")
+    folder = tmp_path / "queue"
+    folder.mkdir()
+    put_submission(client, batchID=uuid)
+    submit(queue, folder, "bid-1")
+    submit(queue, tmp_path, "outside")  # what lies there is not to be read
+    work = BatchWork(client, queue, "oak", folder)
+
+    work.read_pending()
+    work.report_ended()
+
+    odd, sound, _ = queue.batches.list()
+    assert (odd.state, sound.state) == (BatchState.FAILED, BatchState.PROCESSING)
+    (job_id,) = queue.batches.jobs(odd)["batch-failed"]
+    assert "submission: batchID: " in queue.jobs.load(job_id).message
+    assert len(queue.batches.jobs(sound)["batch-processing"]) == 2
+    assert locks(client) == []
+    with pytest.raises(UsageError, match="batchID"):
+        work.write_beside(odd.id, "x.json", b"{}")
+
+    queue.repair(dry_run=False, clock=lambda: time.time() + 4000)
+    queue.batches.delete(queue.batches.set_status(queue.batches.load(odd.id), BatchState.DELETED))
+
+
+def test_a_fault_that_nobody_foresaw_passes_over_one_batch_with_one_warning(
+    client: KazooClient,
+    queue: MerrittQueue,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client.ensure_path("/spinney/batches")
+    odd, sound = (Path(put_submission(client, profile=each)).name for each in ("odd", "sound"))
+    work, order_of, finish = (
+        BatchWork(client, queue, "oak", tmp_path),
+        orders.batch_order,
+        Batches.finish_reporting,
+    )
+
+    def order(batch: Batch) -> Any:
+        return [].pop() if batch.submission["profile"] == "odd" else order_of(batch)
+
+    monkeypatch.setattr(orders, "batch_order", order)
+    for _ in range(2):
+        work.read_pending()
+    work.report_ended()
+    assert (queue.batches.load(odd).state, queue.batches.load(sound).state) == ("Processing", "Failed")
+    assert client.get_children("/spinney/batches") == [odd]
+
+    monkeypatch.undo()
+    monkeypatch.setattr(Batches, "finish_reporting", lambda *_, **__: [].pop())
+    work.read_pending()
+    for _ in range(2):
+        work.report_ended()
+    assert queue.batches.load(odd).state is BatchState.REPORTING
+
+    monkeypatch.setattr(Batches, "finish_reporting", finish)
+    work.report_ended()
+    assert queue.batches.load(odd).state is BatchState.FAILED
+    assert [line for line in caplog.messages if "passed over" in line] == [
+        f"oak: batch {odd} is passed over: pop from empty list"
+    ]
+    assert locks(client) == []

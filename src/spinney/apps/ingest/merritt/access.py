@@ -16,6 +16,7 @@ from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.tickets import Status, Ticket
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt.marks import release_own_lock
+from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.bridges.merritt import (
     AccessRequest,
     AccessState,
@@ -47,6 +48,7 @@ class AccessWork:
     def __init__(self, client: KazooClient, control: "Control", owner: str) -> None:
         self._client, self._control, self._owner = client, control, owner
         self._queue = MerrittQueue(client, owner)
+        self._passes_over = PassedOver(owner)
         self._open: dict[str, tuple[AccessRequest, Ticket]] = {}
         """The requests whose locks this process holds, by their paths."""
 
@@ -81,6 +83,10 @@ class AccessWork:
             access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
         except MerrittError as error:
             log.warning("access request %s is not ours any more: %s", request.id, error)
+        except Exception as error:  # one odd request must not stop the others
+            if not self._passes_over(f"access request {request.id}", error):
+                raise
+            access.unlock(request)
         else:
             self._open[request.path] = request, ticket
 

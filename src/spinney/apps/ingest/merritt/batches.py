@@ -18,6 +18,7 @@ from spinney.apps.ingest.deposits.orders import BatchOrder
 from spinney.apps.ingest.manifests import Row
 from spinney.apps.ingest.merritt import orders
 from spinney.apps.ingest.merritt.marks import BATCHES, release_own_lock
+from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.bridges.merritt import (
     Batch,
     BatchState,
@@ -47,6 +48,7 @@ class BatchWork:
         self._queue = queue
         self._owner = owner
         self._folder = folder
+        self._passes_over = PassedOver(owner)
         self._ended: dict[str, int] = {}
         """The versions of the statuses of batches that have ended, by the batches' paths."""
 
@@ -97,6 +99,9 @@ class BatchWork:
             self._read(batch)
         except MerrittZKNodeInvalid as error:
             log.warning("batch %s waits for its other jobs: %s", batch.id, error)
+        except Exception as error:  # one odd batch must not stop the others
+            if not self._passes_over(f"batch {batch.id}", error):
+                raise
         self._queue.batches.unlock(batch)
 
     def report_ended(self, among: Sequence[str] | None = None) -> None:
@@ -112,6 +117,10 @@ class BatchWork:
                 self._report(ended)
             except (UsageError, OSError) as error:
                 log.error("batch %s is not reported: %s", ended.id, error)
+                batches.unlock(ended)
+            except Exception as error:  # as above
+                if not self._passes_over(f"batch {ended.id}", error):
+                    raise
                 batches.unlock(ended)
 
     def _report(self, batch: Batch) -> None:
@@ -163,14 +172,14 @@ class BatchWork:
         """Return the payload of a batch, where Merritt's services have put it. Raises UsageError."""
         if self._folder is None:
             raise UsageError("the settings have no 'queue', the folder where payloads of batches are; add it")
-        return self._folder / (batch.uuid or batch.id) / order.name
+        return self._folder / orders.folder_of(batch) / order.name
 
     def write_beside(self, batch_id: str, name: str, data: bytes) -> str:
         """Write what is too large for a node beside the payload, durably, and return its URL. Raises UsageError without
-        the folder, and OSError."""
+        the folder or for a batchID that is no name of one, and OSError."""
         if self._folder is None:
             raise UsageError(f"{name} needs the setting 'queue', the folder of batches; add it")
-        path = self._folder / (self._queue.batches.load(batch_id).uuid or batch_id) / name
+        path = self._folder / orders.folder_of(self._queue.batches.load(batch_id)) / name
         path.parent.mkdir(exist_ok=True)
         write_durably(path, data.decode())
         return path.as_uri()

@@ -19,6 +19,7 @@ from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, new_claim
 from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.apps.ingest.merritt.ownership import ENDED, Ownership
+from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.bridges.merritt import (
@@ -34,7 +35,7 @@ from spinney.bridges.merritt import (
     MerrittZKNodeInvalid,
 )
 from spinney.bridges.merritt.layout import ACCESS, ACCESS_QUEUES, BATCHES, job_states_path
-from spinney.errors import SpinneyError, UsageError
+from spinney.errors import UsageError
 from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
 
@@ -42,7 +43,6 @@ log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE = "ingest.object"
 MOST_PARKED = 1_000
-_NOT_OF_A_JOB = (KazooException, KazooTimeoutError, MerrittError, ForeignAway, SpinneyError)
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 
 
@@ -68,12 +68,11 @@ class MerrittConsumer:
     _batches_changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be a batch to read or to report, or a request for access."""
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
-    _warned: set[tuple[str, str]] = field(default_factory=set, init=False)
-    """Jobs that were passed over, with the reasons."""
 
     def __post_init__(self) -> None:
         self.name = f"merritt:{self.database}:{self.node}"
         self.queue = MerrittQueue(self.client, self.name)
+        self._passes_over = PassedOver(self.name)
         self._marks = Marks(self.client, self.node)
         self._owned = Ownership(self.client, self.queue, self._marks, self.name, self.settings.states)
         self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
@@ -142,21 +141,9 @@ class MerrittConsumer:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
                     self._owned.let_go(job_id)
                 except Exception as error:  # one odd job must not stop the others
-                    if not self._passes_over(job_id, error):
+                    if not self._passes_over(f"job {job_id}", error):
                         raise
         return claims
-
-    def _passes_over(self, job_id: str, error: Exception) -> bool:
-        """Leave a job as it is until its fault is repaired, with one warning; with the traceback where the fault was
-        not foreseen. Return False for an error that is not the job's: one of the connection or of the store."""
-        is_foreseen = isinstance(error, UsageError | MerrittZKNodeInvalid)
-        if not is_foreseen and isinstance(error, _NOT_OF_A_JOB):
-            return False
-        if (job_id, str(error)) not in self._warned:
-            self._warned.add((job_id, str(error)))
-            trace = None if is_foreseen else error
-            log.warning("%s: job %s is passed over: %s", self.name, job_id, error, exc_info=trace)
-        return True
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take jobs in the order of their priorities, those that have come farthest first."""
@@ -222,7 +209,7 @@ class MerrittConsumer:
         except (MerrittLocked, MerrittConflict, MerrittStateError):
             return None  # another consumer was first
         except Exception as error:  # one odd job must not stop the others
-            if not self._passes_over(job_id, error):
+            if not self._passes_over(f"job {job_id}", error):
                 raise
             return None
         return claim

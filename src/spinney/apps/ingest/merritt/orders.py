@@ -20,7 +20,7 @@ from spinney.bridges.merritt import Batch, Job, JobState, MerrittZKNodeInvalid
 from spinney.bridges.merritt.codec import read_object
 from spinney.errors import UsageError
 from spinney.files.digests import digest
-from spinney.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted, component
 
 _BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
 _UUID = re.compile(r"bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -66,6 +66,14 @@ def bid_of(batch: Batch) -> str:
     """Return the name of a batch here: its uuid there, or one that is always made of its id."""
     uuid_ = batch.uuid.lower()
     return uuid_ if _UUID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
+
+
+def folder_of(batch: Batch) -> str:
+    """Return the name of the folder where the payload of a batch is. Raises UsageError for a uuid that cannot be it."""
+    try:
+        return component(batch.uuid or batch.id)
+    except NotAdmitted as error:
+        raise UsageError(f"the batch's submission: batchID: {error}; submit it again") from None
 
 
 def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
@@ -141,6 +149,7 @@ def _local_ids(value: Any) -> tuple[str, ...]:
 def batch_order(batch: Batch) -> BatchOrder:
     """Return the submission of a batch. Raises UsageError where it does not describe one."""
     submission = batch.submission
+    folder_of(batch)
     try:
         return BatchOrder(
             bid=bid_of(batch),

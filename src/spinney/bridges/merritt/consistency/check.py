@@ -123,7 +123,8 @@ def _batches(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
         uuid = str(_fields(nodes, submission).get("batchID") or "")
         if uuid and f"{layout.BATCH_UUIDS}/{uuid}" not in nodes:
             pointer = (f"{layout.BATCH_UUIDS}/{uuid}", layout.name(path).encode())
-            remedy = Remedy(create=(pointer,), same=((submission, nodes[submission].version),))
+            create = Remedy(create=(pointer,), same=((submission, nodes[submission].version),))
+            remedy = create if layout.is_name(uuid) else None
             yield Finding(Kind.MISSING, submission, f"{pointer[0]} is missing.", severity, remedy)
         failed = f"{states}/batch-failed"
         is_completed = _state(nodes, path, BatchState) is BatchState.COMPLETED
