@@ -67,13 +67,22 @@ def test_requests_are_answered_with_packages(
     first, again = queue.access.create("small", asset), queue.access.create("large", {"ark": ark})
     unknown = queue.access.create("small", {"token": "t-2", "ark": "ark:/99999/fk4none"})
     odd = queue.access.create("small", {"token": "t-3", "ark": ark, "format": "rar"})
+    plain = [
+        {"version": "1", "format": None},
+        {"version": 1.0},
+        {"version": "", "format": ""},
+        {"version": None},
+    ]
+    same = [queue.access.create("small", {"ark": ark, **fields}) for fields in plain]
+    no_numbers = ("first", "1.5", True, [1], "9" * 5_000)
+    wrong = [queue.access.create("small", {"ark": ark, "version": each}) for each in no_numbers]
     foreign = queue.access.create("small", {"token": "t-4"})
 
     service.until(
         "answers",
         lambda: (
-            {state(queue, each) for each in (first, again)} == {AccessState.COMPLETED}
-            and {state(queue, each) for each in (unknown, odd)} == {AccessState.FAILED}
+            {state(queue, each) for each in (first, again, *same)} == {AccessState.COMPLETED}
+            and {state(queue, each) for each in (unknown, odd, *wrong)} == {AccessState.FAILED}
         ),
     )
 
@@ -84,6 +93,7 @@ def test_requests_are_answered_with_packages(
     assert any(name.endswith("/0.txt") for name in names(first))
     assert "not in the inventory" in queue.access.load("small", unknown.id).message
     assert "use one of zip" in queue.access.load("small", odd.id).message
+    assert all("is no whole number" in queue.access.load("small", each.id).message for each in wrong)
     assert queue.access.load("small", foreign.id) == foreign
     assert locks(client) == []
 

@@ -7,6 +7,7 @@ The same request made again here returns the same package, so that nothing else 
 that nobody holds, after a crash or when an operator has requeued it, is simply made again."""
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.client import KazooClient
@@ -27,7 +28,7 @@ from spinney.bridges.merritt import (
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt.locks import QueueName
 from spinney.errors import Refused, UnknownType, UsageError
-from spinney.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import SETTLED, Filter
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ QUEUES: Final[dict[AccessQueue, QueueName]] = {"small": "accessSmall", "large": 
 """The queues of requests, each with the lock by which operators stop it."""
 OPEN_MAX: Final = 100
 """The most requests that a consumer holds at once."""
+_NUMBER = re.compile("[0-9]{1,9}")
 _CODES = {Status.READY: 200, Status.FAILED: 500}
 
 
@@ -92,14 +94,14 @@ class AccessWork:
 
     def _made(self, request: AccessRequest) -> Ticket:
         """Request the package here. Raises UsageError for fields that are none, and what ``requests.request`` does."""
-        version, format_ = request.token.get("version"), str(request.token.get("format", Format.ZIP))
+        format_ = str(request.token.get("format") or Format.ZIP)
         if format_ not in list(Format):
             raise UsageError(f"the format {format_!r} does not exist; use one of {', '.join(Format)}")
         return requests.request(
             self._control,
             ingest_settings.load(),
             str(request.token["ark"]),
-            version=version,
+            version=_version(request.token.get("version")),
             format_=Format(format_),
         )
 
@@ -135,6 +137,18 @@ class AccessWork:
             or ("" if is_ready else f"the package is {ticket.status}; requeue the request"),
             unlock=True,
         )
+
+
+def _version(value: Any) -> int | None:
+    """Return the version of a request, which may be text; None: the newest. Raises UsageError for no whole number."""
+    if value in (None, ""):
+        return None
+    text = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
+    if not _NUMBER.fullmatch(text):
+        raise UsageError(
+            f"the version '{shown(text[:40])}' is no whole number; give one, or none for the newest version"
+        )
+    return int(text)
 
 
 def _fields(request: AccessRequest, ticket: Ticket) -> dict[str, Any]:
