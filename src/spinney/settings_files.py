@@ -10,7 +10,7 @@
 All errors are sentences that name the file and the key, and never the value, which may be a secret."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -62,7 +62,12 @@ def checked(
     try:
         return model.model_validate(fields, context=context)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        message = shown(first["msg"]).removeprefix("Value error, ")
-        raise UsageError(f"{where}: {key}: {message}; correct it there") from None
+        raise UsageError(f"{where}: {faults(error)[0]}; correct it there") from None
+
+
+def faults(error: ValidationError) -> Sequence[str]:
+    """Return for each key that a model refuses its name and the reason, without the value."""
+    return [
+        f"{'.'.join(map(str, each['loc'])) or 'the file'}: {shown(each['msg']).removeprefix('Value error, ')}"
+        for each in error.errors(include_url=False, include_input=False)
+    ]

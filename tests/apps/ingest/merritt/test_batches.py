@@ -112,7 +112,7 @@ def test_a_batch_that_is_to_be_reported_again_is_open_again(
     assert work.open_paths() == []
 
 
-def put_submission(client: KazooClient, **fields: str) -> str:
+def put_submission(client: KazooClient, **fields: Any) -> str:
     """Put a batch into the queue whatever its submission has, and return its path."""
     path: str = client.create("/batches/bid", sequence=True)
     order = {"profile": "p", "filename": "batch.checkm", "type": "batchManifestFile", **fields}
@@ -188,3 +188,16 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_batch_with_one_warning(
         f"oak: batch {odd} is passed over: pop from empty list"
     ]
     assert locks(client) == []
+
+
+def test_each_field_that_is_wrong_is_named_with_its_reason(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    client.ensure_path("/spinney/batches")
+    put_submission(client, title=4711, creator=["ann"])
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    (job,) = queue.jobs.list()
+    reasons = [f"{field}: Input should be a valid string" for field in ("creator", "title")]
+    assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"

@@ -100,6 +100,7 @@ def test_a_job_with_an_oversized_status_of_others_is_failed_with_its_reason(
         ({"local_id": 4711}, "the local id 4711 is neither text nor a list of texts"),
         ({"local_id": [4711]}, "the local id [4711] is neither text nor a list of texts"),
         ({"local_id": {"a": "b"}}, "neither text nor a list of texts"),
+        ({"primary_id": 4711}, "configuration: primary_id: Input should be a valid string; submit it again"),
     ],
 )
 def test_a_job_whose_configuration_is_odd_fails_with_its_reason_and_does_not_stop_the_others(

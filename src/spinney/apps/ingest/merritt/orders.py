@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from pydantic import ValidationError
+
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
 from spinney.apps.ingest.manifests import PayloadKind, Row
@@ -21,6 +23,7 @@ from spinney.bridges.merritt.codec import read_object
 from spinney.errors import UsageError
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted, component
+from spinney.settings_files import faults
 
 _BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
 _UUID = re.compile(r"bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -115,7 +118,7 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
             returns=others is JobState.RECORDING and settings.comes_back_in is not None,
         )
     except (ValueError, NotAdmitted) as error:
-        raise UsageError(f"the job's configuration: {str(error).splitlines()[0]}; submit it again") from None
+        raise UsageError(f"the job's configuration: {_reason(error)}; submit it again") from None
 
 
 def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, Any]:
@@ -169,7 +172,7 @@ def batch_order(batch: Batch) -> BatchOrder:
             accepted=datetime.now(UTC),
         )
     except (ValueError, NotAdmitted) as error:
-        raise UsageError(f"the batch's submission: {str(error).splitlines()[0]}; submit it again") from None
+        raise UsageError(f"the batch's submission: {_reason(error)}; submit it again") from None
 
 
 def job_nodes(
@@ -201,6 +204,10 @@ def job_nodes(
         values = (about.creator or "", about.title or "", about.date or "")
         nodes["metadata"] = dict(zip(("erc_who", "erc_what", "erc_when"), values, strict=True))
     return nodes
+
+
+def _reason(error: Exception) -> str:
+    return "; ".join(faults(error)) if isinstance(error, ValidationError) else str(error).splitlines()[0]
 
 
 def _is_update(fields: Mapping[str, Any]) -> bool:
