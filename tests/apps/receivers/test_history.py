@@ -68,6 +68,42 @@ def test_jobs_come_in_with_their_trees_and_wrong_rows_are_named(tmp_path: Path) 
     assert history.read(kept, tree=3) == list(OLD)
 
 
+def test_a_row_in_another_encoding_or_with_bytes_is_named_and_left_out(tmp_path: Path) -> None:
+    source = old_server(
+        tmp_path / "old.sqlite",
+        (
+            *OLD,
+            (6, None, 6, 1.0, 1.0, "x", 1, None, None, None, b'{"a": 1}'),
+            (7, None, 7, 1.0, 1.0, "x", 1),
+            (8, 7, 7, 1.0, 1.0, "x", 1),
+        ),
+    )
+    with sqlite3.connect(source) as db:
+        db.execute("update jobs set path = cast(x'636166e9' as text) where id = 7")
+
+    number, wrong = history.import_jobs(source, tmp_path / "history.sqlite")
+
+    assert (number, wrong) == (
+        3,
+        [
+            "job 6: its data is no text in UTF-8",
+            "job 7: its path is no text in UTF-8",
+            "job 8: its parent 7 is not there, or is wrong itself",
+        ],
+    )
+
+
+def test_a_job_may_have_a_lower_number_than_its_parent(tmp_path: Path) -> None:
+    rows = ((3, 5, 9, 1.0, 1.0, "x", 1), (5, 9, 9, 1.0, 1.0, "x", 1), (9, None, 9, 1.0, 1.0, "x", 1))
+    circle = ((20, 21, 20, 1.0, 1.0, "x", 1), (21, 20, 20, 1.0, 1.0, "x", 1))
+    source, kept = old_server(tmp_path / "old.sqlite", rows + circle), tmp_path / "history.sqlite"
+
+    number, wrong = history.import_jobs(source, kept)
+
+    assert (number, [sentence.split(":")[0] for sentence in wrong]) == (3, ["job 20", "job 21"])
+    assert [job.id for job in history.read(kept, tree=9)] == [3, 5, 9]
+
+
 def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite").write_text("no database")
     with pytest.raises(UsageError, match="no database of a Motus job server"):

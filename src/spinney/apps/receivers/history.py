@@ -5,8 +5,10 @@ Both are an SQLite file with one table ``jobs``, as the page on Motus data proce
 ``_``. Imported jobs are a record of the past: nothing of them runs."""
 
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,25 +60,26 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
     such table."""
     try:
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
+            old.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
             columns = ", ".join(OldJob._fields)
             rows = old.execute(f"select {columns} from jobs order by id").fetchall()  # noqa: S608 - names of columns
     except sqlite3.Error as error:
         raise UsageError(f"{source} is no database of a Motus job server: {error}") from error
     stump_of: dict[int, int] = {}
     jobs: list[OldJob] = []
-    wrong: list[str] = []
-    for row in rows:
+    faults: dict[Sequence[Any], str] = {}
+    for row in _parents_first(rows):
         fault = _fault(row, stump_of)
         if fault is None:
             jobs.append(OldJob(*row))
             stump_of[row[0]] = row[2] if row[2] is not None else row[0]
         else:
-            wrong.append(f"job {row[0]!r}: {fault}")
+            faults[row] = fault
     history.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(history)) as new, new:
         new.execute(SCHEMA)
         new.executemany(_INSERT, jobs)
-    return len(jobs), wrong
+    return len(jobs), [f"job {row[0]!r}: {faults[row]}" for row in rows if row in faults]
 
 
 def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
@@ -93,7 +96,7 @@ def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
 
 
 def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
-    """Write jobs to a new file, parents before their children; return how many. Raises UsageError where it exists."""
+    """Write jobs to a new file; return how many. Raises UsageError where it exists."""
     try:
         target.touch(exist_ok=False)
     except FileExistsError:
@@ -116,22 +119,44 @@ def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:
         yield job._replace(id=job.id + offset, pid=parent, stump=job.stump + offset)
 
 
+def _parents_first(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Yield each row behind that of its parent, whichever number is lower; at the end those that have none."""
+    below: dict[Any, list[Sequence[Any]]] = {}
+    for row in rows:
+        below.setdefault(row[1], []).append(row)
+    reached = deque(below.pop(None, ()))
+    while reached:
+        row = reached.popleft()
+        reached += below.pop(row[0], ())
+        yield row
+    for orphans in below.values():
+        yield from orphans
+
+
 def _fault(row: Sequence[Any], stump_of: dict[int, int]) -> str | None:
-    """Return why a row is no job. ``stump_of``: the top job of each earlier job's tree."""
+    """Return why a row is no job. ``stump_of``: the top job of the tree of each job above it."""
     job_id, parent, stump, ctime, mtime, type_, done, *_, data, _, _ = row
     if not isinstance(job_id, int) or job_id < 1:
         return "its id is no positive number"
     if parent is not None and parent not in stump_of:
-        return f"its parent {parent!r} is not there"
+        return f"its parent {parent!r} is not there, or is wrong itself"
     if stump != (job_id if parent is None else stump_of[parent]):
         return f"its stump {stump!r} is not the top of its tree"
     if not isinstance(type_, str) or not isinstance(done, int):
         return "it has no type, or no number as its state"
     if not all(isinstance(moment, int | float) for moment in (ctime, mtime)):
         return "its times are no numbers"
+    for name, value in zip(OldJob._fields, row, strict=True):
+        if isinstance(value, bytes) or (isinstance(value, str) and not _is_utf_8(value)):
+            return f"its {name} is no text in UTF-8"
     try:
         if data is not None and not isinstance(orjson.loads(data), dict):
             return "its data is no JSON object"
     except (orjson.JSONDecodeError, TypeError):
         return "its data is no JSON"
     return None
+
+
+def _is_utf_8(text: str) -> bool:
+    """Tell whether a text was UTF-8 in the database; bytes that were not are surrogates here."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
