@@ -36,6 +36,47 @@ def _runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize(
+    ("fields", "status", "out", "err"),
+    [
+        ("status=1, stdout=None, stderr=None", 1, "", ""),
+        ("status=1", 1, "", ""),
+        ("status='1', stdout='ok'", 1, "ok", ""),
+        ("status=1, stdout={'a': 'é'}, stderr=['x', None]", 1, '{"a": "é"}', '["x", null]'),
+        (r"status=1, stdout='a\ud800b'", 1, "a?b", ""),
+    ],
+)
+def test_output_that_is_no_text_is_written_as_json(
+    fields: str, status: int, out: str, err: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run(tmp_path, f"answer({fields})\n")
+
+    assert result == {"status": status, "cmdExit": 0}
+    assert capfd.readouterr() == (out, err)
+
+
+def test_an_answer_in_latin_1_is_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    written = b'{"status": 1, "stdout": "caf\xe9"}'
+    result = run(tmp_path, f"open(sys.argv[2].replace('.json', '-response.json'), 'wb').write({written!r})\n")
+
+    assert (result["status"], capfd.readouterr().out) == (1, "caf\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("pass", "did not write 5f5f5f5f5f5f5f5f5f5f5f5f-response.json"),
+        ("open(sys.argv[2].replace('.json', '-response.json'), 'w').write('done')", "wrote no JSON into"),
+        ("answer(stdout='x')", "wrote no object with a number as its status"),
+        ("answer(status='done')", "wrote no object with a number as its status"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_described(lines: str, fault: str, tmp_path: Path) -> None:
+    result = run(tmp_path, f"{lines}\n")
+
+    assert (result["status"], fault in result["stderr"]) == (2, True), result
+
+
 @pytest.mark.parametrize(("written", "status"), [(7, 7), (1, 2)])
 def test_after_its_timeout_a_program_is_killed_with_its_children_and_its_answer_counts(
     written: int, status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]

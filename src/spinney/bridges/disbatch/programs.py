@@ -8,7 +8,9 @@ latter. FILE is ``ID.json`` with the task's document; the program writes ``ID-re
 ``status``, ``stdout`` and ``stderr``. It exits with 0 also when the task has failed. A status of 1 with another exit
 code is 2; ``cmdExit`` is the code, or -1 after a signal, -3 when it could not be started."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from spinney.bridges.disbatch.settings import PROGRAM_TYPE
 
 app = Spinney()
 FAILED = 2
+_NUMBER = re.compile("-?[0-9]{1,18}")
 
 
 def run(
@@ -47,28 +50,42 @@ def run(
         why = f"{program} was killed after its timeout of {timeout:g} s"
         os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
-    answer = _answer(response)
+    answer, fault = _answer(response)
     exited: dict[str, Any] = {"cmdExit": code if code >= 0 else -1}
     if code < 0:
         exited |= {"cmdErr": why or f"signal {-code}"}
     if answer is None and why:
         return {"status": FAILED, "stdout": "Unable to complete", "stderr": why, **exited}
     if answer is None:
-        reason = f"{program} wrote no answer with a status into {response.name} (exit code {code})"
+        reason = f"{program} {fault} (exit code {code})"
         return {"status": FAILED, "stderr": reason, **exited}
     for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):  # a result has 64 KiB at most
-        stream.write(str(answer.pop(name, "")))
+        stream.write(answer.pop(name))
     return {**answer, "status": FAILED if code and answer["status"] == 1 else answer["status"], **exited}
 
 
-def _answer(file: Path) -> dict[str, Any] | None:
+def _answer(file: Path) -> tuple[dict[str, Any] | None, str]:
+    """Return a program's answer with its output as text; or None, and what the program has done wrong."""
     try:
-        answer = orjson.loads(file.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
-    if not isinstance(answer, dict) or not isinstance(answer.get("status"), int):
-        return None
-    return {name: answer[name] for name in ("status", "stdout", "stderr") if name in answer}
+        answer = json.loads(file.read_bytes().decode("utf-8", "replace"))
+    except OSError:
+        return None, f"did not write {file.name}, its answer"
+    except (ValueError, RecursionError) as error:
+        return None, f"wrote no JSON into {file.name}: {error}"
+    status = answer.get("status") if isinstance(answer, dict) else None
+    if isinstance(status, str) and _NUMBER.fullmatch(status):
+        status = int(status)
+    if not isinstance(status, int):
+        return None, f"wrote no object with a number as its status into {file.name}"
+    return {"status": status} | {name: _text(answer.get(name)) for name in ("stdout", "stderr")}, ""
+
+
+def _text(output: Any) -> str:
+    """Return what a program gave as output: text as it is, nothing for null, and all else as JSON."""
+    if output is None:
+        return ""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return text.encode(errors="replace").decode()
 
 
 def add_to(application: Spinney) -> None:
