@@ -1,6 +1,7 @@
 """Every route of the command interface, with good and bad requests."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -265,6 +266,13 @@ async def test_search_of_release_4_0(client: Client, db: Database) -> None:
     assert (status, [one["_id"] for one in tasks]) == (200, ["a" * 24])
     later = {"filter": {"mtime": {"$gt": int((NOW + timedelta(hours=1)).timestamp() * 1000)}}, "count": True}
     assert await ask(client, "POST", "/tasks/search", later) == (200, {"count": 0})
+
+    db.tasks.update_one({"_id": ObjectId("d" * 24)}, {"$set": {"stdout": "long", "stderr": ""}})
+    query = {"filter": json.dumps({"id": "d" * 24})}
+    for terse, shown in {"0": "long", "false": "long", "": "long", "1": "[terse mode]"}.items():
+        form = query | {"terse": terse}
+        assert (await ask(client, "POST", "/tasks/search", form=form))[1][0]["stdout"] == shown, terse
+    assert (await ask(client, "POST", "/tasks/search", form=query))[1][0]["stdout"] == "[terse mode]"
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,9 @@ def search_tasks(parameters: Params, service: Serving) -> Response:
     dotted |= {
         f".{name}": parameters.fields[name] for name in ("count", "pretty") if name in parameters.fields
     }
-    terse = bool(parameters.fields.get("terse", True))
-    parameters = replace(parameters, options={**dotted, ".terse": terse, ".full": not terse, ".epoch": True})
+    dotted |= {".terse": parameters.fields.get("terse", True), ".epoch": True}
+    parameters = replace(parameters, options=dotted)
+    parameters = replace(parameters, options={**dotted, ".full": not parameters.flag(".terse")})
     refuse_unknown(options, {"limit", "skip"}, "unknown option; options are limit and skip")
     if not 1 <= parameters.number(".limit") <= _SEARCH_LIMIT:
         raise BadRequest(f"limit cannot exceed {_SEARCH_LIMIT}")
