@@ -383,3 +383,11 @@ def test_one_result_that_cannot_be_written_holds_up_no_other(tables: Database) -
 
     assert sorted(failures) == ["98", "99"]  # there are no such services
     assert services.counts(tables)["ok"] == 1
+
+
+def test_no_text_has_a_nul(tables: Database) -> None:
+    run(tables, row(2, description="Soil"))
+
+    for pattern in ("%\0%", "\0", "Soil\0"):
+        assert entities.query(tables, pattern) == []
+        assert services.like_description(tables, pattern) == []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select, update
+from sqlalchemy import ColumnElement, Select, false, func, select, update
 
 from spinney.apps.monitor.inventory.model import Entity
 from spinney.apps.monitor.inventory.schema import NUMBER_MAX, entities, services
@@ -12,6 +12,8 @@ from spinney.tables.database import Database
 
 def like(database: Database, column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
     """Return the condition that a text is like a pattern: ``%`` is any text, ``_`` a character, and case counts."""
+    if "\0" in pattern:  # which no text has, and PostgreSQL refuses even in a parameter
+        return false()
     if database.dialect == "sqlite":  # whose LIKE ignores the case of ASCII letters
         plain = "".join(f"[{char}]" if char in "*?[" else char for char in pattern)
         return column.op("GLOB", is_comparison=True)(plain.replace("%", "*").replace("_", "?"))
