@@ -189,6 +189,9 @@ def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
         listed = client.ask("QUERY")
         assert "| seq000 | Series of 2 records | 0 " in listed
         assert "| seq2   | Town                | 0 " in listed
+        totals = {one["description"]: one["total_jobs_number"] for one in client.json("QUERY")["queued"]}
+        assert totals == {"Series of 2 records": 2, "Town": 1}, "nobody is to take them for completed"
+        client.ask("FORMAT HR")
         assert "[502] Stopping operations" in client.ask("STOP")
         assert "seq" not in client.ask("QUERY").replace("Job Sequences", "")
 

@@ -3,7 +3,7 @@
 Each function works on a ``Control``, in the name and with the rights of its caller."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
@@ -70,7 +70,7 @@ def sequences(control: Control) -> list[SequenceStatus]:
     """Return the sequences that have not ended, the oldest first."""
     jobs = control.queries.jobs(Filter(type=TYPE, states=OPEN), limit=LISTED)
     below = control.queries.below([job.id for job in jobs])
-    return [_status(job, below[job.id].states if job.id in below else {}) for job in jobs]
+    return [_status(job, below[job.id].states) if job.id in below else _beginning(job) for job in jobs]
 
 
 def running(control: Control) -> list[RunningCheck]:
@@ -112,6 +112,13 @@ def _cancel(control: Control, job_id: int) -> int:
     except Refused:  # it has ended meanwhile
         return 0
     return 1
+
+
+def _beginning(job: Job) -> SequenceStatus:
+    """Return the status of a sequence without checks yet: as many as it selects services are to come, so that nobody
+    takes it for one whose checks have all completed."""
+    selected = Selection.model_validate(job.params["selection"])
+    return replace(_status(job, {}), total=len(selected.gids or selected.services()))
 
 
 def _status(job: Job, states: Any) -> SequenceStatus:
