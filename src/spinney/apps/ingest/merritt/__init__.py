@@ -1,17 +1,18 @@
 """``spinney ingest`` is a consumer of Merritt's ingest queue in ZooKeeper here; ``docs/merritt.md`` has the rules.
 
-``consumer``    the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
-``orders``      what a job there means here, as pure rules
-``progress``    the state and nodes of a job there, by what holds here
-``ownership``   which jobs there are this node's, by their locks and marks
-``marks``       what is written beside Merritt's nodes to know that
-``batches``     submissions made jobs, and batches that have ended reported
-``access``      access requests, answered by packages
-``mirror``      batches that were submitted here, shown there
-``settings``    ``merritt.toml``: which states and requests are worked on here
-``connection``  the connection of commands to ZooKeeper
-``cli``         the commands ``spinney merritt``: run, and compare
-``admin``       its commands for operators of the queue
+``consumer``     the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
+``orders``       what a job there means here, as pure rules
+``progress``     the state and nodes of a job there, by what holds here
+``ownership``    which jobs there are this node's, by their locks and marks
+``marks``        what is written beside Merritt's nodes to know that
+``batches``      submissions made jobs, and batches that have ended reported
+``access``       access requests, answered by packages
+``passed_over``  items with a fault, left as they are with one warning, so that the others go on
+``mirror``       batches that were submitted here, shown there
+``settings``     ``merritt.toml``: which states and requests are worked on here
+``connection``   the connection of commands to ZooKeeper
+``cli``          the commands ``spinney merritt``: run, and compare
+``admin``        its commands for operators of the queue
 
 The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A consumer is
 one process with one thread (``spinney.bridges.bridge``); a node of its own runs the jobs. A job there is this node's as
