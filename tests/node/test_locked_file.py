@@ -1,6 +1,8 @@
-"""Another program has the file of the store locked for longer than a lease: nodes keep what they have."""
+"""Another program has the file of the store locked for longer than a lease: nodes keep what they have. It has replaced
+or removed the file: nodes and submitters end."""
 
 import os
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -12,7 +14,7 @@ import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from spinney.host.boot import boot_id
-from spinney.model.errors import StoreLocked
+from spinney.model.errors import StoreLocked, StoreReplaced
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node.lifecycle import instance
@@ -57,6 +59,33 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_p
         node.term()
         assert node.wait() == 0
     assert "declared dead" not in "".join(log.read_text() for log in logs.values())
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_node_whose_file_is_replaced_or_removed_ends(
+    cluster: Cluster, tmp_path: Path, is_replaced: bool
+) -> None:
+    # Given a node with a job at work, and a program that has submitted it
+    log, file = tmp_path / "oak.log", tmp_path / "spinney.db"
+    node = cluster.start(log=log).joined()
+    (job,) = cluster.submit(
+        "wait_for", {"file": str(cluster.file("go")), "note_in": str(cluster.file("notes"))}
+    )
+    until(lambda: cluster.store.job(job).state == State.RUNNING, "it runs")
+
+    # When a backup takes the place of the file, or it is removed
+    if is_replaced:
+        shutil.copy(file, tmp_path / "backup.db")
+        (tmp_path / "backup.db").replace(file)
+    else:
+        file.unlink()
+
+    # Then the node ends with all that runs in it, and its log says why; the program can submit nothing more
+    assert node.wait() != 0
+    assert not cluster.living()
+    assert f"the store's file {file} was replaced or removed" in log.read_text()
+    with pytest.raises(StoreReplaced, match="start the node, server or program again"):
+        cluster.submit("noop")
 
 
 async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_is_dead(

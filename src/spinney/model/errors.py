@@ -139,6 +139,11 @@ def store_error_kinds() -> list[str]:
     return [kind.__name__ for kind in kinds]
 
 
+class StoreReplaced(StoreUnusable):
+    """The file of the store is not the one that this process has opened any more. It never will be: the process has to
+    end."""
+
+
 class DiskFull(StoreUnusable):
     """The disk of the job folders has no room; the message names it. The request may be repeated when there is room."""
 

@@ -9,7 +9,8 @@ A beat that fails (the disk is full, the database does not answer) renews nothin
 ends it when the time is up; the cause is logged, so that the last lines explain it. Where another program has the
 database locked (a ``sqlite3`` shell), no node can beat; the store then lets no other process write before this node has
 beaten (``Store.keep_out``). As long as that holds, no observer can find the node dead, so the deadline is renewed
-without a beat. When the store refuses a beat, the node has been declared dead: everything stops at once."""
+without a beat. When the store refuses a beat, the node has been declared dead, and when the store's file was replaced,
+its leases are in no store any more: everything stops at once."""
 
 import logging
 import threading
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from spinney.model.errors import SpinneyError, StoreLocked
+from spinney.model.errors import SpinneyError, StoreLocked, StoreReplaced
 from spinney.model.fleet import Load
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.load import measure_load
@@ -105,6 +106,9 @@ class Heartbeat:
             self._failed(error)
             self._go_on_without(store)
             return True
+        except StoreReplaced as error:
+            self._on_dead(str(error))
+            return False
         except (SpinneyError, OSError) as error:
             self._failed(error)
             return True

@@ -24,6 +24,7 @@ from spinney.store.sql.connection.sqlite_file import (
     is_locked,
     quoted,
     refuse_network,
+    require_same_file,
     unwritable,
 )
 from spinney.store.sql.connection.write_queue import WriteQueue
@@ -63,6 +64,7 @@ class SqliteDatabase(Database):
         self.run_folder = beside(path, ".run")
         self._writer: sqlite3.Connection | None = None
         self._write_queue: WriteQueue | None = None
+        self._written: os.stat_result | None = None
         self._reader: sqlite3.Connection | None = None
         self._durable, self._late = True, False
         """The current settings of the writing connection."""
@@ -145,9 +147,8 @@ class SqliteDatabase(Database):
             writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
             self._durable = durable
         if late != self._late:
-            writer.execute(
-                f"pragma wal_autocheckpoint = {LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES}"
-            )
+            pages = LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES
+            writer.execute(f"pragma wal_autocheckpoint = {pages}")
             self._late = late
 
     def _open_writer(self) -> tuple[sqlite3.Connection, WriteQueue]:
@@ -166,8 +167,9 @@ class SqliteDatabase(Database):
             except BaseException:
                 writer.close()
                 raise
-            self._writer = writer
+            self._writer, self._written = writer, self.path.stat()
             self._durable, self._late = True, False
+        require_same_file(self.path, self._written)
         return self._writer, self._write_queue
 
     # --- reading --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.store.sql.connection.lock_wait import locked
 
 _NO_ROOM_BYTES = 32 * 2**10
@@ -74,6 +74,20 @@ def _unescaped(place: bytes) -> str:
     if b"\\" in place:
         place = re.sub(rb"\\([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), place)
     return os.fsdecode(place)
+
+
+def require_same_file(path: Path, opened: os.stat_result | None) -> None:
+    """Raise StoreReplaced unless the path still leads to the file that was opened: a connection continues on that file
+    even when it was replaced or removed, so that no other process can find what it writes."""
+    try:
+        present = path.stat()
+    except FileNotFoundError:
+        present = None
+    if opened is None or present is None or not os.path.samestat(opened, present):
+        raise StoreReplaced(
+            f"the store's file {path} was replaced or removed while this process had it open; start the node, server "
+            f"or program again"
+        )
 
 
 @contextmanager
