@@ -85,8 +85,9 @@ def test_the_handle_tells_what_it_was_assigned() -> None:
 
 
 def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
+    (tmp_path / paths.ROOT_TOKEN).touch()
     job = handle(Recorder(), root=tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "00").exists()
     assert job.folder == tmp_path / "00/00/00/000000000009"
     assert job.folder.is_dir()
     assert job.parent is not None
@@ -95,6 +96,7 @@ def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
 
 def test_where_folders_are_local_no_folder_is_made_for_a_job_that_is_elsewhere(tmp_path: Path) -> None:
     (tmp_path / paths.HOME_MARK).touch()
+    (tmp_path / paths.ROOT_TOKEN).touch()
     job = handle(Recorder(), root=tmp_path)
     assert job.parent is not None
     with pytest.raises(Refused, match=r"the folder of job 7 is not on this host.*job\.data"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from spinney.model.values.paths import job_folder
+from spinney.model.values.paths import ROOT_TOKEN, job_folder
 from spinney.node.dispatch.output import Pump
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
@@ -35,6 +35,7 @@ class Host:
         self.place = place
         self.root = place / "folders"
         self.root.mkdir()
+        (self.root / ROOT_TOKEN).touch()
         self.known: set[int] = set()
         self.stages: dict[int, tuple[int, str]] = {}
         self.rows: dict[int, list[Any]] = {}
@@ -111,7 +112,7 @@ class Host:
         for left in (self.stages, self.rows, self.returned, self.asked, self.hellos, self.exits, self.marked):
             left.clear()
         self.answers = {}
-        for folder in self.root.iterdir():
+        for folder in self.root.glob("[0-9]*"):
             shutil.rmtree(folder)
 
     async def _at_rest(self, child: Child) -> bool:

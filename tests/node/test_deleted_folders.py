@@ -38,6 +38,7 @@ class Place:
         self.store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
         self.root = path / "folders"
         self.root.mkdir()
+        (self.root / folders.TOKEN).touch()
         ids = self.store.submit([Submission(type="t", params=["{}"] * JOBS)], now_us=1).ids
         assert list(ids) == [*IN_THE_WAY, *FREE]
         for job_id in FREE:

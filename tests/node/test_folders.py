@@ -10,14 +10,17 @@ import pytest
 from executor_fixtures import open_fds
 
 from in_memory import in_memory
+from spinney.define.job.data import folder_of
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
+from spinney.node.worker.capture import append
 
 
 @pytest.fixture
 def root(tmp_path):
     place = tmp_path / "folders"
     place.mkdir()
+    (place / folders.TOKEN).touch()
     return place
 
 
@@ -51,9 +54,16 @@ def test_a_link_in_the_way_is_refused(root, tmp_path):
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_root_that_is_gone_is_told_in_a_sentence(tmp_path):
-    with pytest.raises(StoreUnusable, match="exists and is writable"):
-        folders.make(tmp_path / "nowhere", 1)
+@pytest.mark.parametrize("place", ["", "nowhere"])
+def test_nothing_is_made_or_removed_where_the_root_is_gone_or_not_mounted(tmp_path, place):
+    for change in (folders.make, folders.remove):
+        with pytest.raises(StoreUnusable, match=r"it has no token.*mount the shared folder there"):
+            change(tmp_path / place, 1)
+    with pytest.raises(FileNotFoundError, match="gone or not mounted; mount it again"):
+        folder_of(tmp_path / place, 1)
+    with pytest.raises(FileNotFoundError, match="gone or not mounted"):
+        append(tmp_path / place / "00/00/00/000000000001/.spinney/run.1.stdout", b"lost")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_removing_removes_everything_and_may_be_repeated(root):
@@ -117,6 +127,7 @@ def test_files_of_another_user_stay_in_the_trash_are_told_once_and_keep_nothing_
     nobody = 65534
     with tempfile.TemporaryDirectory(dir=in_memory()) as place:
         root = pathlib.Path(place)
+        (root / folders.TOKEN).touch()
         theirs, closed = folders.make(root, 8) / "theirs", folders.make(root, 9) / "closed"
         for directory in (theirs, closed):
             directory.mkdir()
@@ -151,6 +162,7 @@ def test_files_of_another_user_stay_in_the_trash_are_told_once_and_keep_nothing_
 
 
 def test_the_token_tells_the_right_root(root, tmp_path):
+    (root / folders.TOKEN).unlink()
     folders.write_token(root, "abc")
     folders.write_token(root, "abc")
     folders.check_token(root, "abc")

@@ -48,6 +48,7 @@ class House:
     def __post_init__(self) -> None:
         self.folder_root = self.place / "root"
         self.folder_root.mkdir()
+        (self.folder_root / ".spinney-token").touch()
         schema = {"type": "object", "properties": {"file": {"type": "string"}}}
         self.store.register([TypeSpec(name="read", stages=(StageSpec(name="work"),), schema=schema)], ())
         self.node = self.join("oak")

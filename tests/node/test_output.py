@@ -13,6 +13,7 @@ from executor_fixtures import DEADLINE_S, host, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.model.values.paths import ROOT_TOKEN
 from spinney.node.dispatch import output
 from spinney.node.dispatch.output import Pump
 from spinney.node.worker import capture
@@ -150,6 +151,7 @@ class Acted:
 
     def __init__(self, place):
         self.place = place
+        (place / ROOT_TOKEN).touch()
         self.page = SharedPage.create(place / "page")
         self.ends = [os.pipe(), os.pipe()]
         self.marked = []
@@ -463,6 +465,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
         if fence == 2001:
             seen.set()
 
+    (tmp_path / ROOT_TOKEN).touch()
     pump = Pump(on_output_written)
     pump.add(
         "w",

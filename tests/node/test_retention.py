@@ -53,6 +53,7 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
     (job,) = store.submit([Submission(type="t")], now_us=1).ids
     store.cancel(job, tree=False, by="ann", reason=None, now_us=2)
     (tmp_path / "folders").mkdir()
+    (tmp_path / "folders" / folders.TOKEN).touch()
     folder = folders.make(tmp_path / "folders", job)
     store.retention.set("t", "cancelled", 1.0, ANN, now_us=3)
 
@@ -77,6 +78,7 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
 def test_a_folder_that_resists_is_left_to_be_told_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    (tmp_path / folders.TOKEN).touch()
     for job_id in (1, 2, 3):
         folders.make(tmp_path, job_id)
     remove = folders.remove

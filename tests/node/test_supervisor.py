@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -238,6 +239,25 @@ def test_a_fault_in_a_task_beside_the_work_ends_the_node_with_its_reason(cluster
     assert node.process.returncode == 1
     assert "fault in spinney (RuntimeError: a fault in a task beside)" in log
     assert not cluster.living()
+
+
+def test_a_node_takes_no_jobs_while_another_folder_is_in_the_place_of_its_root(cluster: Cluster) -> None:
+    # Given a node whose folder root is a share that is not mounted any more
+    cluster.node()
+    away = cluster.folders.rename(cluster.file("away"))
+    cluster.folders.mkdir()
+    until(lambda: "it has no token" in (cluster.store.nodes()[0].trouble or ""), "it is degraded")
+
+    # When a job comes, it waits, and nothing is written to the mount point
+    jobs = cluster.submit("noop")
+    time.sleep(0.5)
+    assert cluster.store.job(jobs[0]).state == State.PENDING
+    assert list(cluster.folders.iterdir()) == []
+
+    # Then it runs when the share is back
+    cluster.folders.rmdir()
+    away.rename(cluster.folders)
+    assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED]
 
 
 def test_a_lock_lets_one_in_at_a_time(working: Cluster) -> None:

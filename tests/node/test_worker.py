@@ -251,6 +251,7 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
 def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeypatch):
     """Given a stage that writes, then a failure to write back since it began is told to what its disk is synced by."""
     open_files, by = [], []
+    (tmp_path / ".spinney-token").touch()
 
     def links():
         return {

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from spinney.files.disk_space import is_full
 from spinney.model.errors import DiskFull, StoreUnusable
-from spinney.model.values.paths import HOME_MARK, job_folder
+from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ OWN = ".spinney"
 TRASH = ".trash"
 """The directory in the folder root to which folders are renamed before they are deleted: a rename is atomic, whereas
 deleting a tree of files takes long and may be interrupted."""
-TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
+TOKEN = ROOT_TOKEN
 FINGERPRINT_FILE = HOME_MARK
 
 LEAST_ROOM_BYTES = 1024**2
@@ -52,12 +52,14 @@ def path(root: Path, job_id: int) -> Path:
 def make(root: Path, job_id: int) -> Path:
     """Return the folder of this job; make it, and its name durable, when it is missing.
 
-    Raises DiskFull; StoreUnusable when the root is missing or read-only, or when a part of the path is no directory.
+    Raises DiskFull; StoreUnusable when the root is missing, not marked or read-only, or when a part of the path is no
+    directory.
     """
     folder = path(root, job_id)
     if _is_directory(folder):
         return folder
     try:
+        require_marked(root)
         _make_below(root, folder)
     except OSError as error:
         raise unusable(
@@ -116,11 +118,13 @@ def _full(root: Path, prefix: str) -> DiskFull:
 def remove(root: Path, job_id: int) -> None:
     """Remove the folder of this job with its contents. Idempotent.
 
-    Raises StoreUnusable when it cannot be moved to the trash; nothing is lost then.
+    Raises StoreUnusable when the root is missing or not marked, or the folder cannot be moved to the trash; nothing is
+    lost then.
     """
     folder = path(root, job_id)
     trash = root / TRASH
     try:
+        require_marked(root)
         trash.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
         grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
         folder.rename(grave)
@@ -221,15 +225,26 @@ def check_token(root: Path, token: str) -> None:
             f"fix its permissions or name the right folder"
         ) from error
     if present is None:
-        raise StoreUnusable(
-            f"{root} is not the folder root of this store (it has no token); "
-            f"mount the shared folder there, or run 'spinney init' once"
-        )
+        raise _unmarked(root)
     if present != token:
         raise StoreUnusable(
             f"{root} is the folder root of another store; name the folder that 'spinney init' "
             f"printed for this one"
         )
+
+
+def require_marked(root: Path) -> None:
+    """Raise StoreUnusable for a root without a token, such as the mount point of a share that is not mounted: files in
+    it would be lost. Raises OSError when it cannot be read."""
+    if not (root / TOKEN).exists():
+        raise _unmarked(root)
+
+
+def _unmarked(root: Path) -> StoreUnusable:
+    return StoreUnusable(
+        f"{root} is not the folder root of this store (it has no token); "
+        f"mount the shared folder there, or run 'spinney init' once"
+    )
 
 
 def _read_token(root: Path) -> str | None:
@@ -245,8 +260,6 @@ def _read(file: Path) -> str | None:
 
 def _make_below(root: Path, folder: Path) -> None:
     """Make each level, and sync its parent so that a power failure cannot remove a recorded folder."""
-    if not root.is_dir():
-        raise FileNotFoundError(2, f"{root} is no directory")
     level = root
     for part in folder.relative_to(root).parts:
         parent, level = level, level / part

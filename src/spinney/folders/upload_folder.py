@@ -68,6 +68,7 @@ class UploadFolder:
         upload = replace(upload, id=secrets.token_hex(8))
         place = self._open / upload.id
         try:
+            folders.require_marked(self.root)
             for directory in (self._open, self._done, place):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             (place / _LOCK).touch(mode=0o600)

@@ -54,8 +54,11 @@ class NodeStatus:
     """Whether the node is ending and takes no new jobs; set by the supervisor."""
     drained_by_operator: bool = False
     """Whether an operator has drained it: it takes no new jobs until it is resumed; set by ``OrderWatcher``."""
+    root_is_wrong: bool = False
+    """Whether the folder root is gone or not the store's: jobs would fail, or lose their files; set by
+    ``FolderWatch``."""
 
     @property
     def takes_jobs(self) -> bool:
         """Return whether the node claims new jobs, and keeps the next stages of its own."""
-        return not (self.draining or self.drained_by_operator)
+        return not (self.draining or self.drained_by_operator or self.root_is_wrong)

@@ -224,10 +224,11 @@ class Supervisor:
     def _admit_folders(self, facts: Mapping[str, str]) -> str | None:
         """Return the fingerprint of the folder root where folders are local, else None. Raises StoreUnusable for a
         folder root that is not one of this store."""
+        self._folder_token = facts["folder_token"]
         if facts.get("folders") != "local":
-            folders.check_token(self._root, facts["folder_token"])
+            folders.check_token(self._root, self._folder_token)
             return None
-        folders.write_token(self._root, facts["folder_token"])
+        folders.write_token(self._root, self._folder_token)
         return folders.fingerprint(self._root, make=True)
 
     def _assembly(
@@ -333,7 +334,7 @@ class Supervisor:
             ThroughputRecorder(context, self._open_store).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
-            FolderWatch(self._root, self._health).run(),
+            FolderWatch(context, self._folder_token, self._health).run(),
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
             InboxWatcher(context, node_id=node_id).run(),

@@ -45,8 +45,9 @@ def _write(path: Path, error: BaseException) -> None:
 
 
 def write_document(path: Path, document: bytes) -> None:
-    """Write a document whole or not at all, readable by its owner only. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Write a document whole or not at all, readable by its owner only. Raises OSError, also where there is no folder
+    above that of the document."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

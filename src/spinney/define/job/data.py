@@ -1,6 +1,7 @@
 """The named values and the folder of a job, which last over its stages and attempts."""
 
 from collections.abc import Iterator, MutableMapping
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,23 @@ from spinney.define.job.port import Port
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, Refused
 from spinney.model.jobs import DATA_MAX_BYTES
-from spinney.model.values.paths import HOME_MARK, job_folder
+from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 
 def folder_of(root: Path, job_id: int) -> Path:
-    """Return a job's folder below the folder root; make it when it is missing."""
+    """Return a job's folder below the folder root; make it when it is missing. Raises OSError."""
     path = root / job_folder(job_id)
-    path.mkdir(parents=True, exist_ok=True)
+    if not path.is_dir():
+        make_below_root(path)
     return path
+
+
+def make_below_root(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, as long as the folder root is there: what is written to the empty mount point
+    of a shared folder is lost when that is mounted again. Raises OSError."""
+    if not any((above / ROOT_TOKEN).exists() for above in folder.parents):
+        raise FileNotFoundError(ENOENT, "its folder root is gone or not mounted; mount it again", str(folder))
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
 
 
 class Data(MutableMapping[str, Any]):

@@ -9,6 +9,8 @@ from spinney.model.errors import UsageError
 
 HOME_MARK = ".spinney-home"
 """The file in a folder root that identifies it, in a store whose folders are local."""
+ROOT_TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
+"""The file in a folder root that marks it as the store's."""
 
 
 DEFAULT_SCHEMA = "spinney"

@@ -11,6 +11,8 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
+from spinney.define.job.data import make_below_root
+
 log = logging.getLogger(__name__)
 
 _MODE = 0o600
@@ -108,7 +110,7 @@ def append(path: Path, data: bytes) -> int:
     try:
         fd = _open(path)
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_below_root(path.parent, 0o700)
         fd = _open(path)
     try:
         written = os.write(fd, data)

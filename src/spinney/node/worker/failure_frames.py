@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from spinney.define.job.data import folder_of
 from spinney.define.jobtype import JobType
 from spinney.define.params.redaction import Redactor
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation
-from spinney.model.values.paths import job_folder
 from spinney.node.worker.result_rows import Detail
 from spinney.node.worker.sync import OWN
 
@@ -55,4 +55,4 @@ class FailureFrames:
         from spinney.postmortem.programs import write_document
 
         with suppress(OSError):
-            write_document(self._root / job_folder(job_id) / OWN / f"{stage}.{fence}.{SUFFIX}", document)
+            write_document(folder_of(self._root, job_id) / OWN / f"{stage}.{fence}.{SUFFIX}", document)

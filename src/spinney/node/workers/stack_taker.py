@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spinney.model.values.paths import job_folder
+from spinney.define.job.data import folder_of
 from spinney.node.workers.child import Child
 from spinney.node.workers.proctree import command_line, descendants
 from spinney.postmortem.programs import write_document
@@ -64,12 +64,13 @@ class StackTaker:
     async def _take(
         self, child: Child, job_id: int, stage: str, fence: int, kind: str, on_taken: Callable[[int], None]
     ) -> None:
-        path = self._root / job_folder(job_id) / file_path(stage, fence, kind)
         try:
             async with self._workers.setdefault(child, asyncio.Lock()):
                 text = await self._text(child, fence)
             moment = datetime.now(UTC)
             heading = f"{moment:%Y-%m-%d %H:%M:%S} UTC, worker {child.name}, process {child.pid}\n\n"
+            folder = await asyncio.to_thread(folder_of, self._root, job_id)
+            path = folder / file_path(stage, fence, kind)
             await asyncio.to_thread(write_document, path, (heading + text).encode())
         except OSError as error:  # the worker has ended, or the disk is full: the attempt goes on without
             log.info("the stacks of job=%d fence=%d cannot be kept: %s", job_id, fence, error)

@@ -1,22 +1,25 @@
-"""Check whether the folder root can be written to: jobs that cannot write fail one by one, and this shows the cause
-once."""
+"""Check whether the folder root is the store's and can be written to: jobs that cannot write fail one by one, and this
+shows the cause once. While another folder is in the place of the root, or none, the node takes no jobs: they would fail
+for a cause that is not theirs."""
 
 import asyncio
-from pathlib import Path
 
 from spinney.folders import folders
+from spinney.model.errors import StoreUnusable
+from spinney.node.context import NodeContext
 from spinney.node.health import NodeHealth
 from spinney.node.services.loop import every
 
 EVERY_S = 2.0
-"""Seconds between two checks of the disk of the folder root."""
+"""Seconds between two checks of the folder root."""
 
 
 class FolderWatch:
-    """Notes in the node's health whether the folder root can be written to. ``run`` is its task."""
+    """Notes in the node's health and status whether the folder root can be used. ``run`` is its task."""
 
-    def __init__(self, root: Path, health: NodeHealth) -> None:
-        self._root, self._health = root, health
+    def __init__(self, context: NodeContext, token: str, health: NodeHealth) -> None:
+        """``token``: by which the store knows its folder root."""
+        self._context, self._token, self._health = context, token, health
 
     async def run(self) -> None:
         """Check the folder root every ``EVERY_S`` seconds until the task is cancelled."""
@@ -24,4 +27,18 @@ class FolderWatch:
 
     async def _check(self) -> None:
         # In a thread, because a network share may not answer; nothing else waits for it.
-        self._health.lasts(await asyncio.to_thread(folders.write_problem, self._root))
+        wrong_root, problem = await asyncio.to_thread(self._problems)
+        self._health.lasts(wrong_root or problem)
+        status = self._context.status
+        was_wrong, status.root_is_wrong = status.root_is_wrong, wrong_root is not None
+        if was_wrong and not status.root_is_wrong:
+            self._context.signals.claimable()
+
+    def _problems(self) -> tuple[str | None, str | None]:
+        """Return why the root is not the store's, and else why nothing can be written to it; None: no problem."""
+        root = self._context.folder_root
+        try:
+            folders.check_token(root, self._token)
+        except StoreUnusable as error:
+            return str(error), None
+        return None, folders.write_problem(root)
