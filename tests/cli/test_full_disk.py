@@ -50,9 +50,9 @@ def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) 
     ):
         pytest.skip(f"no disk can be mounted here: {result.stderr.strip()}")
 
-    *sentences, count, sentences = result.stdout.splitlines()
+    *sentences, count, check = result.stdout.splitlines()
     full = "the disk that holds {} is full; make room, then go on: nothing was half-written"
     for words, line in zip(COMMANDS, sentences, strict=True):
         file = words.partition("sqlite:///")[2] or "spinney.db"
         assert line == f"{words}|1|spinney: {full.format(file)}", result.stderr
-    assert (count, sentences) == ("1", "ok"), result.stderr
+    assert (count, check) == ("1", "ok"), result.stderr

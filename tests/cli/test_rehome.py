@@ -65,9 +65,10 @@ def test_a_host_that_is_gone_is_let_go_of(bare: Shell, site: Site) -> None:
     assert site.claim(odin) == []
     (cause,) = bare.listed("explain", "1")
     assert (cause["cause"], cause["command"]) == ("home", "spinney rehome 1")
-    output = bare.refused(2, "rehome", "--host", "thor")
+    question = bare.refused(2, "rehome", "--host", "thor")
     assert (
-        "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once" in output
+        "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once"
+        in question
     )
     output = bare.ok("rehome", "--host", "thor", "--yes", "--reason", "its disk is gone", "--by", "ann")
     assert output == "host thor (/disk/thor) is let go of; 3 jobs ready for it may go on elsewhere\n"

@@ -28,15 +28,15 @@ def test_a_queue_is_set_and_put_back(world: World) -> None:
 def test_a_queue_is_made_and_deleted_when_it_is_empty(world: World) -> None:
     client = world.client("admin")
 
-    response = client.post("/api/v1/queues", json={"name": "nightly", "limit": 2, "order": "fifo"})
+    made = client.post("/api/v1/queues", json={"name": "nightly", "limit": 2, "order": "fifo"})
     again = client.post("/api/v1/queues", json={"name": "nightly"})
     job = world.submit("one", queue="nightly")
-    response = client.delete("/api/v1/queues/nightly")
+    refused = client.delete("/api/v1/queues/nightly")
     client.post(f"/api/v1/jobs/{job}/move", json={"queue": "default"})
     deleted = client.delete("/api/v1/queues/nightly")
 
-    assert (response.status_code, response.json()["in_force"]["limit"]) == (201, 2)
-    assert (again.status_code, response.status_code, deleted.status_code) == (409, 409, 204)
+    assert (made.status_code, made.json()["in_force"]["limit"]) == (201, 2)
+    assert (again.status_code, refused.status_code, deleted.status_code) == (409, 409, 204)
     assert client.get("/api/v1/queues/nightly").status_code == 404
 
 
