@@ -17,7 +17,8 @@ from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageErr
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.wakeup.local import bound_socket, socket_name
+from spinney.model.values.paths import socket_name
+from spinney.wakeup.local import bound_socket
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 import asyncio
 from pathlib import Path
 
+from spinney.model.values.paths import socket_name
 from spinney.wakeup import wake_all
-from spinney.wakeup.local import received_wakeups, run_dir_id, socket_name
+from spinney.wakeup.local import received_wakeups, run_dir_id
 
 
 class Announced(list[str]):

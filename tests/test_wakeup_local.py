@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from spinney.model.values.paths import socket_name
 from spinney.wakeup import local as wakeup_socket
-from spinney.wakeup.local import LocalWaker, bound_socket, received_wakeups, socket_name, wake_local_nodes
+from spinney.wakeup.local import LocalWaker, bound_socket, received_wakeups, wake_local_nodes
 
 
 async def test_a_wakeup_wakes_every_node(tmp_path: Path) -> None:

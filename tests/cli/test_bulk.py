@@ -17,6 +17,7 @@ from contract.everything import STANDS, Everything, copied, filled
 from contract.words import ONE, Clock, Site
 from long_tests import LONG, long_alone
 from spinney.features.bulk import cli as bulk
+from spinney.folders import folders
 from spinney.store.sql import open_store
 from spinney.terminal.connection import open_local_store
 
@@ -28,6 +29,7 @@ Until = Callable[[Callable[[], object]], None]
 @pytest.fixture
 def made(bare: Shell) -> Everything:
     """A store with something of everything, in the folder of ``bare``."""
+    folders.write_token(bare.folder / "spinney.folders", "token")
     return copied(bare.folder / "spinney.db")
 
 

@@ -79,7 +79,7 @@ def test_a_sweep_removes_rows_and_folders_now(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     made = filled(f"sqlite:///{tmp_path}/spinney.db")
     root = tmp_path / "spinney.folders"
-    root.mkdir()
+    folders.write_token(root, "token")
     for job in made.jobs.values():
         (folders.make(root, job) / "file").write_text("x")
     shell.ok("keep", "one", "completed", "0s", "--by", "ann")

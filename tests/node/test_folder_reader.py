@@ -16,6 +16,7 @@ def place(tmp_path: Path) -> Path:
     """A root; job 1270's folder has a file in a folder, and all that might lead out of it."""
     root = tmp_path / "root"
     root.mkdir()
+    folders.write_token(root, "token")
     folder = folders.make(root, JOB)
     (tmp_path / "secret").write_text("secret")
     (folder / "in").mkdir()

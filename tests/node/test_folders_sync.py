@@ -20,6 +20,7 @@ LATER_NS = 2 * 10**9
 
 @pytest.fixture
 def folder(tmp_path):
+    folders.write_token(tmp_path, "token")
     return folders.make(tmp_path, JOB)
 
 

@@ -31,7 +31,7 @@ from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
-from spinney.model.values.paths import store_location, without_password
+from spinney.model.values.paths import socket_name, store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly
@@ -324,7 +324,7 @@ class Supervisor:
         listener = NotificationListener(
             self._open_store, run_dir_id=wakeup_socket.run_dir_id(run_dir), on_wake=context.signals.woken
         )
-        own_socket = wakeup_socket.socket_name(self._settings.name, self._own.pid)
+        own_socket = socket_name(self._settings.name, self._own.pid)
         return [
             StorePoll(context).run(),
             maintenance.run(),

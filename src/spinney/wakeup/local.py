@@ -18,18 +18,11 @@ from pathlib import Path
 from spinney.host.boot import boot_id
 
 _PREFIX, _SUFFIX = "wakeup-", ".sock"
-_NAME_CHARS = 50
 _ADDRESS_BYTES = 107
 """The longest address of a socket; through its directory's descriptor, longer paths work, too."""
 
 _TICK_NS = 2_000_000_000
 """More than the resolution of a file system's time stamps: with small inodes it has whole seconds only."""
-
-
-def socket_name(node: str, pid: int) -> str:
-    """Return the name of a node's socket in the run-time directory. Of a long name it has the beginning: the process id
-    tells nodes apart, and the address of a socket is limited."""
-    return f"{_PREFIX}{node[:_NAME_CHARS]}.{pid}{_SUFFIX}"
 
 
 def run_dir_id(run_dir: Path | str) -> str:

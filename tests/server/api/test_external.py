@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from contract.words import kind, stage
 from spinney.features.external import output as external_output
 from spinney.features.jobs.commands import CancelJob
+from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Refused
 from spinney.model.states import State
@@ -115,6 +116,7 @@ def test_what_a_party_prints_is_kept_where_the_output_of_attempts_is(
 
 
 def test_output_is_bounded_and_follows_no_link(tmp_path: Path) -> None:
+    folders.write_token(tmp_path, "token")
     assert [external_output.keep(tmp_path, 1, "s.1", "stdout", b"x" * 6, most=10) for _ in range(3)] == [
         6,
         4,

@@ -13,6 +13,7 @@ ROOT_TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
 """The file in a folder root that marks it as the store's."""
 
 
+_SOCKET_NAME_CHARS = 50
 DEFAULT_SCHEMA = "spinney"
 """The schema of a store on PostgreSQL whose URL names none."""
 
@@ -60,6 +61,12 @@ def run_dir(store: str) -> Path | None:
         return None
     name = f"spinney-{os.geteuid()}-{sha256(without_password(store).encode()).hexdigest()[:16]}"
     return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp", name)  # noqa: S108 - made 0700, and its owner is checked
+
+
+def socket_name(node: str, pid: int) -> str:
+    """Return the name of a node's socket in the run-time directory. Of a long name it has the beginning: the process id
+    tells nodes apart, and the address of a socket is limited."""
+    return f"wakeup-{node[:_SOCKET_NAME_CHARS]}.{pid}.sock"
 
 
 def is_postgres(store: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.model.errors import NodeRefused, UsageError
-from spinney.wakeup.local import socket_name
+from spinney.model.values.paths import socket_name
 
 INSTANCE_VARIABLE = "SPINNEY_INSTANCE"
 """The environment variable that all processes below a guard have."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from spinney import wakeup
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
+from spinney.model.values.paths import socket_name
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
@@ -72,9 +73,9 @@ async def membership(
         on_dead=on_dead,
         trouble=trouble,
     )
-    socket_name = wakeup_socket.socket_name(settings.name, own.pid)
+    own_socket = socket_name(settings.name, own.pid)
     with heartbeat:
-        async with wakeup_socket.received_wakeups(host.run_dir, socket_name, context.signals.woken):
+        async with wakeup_socket.received_wakeups(host.run_dir, own_socket, context.signals.woken):
             yield Member(node_id=joined.id, home=joined.home, heartbeat=heartbeat)
     # Only after the last heartbeat: one of a node that has left would be refused.
     left_us = now_us()
