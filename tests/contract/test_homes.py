@@ -323,6 +323,28 @@ def test_a_job_that_is_let_go_of_goes_on_elsewhere_where_it_stopped(local: Site)
     assert _violations(local) == []
 
 
+def test_numbers_of_jobs_that_have_a_folder_are_skipped_with_fences_that_a_backup_does_not_know(
+    site: Site,
+) -> None:
+    site.knows(*USUAL)
+    before = site.submit_one("one")
+    (lease,) = site.claim(site.here)
+
+    # When there is no folder of a job that the store has not numbered, then nothing changes
+    assert not site.store.homes.skip_numbers(before, ANN, now_us=site.now)
+    assert site.store.audit.entries(verb="skip numbers") == []
+
+    # When there is one, then the next job comes behind it, and its fence behind those since the backup
+    assert site.store.homes.skip_numbers(before + 500, ANN, now_us=site.now)
+    assert not site.store.homes.skip_numbers(before + 500, ANN, now_us=site.now)
+    after = site.submit_one("one")
+    (later,) = site.claim(site.here)
+    assert after == before + 501
+    assert later.fence > lease.fence + 1_000_000
+    ((entry, _),) = site.store.audit.entries(verb="skip numbers")
+    assert json.loads(entry.what) == {"job": before + 500, "fences": 1_000_000}
+
+
 def test_a_completed_job_can_be_let_go_of(local: Site) -> None:
     """Its history stays, though its row names no node any more."""
     thor = at(local, "thor")

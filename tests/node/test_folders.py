@@ -44,6 +44,27 @@ def test_a_folder_is_made_once_and_kept(root):
     assert (made / "file").read_text() == "x"
 
 
+@pytest.mark.parametrize(
+    ("job_ids", "removed", "highest"),
+    [
+        ([], [], 0),
+        ([7, 1270, 9_999_999], [], 9_999_999),
+        ([99_000_000, 123_456_789], [], 123_456_789),  # the first level has two digits or three
+        ([7, 1270], [1270], 1200),
+        ([7], [7], 0),
+    ],
+)
+def test_the_highest_job_with_a_folder_is_read_from_the_directories(root, job_ids, removed, highest):
+    for job_id in job_ids:
+        folders.make(root, job_id)
+    for job_id in removed:
+        folders.remove(root, job_id)
+    for foreign in ("2024", "20240101/10/10", "views", "00/00/00/2024"):  # directories that belong to no job
+        (root / foreign).mkdir(parents=True, exist_ok=True)
+    (root / "98").touch()
+    assert folders.highest_job(root) == highest
+
+
 def test_a_link_in_the_way_is_refused(root, tmp_path):
     """Given a link where a folder should be, then nothing is made behind it."""
     elsewhere = tmp_path / "elsewhere"

@@ -1,7 +1,9 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 
@@ -11,6 +13,7 @@ from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, unt
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+from spinney.store.sql import open_store
 
 __all__ = ["cluster", "kept", "working"]
 
@@ -258,6 +261,36 @@ def test_a_node_takes_no_jobs_while_another_folder_is_in_the_place_of_its_root(c
     cluster.folders.rmdir()
     away.rename(cluster.folders)
     assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED]
+
+
+def test_after_an_older_backup_was_restored_no_new_job_gets_the_folder_of_another(cluster: Cluster) -> None:
+    # Given a backup of a store, and a job that ran after it
+    file, backup = cluster.file("spinney.db"), cluster.file("backup.db")
+    with (
+        contextlib.closing(sqlite3.connect(file)) as source,
+        contextlib.closing(sqlite3.connect(backup)) as copy,
+    ):
+        source.backup(copy)
+    node = cluster.node()
+    (lost,) = cluster.run("noop")
+    (folders.make(cluster.folders, lost.id) / "result").write_text("of the lost job")
+    node.stop()
+    cluster.store.close()
+
+    # When the backup is restored, and a node starts
+    backup.rename(file)
+    for suffix in ("-wal", "-shm"):
+        cluster.file(f"spinney.db{suffix}").unlink(missing_ok=True)
+    cluster.store = open_store(cluster.url)
+    node = cluster.node()
+
+    # Then the next job has a number and a folder of its own, and the log says why
+    (job,) = cluster.run("noop")
+    assert job.id == lost.id + 1
+    log = node.stop()
+    assert f"there is a folder of job {lost.id}, which the store does not have" in log
+    node = cluster.node()
+    assert "which the store does not have" not in node.stop()
 
 
 def test_a_lock_lets_one_in_at_a_time(working: Cluster) -> None:

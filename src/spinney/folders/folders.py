@@ -12,6 +12,7 @@ local, each node has a root on its own host: it writes the token itself, and a m
 import contextlib
 import logging
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from spinney.files.disk_space import is_full
 from spinney.model.errors import DiskFull, StoreUnusable
+from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ LEAST_ROOM_BYTES = 1024**2
 """With less than this the disk counts as full: the engine's own files of a job (its output, the parameters of a
 program) need some room, and a job that finds none would fail for a cause that is not its own."""
 _DIRECTORY_MODE = 0o700
+_NUMBER = re.compile(r"[0-9]{2,12}")
 _undeletable: set[Path] = set()
 """What stays in the trash and has been logged."""
 
@@ -66,6 +69,32 @@ def make(root: Path, job_id: int) -> Path:
             root, error, f"cannot make the folder {folder} of job {job_id}", f"see that {root} exists"
         ) from error
     return folder
+
+
+def highest_job(root: Path) -> int:
+    """Return the highest number of a job whose folder is here; 0: there is none. It is the first number of its group
+    where the folders of the highest group are removed already, so that one directory a level is read."""
+    return _highest_below(root, 0, 0)
+
+
+def _highest_below(directory: Path, prefix: int, depth: int) -> int:
+    """``prefix``: the number that the names of the ``depth`` levels above make together."""
+    try:
+        with os.scandir(directory) as entries:
+            names = {
+                int(entry.name): entry.name
+                for entry in entries
+                if _NUMBER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            }
+    except OSError:  # a directory of another user; a job that needs it fails with what to do
+        names = {}
+    if depth == LEVELS:
+        return max((job_id for job_id in names if job_id // 100 == prefix), default=prefix * 100)
+    for number in sorted(names, reverse=True):
+        highest = _highest_below(directory / names[number], prefix * 100 + number, depth + 1)
+        if 0 < highest <= JOB_ID_MAX:  # else it is a directory that somebody else has put there
+            return highest
+    return 0
 
 
 def write_problem(root: Path) -> str | None:

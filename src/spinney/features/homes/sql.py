@@ -16,6 +16,8 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 3
 """How many nodes a message names."""
+_SKIPPED_FENCES = 1_000_000
+"""How many fences are skipped after a restore: more than attempts are likely to have begun since the backup."""
 
 
 class SqlHomes:
@@ -56,6 +58,19 @@ class SqlHomes:
         with self._session.look() as tx:
             sql = "select 1 from lanes l join ready r on r.lane = l.id where l.home = ? limit ?"
             return int(tx.value(f"select count(*) from ({sql}) counted", (home_id, most)))
+
+    def skip_numbers(self, highest_job: int, actor: Actor, *, now_us: int) -> bool:
+        """Give no new job a number up to ``highest_job``, of which there is a folder, and return whether any was still
+        to be given: then this store is an older backup, and fences that were given since then are skipped, too."""
+        with self._session.write() as tx:
+            tx.run(
+                "update counters set value = ? where name = 'job' and value < ?", (highest_job, highest_job)
+            )
+            if tx.changed() == 0:
+                return False
+            tx.take("fence", _SKIPPED_FENCES)
+            note(tx, now_us, actor, "skip numbers", {"job": highest_job, "fences": _SKIPPED_FENCES}, 1)
+            return True
 
     def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:
         """Release a job from its home, and return that home. Raises NoSuchJob, and Refused (the job has no home or is

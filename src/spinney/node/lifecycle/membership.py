@@ -1,14 +1,18 @@
 """The membership of a node in the cluster: joining, heartbeats, wake-ups, leaving."""
 
+import asyncio
 import logging
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from spinney import wakeup
+from spinney.folders import folders
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
+from spinney.model.rights.actor import Actor
 from spinney.model.values.paths import socket_name
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
@@ -55,6 +59,7 @@ async def membership(
     settings, host, writer, now_us = context.settings, context.host, context.writer, context.now_us
     node = _node_info(settings, own, host, hello, root_fingerprint)
     lease_s = settings.lease_period_s
+    await _skip_numbers_of_folders(context)
     async with startup_lock(host.run_dir, settings.name):
         await wait_for_name(
             writer, host, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
@@ -84,6 +89,24 @@ async def membership(
     )
     deadline.renew(0)  # nothing is leased any more, nothing can come too late
     await context.reader.call(lambda store: wakeup.wake_all(store, host.run_dir))
+
+
+async def _skip_numbers_of_folders(context: NodeContext) -> None:
+    """See that no new job gets a folder that is there already, as it would after an older backup of the store was
+    restored, which numbers its next jobs as those that came after the backup."""
+    highest_job = await asyncio.to_thread(folders.highest_job, context.host.folder_root)
+    actor, at_us = Actor(by=f"node {context.settings.name}", call=uuid.uuid4().hex), context.now_us()
+    if await context.writer.insist(
+        lambda store: store.homes.skip_numbers(highest_job, actor, now_us=at_us),
+        for_s=context.settings.lease_period_s,
+    ):
+        log.warning(
+            "there is a folder of job %d, which the store does not have: an older backup was restored; new jobs are "
+            "numbered from %d on, and fences go on a million higher; run 'spinney doctor' to see the folders without "
+            "a job",
+            highest_job,
+            highest_job + 1,
+        )
 
 
 def _node_info(
