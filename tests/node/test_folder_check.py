@@ -226,6 +226,15 @@ def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     return f"the folder {place.folder(1)} cannot be read"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory for another user")
+def test_folders_that_root_sets_aside_are_in_a_directory_of_the_owner_of_the_root(place: Place) -> None:
+    folders.make(place.root, 1_234_567)
+    os.chown(place.root, 65534, 65534)
+    (violation,) = place.examine()
+    assert place.repair(violation)
+    assert (place.root / ORPHANS).owner() == "nobody"
+
+
 def rights_bind(patch: pytest.MonkeyPatch) -> None:
     """Root is refused nothing: let the system calls refuse him what they refuse everybody else."""
     if os.geteuid() != 0:

@@ -11,9 +11,13 @@ from executor_fixtures import open_fds
 
 from in_memory import in_memory
 from spinney.define.job.data import folder_of
+from spinney.features.files import folder_writes
 from spinney.folders import folders
+from spinney.folders.upload_folder import UploadFolder
 from spinney.model.errors import StoreUnusable
+from spinney.model.settings.inboxes import Upload
 from spinney.node.worker.capture import append
+from spinney.web.files import spool
 
 
 @pytest.fixture
@@ -180,6 +184,55 @@ def test_files_of_another_user_stay_in_the_trash_are_told_once_and_keep_nothing_
         assert str(stays) in line
         assert "by hand" in line
         assert (stays / "theirs" / "file").read_text() == "x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for another user")
+def test_what_root_makes_below_a_root_of_another_user_belongs_to_that_user(root):
+    nobody = 65534
+    for place in (root, root / folders.TOKEN):
+        os.chown(place, nobody, nobody)
+
+    folders.make(root, 1)
+    folders.remove(root, 1)
+    uploads = UploadFolder(root)
+    begun = uploads.begin(Upload(id="", inbox="in", name="a.txt", size=2, by="ann"))
+    with uploads.locked(begun.id, "ann") as opened:
+        opened.write(b"ab")
+        opened.seal()
+        opened.place(1234)
+        opened.settle(1234, None)
+    begun = uploads.begin(Upload(id="", inbox="in", name="b.txt", size=2, by="ann"))
+    with spool.upload(root) as several:
+        with several.writing("deep/er/c.txt") as file:
+            file.write(b"c")
+        folder_writes.put(root, 1235, several.files)
+
+    places = list(root.rglob("*"))
+    assert {"a.txt", "b.txt", "c.txt", ".trash", ".spool"} - {place.name for place in places} == {"b.txt"}
+    assert [place for place in places if place.stat().st_uid != nobody] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory of another user")
+@pytest.mark.parametrize("refusing", [folders.TRASH, "00/00/00", "."])
+def test_the_directory_that_refuses_a_removal_is_named(refusing):
+    nobody = 65534
+    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+        root = pathlib.Path(place)
+        (root / folders.TOKEN).touch()
+        folders.make(root, 1)
+        if refusing != ".":
+            (root / folders.TRASH).mkdir()
+        for own in (root, *root.rglob("*")):
+            if own != root / refusing:
+                os.chown(own, nobody, nobody)
+        (root / refusing).chmod(0o755)
+
+        os.seteuid(nobody)
+        try:
+            with pytest.raises(StoreUnusable, match=f"see that {(root / refusing)} is writable"):
+                folders.remove(root, 1)
+        finally:
+            os.seteuid(0)
 
 
 def test_the_token_tells_the_right_root(root, tmp_path):

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -329,3 +330,20 @@ def _until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         os.sched_yield()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for another user")
+def test_what_root_makes_beside_a_file_of_another_user_belongs_to_that_user(tmp_path: Path) -> None:
+    """Given a restored file, without its run-time directory, on which root gives the first command."""
+    url = new_store(tmp_path / "x.db")
+    shutil.rmtree(tmp_path / "x.db.run", ignore_errors=True)
+    os.chown(tmp_path / "x.db", 65534, 65534)
+    store = open_store(url)
+    store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+
+    places = [*tmp_path.iterdir(), *(tmp_path / "x.db.run").iterdir()]
+    assert {"x.db-wal", "x.db.run", "next.lock", "write.lock", "beats.lock"} <= {
+        place.name for place in places
+    }
+    assert [place for place in places if place.stat().st_uid != 65534] == []
+    store.close()

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from spinney.files.disk_space import is_full
+from spinney.host.ownership import give_to_owner, make_directory
 from spinney.model.errors import DiskFull, StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
@@ -154,16 +155,20 @@ def remove(root: Path, job_id: int) -> None:
     trash = root / TRASH
     try:
         require_marked(root)
-        trash.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+        make_directory(trash, like=root)
         grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
         folder.rename(grave)
         sync_directory(folder.parent)
     except FileNotFoundError:
         return
     except OSError as error:
+        places = (place for place in (trash, folder.parent) if os.path.exists(place))  # noqa: PTH110
+        refusing = next(
+            (place for place in places if not os.access(place, os.W_OK, effective_ids=True)), root
+        )
         raise StoreUnusable(
             f"cannot remove the folder {folder} of job {job_id}: {error.strerror or error}; "
-            f"see that {root} is writable and try again"
+            f"see that {refusing} is writable and try again"
         ) from error
     _delete(grave)
 
@@ -298,6 +303,7 @@ def _make_below(root: Path, folder: Path) -> None:
             if not _is_directory(level):
                 raise
             continue
+        give_to_owner(level, like=root)
         sync_directory(parent)
 
 

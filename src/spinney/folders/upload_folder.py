@@ -31,6 +31,7 @@ import orjson
 from spinney.files.copies import sync_folder, write_all, write_durably
 from spinney.files.disk_space import is_full
 from spinney.folders import folders
+from spinney.host.ownership import give_to_owner, make_directory
 from spinney.model.errors import DiskFull, NoSuch, Refused, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.settings.inboxes import Upload
 
@@ -69,10 +70,11 @@ class UploadFolder:
         place = self._open / upload.id
         try:
             folders.require_marked(self.root)
-            for directory in (self._open, self._done, place):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (place / _LOCK).touch(mode=0o600)
-            (place / _BYTES).touch(mode=0o600)
+            for directory in (self._open.parent, self._open, self._done, place):
+                make_directory(directory, like=self.root)
+            for file in (place / _LOCK, place / _BYTES):
+                file.touch(mode=0o600)
+                give_to_owner(file, like=self.root)
             _write(place, upload)
             for directory in (self._open, self._open.parent, self.root):
                 sync_folder(directory)
@@ -184,6 +186,7 @@ class OpenUpload:
         """Take a whole file of the same file system, in place of what has come."""
         try:
             file.rename(self._place / _BYTES)
+            give_to_owner(self._place / _BYTES, like=self._root)
         except OSError as error:
             raise _unusable(self._root, error) from error
         self.upload = replace(self.upload, received=_received(self._place, self.upload))
@@ -270,6 +273,7 @@ def _received(place: Path, upload: Upload) -> int:
 
 def _write(place: Path, upload: Upload) -> None:
     write_durably(place / _META, orjson.dumps(asdict(upload)).decode())
+    give_to_owner(place / _META, like=place)
 
 
 def _changed_s(path: Path) -> float:

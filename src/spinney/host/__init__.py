@@ -2,6 +2,7 @@
 
 ``boot``              the id of the kernel's boot, by which nodes of one host know each other
 ``filesystem``        a whole file system synced by one call, where that guarantees the same as syncing each file
+``ownership``         what root makes in a place of another user, which is given to that user
 ``resolver``          name resolution by the system
 ``standard_streams``  standard streams that a shell has closed, or that cannot encode a character
 ``imports``           modules that users name, imported with errors that fit in one sentence

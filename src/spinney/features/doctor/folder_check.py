@@ -17,6 +17,7 @@ from pathlib import Path
 
 from spinney.features.doctor.checks import Check, Violation
 from spinney.folders import folders
+from spinney.host.ownership import make_directory
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.rights.actor import Actor
@@ -105,7 +106,7 @@ class FolderCheck:
 
     def _set_aside(self, folder: Path) -> None:
         aside = self._root / ORPHANS
-        aside.mkdir(mode=0o700, exist_ok=True)
+        make_directory(aside, like=self._root)
         folder.rename(aside / f"{folder.name}.{os.urandom(4).hex()}")
 
     # --- the walk -------------------------------------------------------------------------------

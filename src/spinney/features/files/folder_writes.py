@@ -11,6 +11,7 @@ from pathlib import Path
 
 from spinney.features.files.job_folder import elsewhere
 from spinney.folders import folders
+from spinney.host.ownership import give_to_owner
 from spinney.model.errors import Refused
 from spinney.store.parts import Store
 
@@ -47,7 +48,8 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
     for path, file in files.items():
         *above, name = path.split("/")
         try:
-            with _opened(folder, above) as levels:
+            with _opened(root, folder, above) as levels:
+                give_to_owner(file, like=root)
                 os.rename(file, name, dst_dir_fd=levels[-1])
                 for fd in reversed(levels):
                     os.fsync(fd)
@@ -62,7 +64,7 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
 
 
 @contextmanager
-def _opened(folder: Path, above: list[str]) -> Iterator[list[int]]:
+def _opened(root: Path, folder: Path, above: list[str]) -> Iterator[list[int]]:
     """Open the folder and the directories below it, which are created when they are missing."""
     with ExitStack() as stack:
         levels = [os.open(folder, _DIRECTORY)]
@@ -70,6 +72,7 @@ def _opened(folder: Path, above: list[str]) -> Iterator[list[int]]:
         for step in above:
             with suppress(FileExistsError):
                 os.mkdir(step, 0o700, dir_fd=levels[-1])
+                give_to_owner(step, like=root, dir_fd=levels[-1])
             levels.append(os.open(step, _DIRECTORY, dir_fd=levels[-1]))
             stack.callback(os.close, levels[-1])
         yield levels

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from spinney.files.disk_space import is_full
 from spinney.folders import folders
+from spinney.host.ownership import make_directory
 from spinney.model.errors import UsageError
 
 SPOOL = ".spool"
@@ -75,7 +76,7 @@ def upload(root: Path) -> Iterator[Upload]:
     folders.require_room(root, f"{_NOT_TAKEN}: ")
     place = root / SPOOL / secrets.token_hex(8)
     try:
-        place.parent.mkdir(mode=0o700, exist_ok=True)
+        make_directory(place.parent, like=root)
         place.mkdir(mode=0o700)
     except OSError as error:
         raise folders.unusable(

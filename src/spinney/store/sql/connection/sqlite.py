@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from spinney.host.ownership import make_directory
 from spinney.model.errors import StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.store.sql.connection.database import Database, Tx, damaged
@@ -89,13 +90,7 @@ class SqliteDatabase(Database):
             write_queue.leave()
 
     def _begin(
-        self,
-        writer: sqlite3.Connection,
-        write_queue: WriteQueue,
-        durable: bool,
-        *,
-        late: bool,
-        urgent: bool,
+        self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool, urgent: bool
     ) -> None:
         """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
         between two tries, because others may be able to."""
@@ -291,7 +286,7 @@ class SqliteDatabase(Database):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self.run_folder.mkdir(mode=0o700, exist_ok=True)
+            make_directory(self.run_folder, like=self.path)
         except OSError as error:
             raise StoreUnusable(
                 f"cannot make the store {self.path}: {error.strerror}; choose a folder you can write to"
@@ -308,7 +303,7 @@ class SqliteDatabase(Database):
             )
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
             raise unwritable(self.path)
-        self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        make_directory(self.run_folder, like=self.path)
         with explained(self.path):
             connection = self._insist(self._opened)
             try:

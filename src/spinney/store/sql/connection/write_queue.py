@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spinney.host.ownership import give_to_owner
+
 BEATS = "beats.lock"
 
 
@@ -89,4 +91,8 @@ class WriteQueue:
 
 
 def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    is_new = not path.exists()
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if is_new:
+        give_to_owner(path, like=path.parent)
+    return fd
