@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -238,7 +239,7 @@ def _word(schema: Mapping[str, Any], prop: Mapping[str, Any], text: str) -> Any:
     kinds = {node.get("type") for node in nodes}
     if "string" not in kinds:
         return value
-    if type(value) in (int, float) and orjson.dumps(value).decode() != text.strip():
-        return text  # A Decimal, which may have more digits than a number has room for.
+    if type(value) in (int, float) and Decimal(text) != Decimal(repr(value)):
+        return text  # a Decimal, or a text: as a number it would lose digits
     others = _KINDS.get(type(value), ("null",) if value is None else ())
     return value if kinds.intersection(others) else text

@@ -16,6 +16,9 @@ NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
 """What is wrong with a parameter that ``not_finite`` returns."""
 
 
+_FINITE = frozenset((str, int, bool))
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
@@ -102,6 +105,8 @@ def _holds_not_finite(value: Any) -> bool:
     parts = [value]
     while parts:
         part = parts.pop()
+        if part is None or type(part) in _FINITE:  # nearly all of a usual value
+            continue
         if isinstance(part, float):
             if not math.isfinite(part):
                 return True
