@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from spinney.model.access import AccessScope
 from spinney.model.errors import DuplicateKey, Refused, SpinneyError
 from spinney.model.jobs import Filter, Job
-from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.settings.holds import Hold, Scope, UnderHold
 
 if TYPE_CHECKING:
+    from spinney.model.operators.bulk_runs import BulkStep
     from spinney.model.operators.locks import LockInfo
     from spinney.store.parts import Store
 
@@ -112,7 +112,7 @@ class Visibility:
             return Refused(f"the key {error.key!r} is taken; choose another key")
         return error
 
-    def step(self, step: BulkStep) -> BulkStep:
+    def step(self, step: "BulkStep") -> "BulkStep":
         """Return what a step of a verb did, without jobs that are not visible."""
         refused = dict(step.refused)
         refused |= {job_id: str(self.refusal(error)) for job_id, error in step.errors.items()}
