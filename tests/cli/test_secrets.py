@@ -66,8 +66,16 @@ def test_no_command_prints_a_secret_from_the_files_of_the_engine(bare: Shell) ->
     output = f"{OWN}/{lease.stage}.{lease.fence}.stdout"
     (folder / output).write_text("x" * (PIECE_BYTES - 5) + SECRET + "\n")
     (folder / OWN / "fetch.params.json").write_text(SECRET)
+    site.pass_(lease)
+    # Another attempt has written the beginning of its secret, and runs on
+    running = site.submit_one("fetch", params={"url": "u", "password": SECRET})
+    (claimed,) = site.claim_by_job().values()
+    begun = folders.make(bare.folder / "spinney.folders", running) / OWN
+    begun.mkdir()
+    (begun / f"{claimed.stage}.{claimed.fence}.stdout").write_text(f"log in with {SECRET[:-1]}")
     store.close()
 
+    assert SECRET[:4] not in bare.ok("logs", str(running))
     for words in (("logs", job), ("files", job, output)):
         printed = bare.ok(*words)
         assert printed.endswith(f"x{'*' * len(SECRET)}\n")

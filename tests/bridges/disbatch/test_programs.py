@@ -69,6 +69,7 @@ def test_an_answer_in_latin_1_is_read(tmp_path: Path, capfd: pytest.CaptureFixtu
         ("open(sys.argv[2].replace('.json', '-response.json'), 'w').write('done')", "wrote no JSON into"),
         ("answer(stdout='x')", "wrote no object with a number as its status"),
         ("answer(status='done')", "wrote no object with a number as its status"),
+        ("answer(status=10**24)", "wrote no object with a number as its status"),
     ],
 )
 def test_an_answer_that_cannot_be_used_is_described(lines: str, fault: str, tmp_path: Path) -> None:

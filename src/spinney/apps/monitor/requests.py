@@ -118,7 +118,7 @@ def _beginning(job: Job) -> SequenceStatus:
     """Return the status of a sequence without checks yet: as many as it selects services are to come, so that nobody
     takes it for one whose checks have all completed."""
     selected = Selection.model_validate(job.params["selection"])
-    return replace(_status(job, {}), total=len(selected.gids or selected.services()))
+    return replace(_status(job, {}), total=len(selected.services()))
 
 
 def _status(job: Job, states: Any) -> SequenceStatus:

@@ -25,6 +25,7 @@ from spinney.bridges.disbatch.settings import PROGRAM_TYPE
 app = Spinney()
 FAILED = 2
 _NUMBER = re.compile("-?[0-9]{1,18}")
+_STATUS_MOST = 2**63 - 1
 
 
 def run(
@@ -75,7 +76,7 @@ def _answer(file: Path) -> tuple[dict[str, Any] | None, str]:
     status = answer.get("status") if isinstance(answer, dict) else None
     if isinstance(status, str) and _NUMBER.fullmatch(status):
         status = int(status)
-    if not isinstance(status, int):
+    if not isinstance(status, int) or abs(status) > _STATUS_MOST:
         return None, f"wrote no object with a number as its status into {file.name}"
     return {"status": status} | {name: _text(answer.get(name)) for name in ("stdout", "stderr")}, ""
 

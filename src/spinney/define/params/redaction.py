@@ -156,6 +156,11 @@ class Redactor:
             }
         return [self.value(part) for part in value] if isinstance(value, list | tuple) else value
 
+    @property
+    def overlap_bytes(self) -> int:
+        """How many bytes at the end of a piece may be the beginning of a secret that goes on in the next."""
+        return max((len(text.encode()) for text in self.texts), default=1) - 1
+
     def piece(self, read: Callable[[int, int], bytes], start: int, length: int) -> bytes:
         """Return a piece of a file with ``*`` in place of each byte of a secret, so that positions in it stay the same.
 
@@ -165,7 +170,7 @@ class Redactor:
             return b"*" * len(read(start, length))
         if not self.texts or length <= 0:
             return read(start, length)
-        more = max(len(text.encode()) for text in self.texts) - 1
+        more = self.overlap_bytes
         first = max(0, start - more)
         data = read(first, start - first + length + more)
         for text in self.texts:

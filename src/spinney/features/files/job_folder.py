@@ -59,9 +59,12 @@ class JobFiles:
         return bytes(data)
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on. Files of output are made
-        at their first byte."""
-        return self.content(output_path(attempt, stream), start=start, must=False)
+        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on; while it runs, without
+        the last bytes as long as these may be the beginning of a secret. Files of output are made at their first
+        byte."""
+        pieces = self.content(output_path(attempt, stream), start=start, must=False)
+        back = self._redactor.overlap_bytes if attempt.ended_us is None else 0
+        return _but_last(pieces, back) if back else pieces
 
     def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
         """Yield what is in a directory (an empty path: the job's folder)."""
@@ -93,6 +96,16 @@ class JobFiles:
                 f"what there is"
             )
         return result
+
+
+def _but_last(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Yield the same bytes without the last ``count``."""
+    kept = b""
+    for piece in pieces:
+        kept += piece
+        if len(kept) > count:
+            yield kept[:-count]
+            kept = kept[-count:]
 
 
 def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:

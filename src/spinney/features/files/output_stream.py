@@ -29,7 +29,7 @@ async def follow(
     long as they may be the beginning of a secret.
     """
     content: Content | None = None
-    back = max((len(text.encode()) for text in redactor.texts), default=1) - 1
+    back = redactor.overlap_bytes
     at, looks, over = start, 0, await ended()
     while True:
         if content is None:

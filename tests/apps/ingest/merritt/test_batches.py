@@ -199,5 +199,5 @@ def test_each_field_that_is_wrong_is_named_with_its_reason(
     BatchWork(client, queue, "oak", tmp_path).read_pending()
 
     (job,) = queue.jobs.list()
-    reasons = [f"{field}: Input should be a valid string" for field in ("creator", "title")]
+    reasons = [f"{field}: Input should be a valid string" for field in ("erc_who", "title")]
     assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"

@@ -115,7 +115,7 @@ class BatchWork:
         for ended in chain(batches.each_for_reporting(paths), batches.each_for_update_reporting(paths)):
             try:
                 self._report(ended)
-            except (UsageError, OSError) as error:
+            except OSError as error:
                 log.error("batch %s is not reported: %s", ended.id, error)
                 batches.unlock(ended)
             except Exception as error:  # as above

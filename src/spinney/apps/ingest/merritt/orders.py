@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -172,7 +173,9 @@ def batch_order(batch: Batch) -> BatchOrder:
             accepted=datetime.now(UTC),
         )
     except (ValueError, NotAdmitted) as error:
-        raise UsageError(f"the batch's submission: {_reason(error)}; submit it again") from None
+        raise UsageError(
+            f"the batch's submission: {_reason(error, _SUBMITTED_AS)}; submit it again"
+        ) from None
 
 
 def job_nodes(
@@ -206,8 +209,16 @@ def job_nodes(
     return nodes
 
 
-def _reason(error: Exception) -> str:
-    return "; ".join(faults(error)) if isinstance(error, ValidationError) else str(error).splitlines()[0]
+_SUBMITTED_AS = {"name": "filename", "primary_id": "primaryIdentifier", "creator": "erc_who"}
+"""By fields of orders: the keys from which they are read, where these differ."""
+
+
+def _reason(error: Exception, keys: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return why an order is refused; ``keys``: by fields of the order, the keys from which they were read."""
+    if not isinstance(error, ValidationError):
+        return str(error).splitlines()[0]
+    parted = (fault.partition(":") for fault in faults(error))
+    return "; ".join(f"{keys.get(field, field)}{colon}{reason}" for field, colon, reason in parted)
 
 
 def _is_update(fields: Mapping[str, Any]) -> bool:
