@@ -30,6 +30,23 @@ def test_such_stores_are_different_files(tmp_path: Path) -> None:
     assert not (tmp_path / "q").exists()
 
 
+def test_a_store_of_a_relative_path_stays_where_it_is_when_the_program_changes_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:///jobs.db")
+    store.create()
+    store.beat(1, now_us=1)
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    store.beat(1, now_us=2)
+    assert store.nodes() == []  # which is read on a connection of its own
+    store.close()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_database_in_memory_is_no_store() -> None:
     with pytest.raises(UsageError, match="must be a file"):
         open_store("sqlite:///:memory:")

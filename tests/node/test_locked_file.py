@@ -88,6 +88,32 @@ def test_a_node_whose_file_is_replaced_or_removed_ends(
         cluster.submit("noop")
 
 
+@pytest.mark.parametrize("has_written", [True, False])
+def test_a_program_reads_no_more_in_a_file_that_was_replaced(tmp_path: Path, has_written: bool) -> None:
+    # Given a program that has read the store, and perhaps written to it
+    file = tmp_path / "spinney.db"
+    store = open_store(f"sqlite:///{file}")
+    store.create()
+    assert store.nodes() == []
+    if has_written:
+        store.beat(1, now_us=1)
+
+    # When a backup takes the place of the file
+    shutil.copy(file, tmp_path / "backup.db")
+    (tmp_path / "backup.db").replace(file)
+
+    # Then it neither reads the old file nor writes to the new one
+    with pytest.raises(StoreReplaced):
+        store.nodes()
+    with pytest.raises(StoreReplaced):
+        store.beat(1, now_us=2)
+
+    # And once it has closed the store, it opens the new one
+    store.close()
+    assert store.nodes() == []
+    store.close()
+
+
 async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_is_dead(
     cluster: Cluster, tmp_path: Path
 ) -> None:

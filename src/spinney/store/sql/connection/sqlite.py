@@ -60,12 +60,14 @@ class SqliteDatabase(Database):
         such a wait."""
         self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._on_wait, self.tell_after_s = on_wait, TELL_AFTER_S
-        self.path, self.name = path, str(path)
+        # Absolute, because the program may change its directory.
+        self.path, self.name = path.absolute(), str(path)
+        self._place = str(self.path)
         self._cache_kib = cache_kib
         self.run_folder = beside(path, ".run")
         self._writer: sqlite3.Connection | None = None
         self._write_queue: WriteQueue | None = None
-        self._written: os.stat_result | None = None
+        self._file: os.stat_result | None = None
         self._reader: sqlite3.Connection | None = None
         self._durable, self._late = True, False
         """The current settings of the writing connection."""
@@ -162,9 +164,9 @@ class SqliteDatabase(Database):
             except BaseException:
                 writer.close()
                 raise
-            self._writer, self._written = writer, self.path.stat()
+            self._writer = writer
             self._durable, self._late = True, False
-        require_same_file(self.path, self._written)
+        require_same_file(self._place, self._file)
         return self._writer, self._write_queue
 
     # --- reading --------------------------------------------------------------------------
@@ -196,6 +198,7 @@ class SqliteDatabase(Database):
                 reader.close()
                 raise
             self._reader = reader
+        require_same_file(self._place, self._file)
         return self._reader
 
     # --- the store itself -----------------------------------------------------------------
@@ -304,6 +307,7 @@ class SqliteDatabase(Database):
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
             raise unwritable(self.path)
         make_directory(self.run_folder, like=self.path)
+        self._file = self._file or self.path.stat()
         with explained(self.path):
             connection = self._insist(self._opened)
             try:
@@ -355,7 +359,7 @@ class SqliteDatabase(Database):
             if self._writer is not None:
                 self._writer.close()
         write_queue.close()
-        self._reader = self._writer = self._write_queue = None
+        self._reader = self._writer = self._write_queue = self._file = None
 
 
 def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
