@@ -111,7 +111,7 @@ def test_names_are_read_behind_a_link_from_what_is_not_taken_up_yet(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "password", ["s3cret", "s3c:ret", "s3c#ret", "s3c/ret", "s3c?ret", "s3c@ret", "s3c%ret"]
+    "password", ["s3cret", "s3c:ret", "s3c#ret", "s3c/ret", "s3c?ret", "s3c?r=et", "s3c@ret", "s3c%ret"]
 )
 def test_no_character_of_a_password_is_shown(password: str) -> None:
     url = f"postgresql://ann:{password}@db.example/jobs?schema=x&password=s3cret"
@@ -119,7 +119,23 @@ def test_no_character_of_a_password_is_shown(password: str) -> None:
     assert without_password(url) == "postgresql://ann@db.example/jobs?schema=x"
 
 
-@pytest.mark.parametrize("password", ["s3c#ret", "s3c/ret", "s3c?ret", "s3c@ret", "s3c%ret"])
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql:///jobs?password=s3c@ret&user=ann", "postgresql:///jobs?user=ann"),
+        ("postgresql://h/jobs?sslpassword=s3c@ret", "postgresql://h/jobs"),
+        ("postgresql://h:5433/jobs?user=me@corp", "postgresql://h:5433/jobs?user=me%40corp"),
+        ("postgresql://h:1,i:2/jobs?user=me@corp", "postgresql://h:1,i:2/jobs?user=me%40corp"),
+        ("postgresql://[::1]:5433/jobs?user=me@corp", "postgresql://[::1]:5433/jobs?user=me%40corp"),
+        ("postgresql://ann:s3cret@h?application_name=a@b", "postgresql://ann@h?application_name=a%40b"),
+    ],
+)
+def test_an_at_sign_in_the_query_belongs_to_its_value(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+    parsed(url)
+
+
+@pytest.mark.parametrize("password", ["s3c#ret", "s3c/ret", "s3c?ret", "s3c?r=et", "s3c@ret", "s3c%ret"])
 def test_a_password_with_unescaped_characters_is_refused_and_not_shown(password: str) -> None:
     with pytest.raises(
         UsageError, match="write # / \\? @ % of the password as %23 %2F %3F %40 %25"
@@ -135,6 +151,10 @@ def test_a_password_with_unescaped_characters_is_refused_and_not_shown(password:
         ("postgresql:///jobs", "postgresql:///jobs"),
         ("postgresql:///jobs?host=/var/run/x&schema=y", "postgresql:///jobs?host=%2Fvar%2Frun%2Fx"),
         ("postgresql://ann:s3c%40ret@h/jobs", "postgresql://ann:s3c%40ret@h/jobs"),
+        ("postgresql:///jobs?user=me@corp", "postgresql:///jobs?user=me%40corp"),
+        ("postgresql://h/jobs?application_name=a@b", "postgresql://h/jobs?application_name=a%40b"),
+        ("postgresql://h/jobs?sslcert=/home/a@b/c", "postgresql://h/jobs?sslcert=%2Fhome%2Fa%40b%2Fc"),
+        ("postgresql://h/jobs?password=p@ss", "postgresql://h/jobs?password=p%40ss"),
     ],
 )
 def test_a_url_reaches_the_driver_without_its_schema(url: str, conninfo: str) -> None:

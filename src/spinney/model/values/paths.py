@@ -1,6 +1,7 @@
 """The paths of job folders, store files and run-time directories, as pure functions."""
 
 import os
+import re
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,6 +15,10 @@ ROOT_TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
 
 
 _SOCKET_NAME_CHARS = 50
+_QUERY = re.compile(r"\?(?=\w+=)")
+"""Where the query of a URL begins; another ``?`` is one of a password."""
+_NO_PORT = re.compile(r"[^@/\[]*:\d*[^\d,/@][^@]*$")
+"""The front of a URL without an ``@``, in which no port follows the colon: it has the beginning of a password."""
 DEFAULT_SCHEMA = "spinney"
 """The schema of a store on PostgreSQL whose URL names none."""
 
@@ -87,12 +92,18 @@ def store_location(store: str) -> tuple[str, ...]:
 
 
 def without_password(url: str) -> str:
-    """Return a URL as it may be shown and logged. All up to the last ``@`` counts as name and password, because a
-    password may hold characters that its author has not escaped."""
+    """Return a URL as it may be shown and logged. All up to the last ``@`` in front of the query counts as name and
+    password, because a password may hold characters that its author has not escaped."""
     scheme, slashes, rest = url.partition("://")
     if scheme == "sqlite" or not slashes:
         return url  # the rest is the path of a file
-    credentials, at, place = rest.rpartition("@")
-    place, _, query = place.partition("?")
-    shown = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n != "password"])
+    place, query = [*_QUERY.split(rest, maxsplit=1), ""][:2]
+    if _NO_PORT.match(place):  # what looks like a query is a part of the password
+        last = rest.rfind("@") + 1
+        place, _, query = rest[last:].partition("?")
+        place = rest[:last] + place
+    credentials, at, place = place.rpartition("@")
+    shown = urlencode(
+        [(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if not n.endswith("password")]
+    )
     return f"{scheme}://{credentials.partition(':')[0]}{at}{place}" + (f"?{shown}" if shown else "")

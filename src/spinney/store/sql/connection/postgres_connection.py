@@ -32,9 +32,14 @@ from spinney.store.sql.connection.schema_state import SchemaState, require_worka
 
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_UNESCAPED = re.compile(r"://[^/?#]*(@[^/?#]*@|[/?#].*@|#)|%(?![0-9A-Fa-f]{2})", re.DOTALL)
+_UNESCAPED = re.compile(
+    r"://([^/?#]*@[^/?#]*@|[^?]*[/#][^?]*@|[^?]*\?[^=]*@|[^?]*#|[^@/?#\[]*:\d*[^\d,@/?#][^@/?#]*\?.*@)"
+    r"|%(?![0-9A-Fa-f]{2})",
+    re.DOTALL,
+)
 """A URL whose password holds what ends or splits that part of a URL: a second ``@``, one behind the host, a ``#`` or a
-``%`` that begins no code. Its parts, and messages of the driver, would show the password."""
+``%`` that begins no code. Its parts, and messages of the driver, would show the password. The values of the query may
+hold an ``@``."""
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
