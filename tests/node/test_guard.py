@@ -4,10 +4,14 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from node_fixtures import DEADLINE_S, Cluster, cluster, lines, now_us, until
 
+from spinney.model.errors import UsageError
 from spinney.model.states import State
+from spinney.node import supervisor
 from spinney.node.lifecycle.deadline import Deadline
+from spinney.node.settings import NodeSettings
 
 __all__ = ["cluster"]
 
@@ -121,6 +125,22 @@ def test_an_application_whose_code_names_another_store_is_refused(cluster: Clust
     ) in log
     assert "Traceback" not in log
     cluster.node(app="elsewhere_app:same", env=env)
+
+
+def test_a_server_that_the_code_names_in_another_way_is_noted_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = NodeSettings(store="postgresql://127.0.0.1/jobs", app="a:b", folders="x")
+
+    supervisor._require_own_store(settings, "postgresql://me:secret@127.0.0.1:5432/jobs")
+    assert not caplog.messages
+
+    supervisor._require_own_store(settings, "postgresql://me:secret@localhost/jobs")
+    (message,) = caplog.messages
+    assert message.startswith("a:b names the store postgresql://me@localhost/jobs in its code, but this node")
+
+    with pytest.raises(UsageError, match="leave the store out of the code"):
+        supervisor._require_own_store(settings, "sqlite:///jobs.db")
 
 
 def test_a_store_that_is_not_there_is_one_sentence(cluster: Cluster) -> None:

@@ -31,7 +31,7 @@ from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
-from spinney.model.values.paths import socket_name, store_location, without_password
+from spinney.model.values.paths import is_postgres, socket_name, store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly
@@ -399,13 +399,21 @@ class Supervisor:
 
 
 def _require_own_store(settings: NodeSettings, named: str | None) -> None:
-    """Raise UsageError where the application's code names another store, which would get what the code submits."""
-    if named is not None and store_location(named) != store_location(settings.store):
-        url = without_password(named)
-        raise UsageError(
-            f"{settings.app} names the store {url} in its code, but this node works on "
-            f"{without_password(settings.store)}; start it with --store {url}, or leave the store out of the code"
+    """Raise UsageError where the application's code names another store, which would get what the code submits. Two
+    URLs of PostgreSQL are only noted in the log: one server may have many names."""
+    if named is None or store_location(named) == store_location(settings.store):
+        return
+    url = without_password(named)
+    difference = (
+        f"{settings.app} names the store {url} in its code, but this node works on "
+        f"{without_password(settings.store)}"
+    )
+    if is_postgres(named) and is_postgres(settings.store):
+        log.warning(
+            "%s; if these are two stores, what the code submits does not come to this node", difference
         )
+        return
+    raise UsageError(f"{difference}; start it with --store {url}, or leave the store out of the code")
 
 
 def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:

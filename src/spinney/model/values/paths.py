@@ -17,6 +17,7 @@ ROOT_TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
 _SOCKET_NAME_CHARS = 50
 _QUERY = re.compile(r"\?(?=\w+=)")
 """Where the query of a URL begins; another ``?`` is one of a password."""
+_HOST_AND_PORT = re.compile(r"^(.*?)(?::(\d*))?$")
 _NO_PORT = re.compile(r"[^@/\[]*:\d*[^\d,/@][^@]*$")
 """The front of a URL without an ``@``, in which no port follows the colon: it has the beginning of a password."""
 DEFAULT_SCHEMA = "spinney"
@@ -80,15 +81,20 @@ def is_postgres(store: str) -> bool:
 
 
 def store_location(store: str) -> tuple[str, ...]:
-    """Return what is the same in all URLs of one store: the path of its file, links resolved, or host, database and
-    schema on PostgreSQL, whoever connects. Hosts are compared by name: one that has two is taken for two."""
+    """Return what is the same in all URLs of one store: the path of its file, links resolved, or host, port, database
+    and schema on PostgreSQL, whoever connects. Hosts are compared by name: one that has two is taken for two."""
     file = database_file(store)
     if file is not None:
         return (os.path.realpath(file),)
     parts = urlsplit(store)
-    host = parts.netloc.rpartition("@")[2].lower().removesuffix(":5432")
     query = dict(parse_qsl(parts.query))
-    return host or query.get("host", "localhost"), parts.path, query.get("schema", DEFAULT_SCHEMA)
+    host, port = _HOST_AND_PORT.findall(parts.netloc.rpartition("@")[2].lower())[0]
+    return (
+        query.get("host", host or "localhost"),
+        query.get("port", port or "5432"),
+        query.get("dbname", parts.path.strip("/")),
+        query.get("schema", DEFAULT_SCHEMA),
+    )
 
 
 def without_password(url: str) -> str:
