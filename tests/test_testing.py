@@ -32,6 +32,10 @@ def count(file: Path, job: Job) -> dict[str, Any]:
     return {"file": file}
 
 
+@app.job
+def quiet() -> None: ...
+
+
 @batch.stage
 async def expand(names: list[str], job: Job) -> int:
     job.lock("disk")
@@ -53,6 +57,16 @@ def test_a_stage_runs_with_checked_parameters_and_its_value_is_json() -> None:
     assert ran.harness.progress == [(0.5, "half")]
     with pytest.raises(BadParameters, match="parameter 'file' is missing"):
         run_stage(count)
+
+
+def test_nothing_is_left_in_the_folder_of_a_harness_whose_stage_writes_nothing(tmp_path: Path) -> None:
+    harness = StageHarness(folder=tmp_path, parent_data={})
+
+    harness.run(quiet)
+    assert list(tmp_path.iterdir()) == []
+
+    harness.run(count, file=Path("a.txt"))
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["seen"]
 
 
 def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:

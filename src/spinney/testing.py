@@ -26,7 +26,6 @@ from spinney.model.attempts.signals import Signal, unwrapped
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.capacities import Capacities, CapacityRules
-from spinney.model.values.paths import ROOT_TOKEN
 from spinney.node.worker.result_rows import value_detail
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
@@ -102,7 +101,6 @@ class StageHarness(MemoryPort):
         self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="spinney-test-")
         self._root = folder or Path(self._temporary.name if self._temporary else "")
         self._root.mkdir(parents=True, exist_ok=True)
-        (self._root / ROOT_TOKEN).touch()
 
     @property
     def data(self) -> dict[str, Any]:
@@ -170,6 +168,7 @@ class StageHarness(MemoryPort):
             parent_id=_PARENT_ID if self._has_parent else None,
             root_id=_ROOT_ID if self._has_parent else _JOB_ID,
             folder_root=self._root,
+            has_marked_root=False,
         )
 
 

@@ -5,17 +5,20 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
-from spinney.define.job.port import Port
+from spinney.define.job.port import Assignment, Port
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, Refused
 from spinney.model.jobs import DATA_MAX_BYTES
 from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 
-def folder_of(root: Path, job_id: int) -> Path:
-    """Return a job's folder below the folder root; make it when it is missing. Raises OSError."""
+def folder_of(root: Path, job_id: int, *, is_marked: bool = True) -> Path:
+    """Return a job's folder below the folder root; make it when it is missing. Raises OSError, also where the root
+    ``is_marked`` and lacks its token."""
     path = root / job_folder(job_id)
-    if not path.is_dir():
+    if not is_marked:
+        path.mkdir(parents=True, exist_ok=True)
+    elif not path.is_dir():
         make_below_root(path)
     return path
 
@@ -102,13 +105,11 @@ class Data(MutableMapping[str, Any]):
 class Relative:
     """The parent or the root of a job: what a subjob may use of it."""
 
-    __slots__ = ("_generated", "_observer_id", "_port", "_root", "id")
+    __slots__ = ("_generated", "_observer", "_port", "_root", "id")
 
-    def __init__(
-        self, job_id: int, port: Port, folder_root: Path, *, observer_id: int, generated: bool
-    ) -> None:
-        """``observer_id``: the job that uses it; a root uses itself. ``generated``: as of ``Data``."""
-        self.id, self._port, self._root, self._observer_id = job_id, port, folder_root, observer_id
+    def __init__(self, job_id: int, port: Port, observer: Assignment, *, generated: bool) -> None:
+        """``observer``: the attempt that uses it; a root uses itself. ``generated``: as of ``Data``."""
+        self.id, self._port, self._root, self._observer = job_id, port, observer.folder_root, observer
         self._generated = generated
 
     @property
@@ -120,13 +121,13 @@ class Relative:
     def folder(self) -> Path:
         """Return its folder. Where folders are local, it has to exist on this host: otherwise this raises Refused,
         rather than make a folder that the job itself will never see."""
-        local = self.id != self._observer_id and (self._root / HOME_MARK).exists()
+        local = self.id != self._observer.job_id and (self._root / HOME_MARK).exists()
         if local and not (self._root / job_folder(self.id)).is_dir():
             raise Refused(
                 f"the folder of job {self.id} is not on this host, where folders are local, or it has none yet; hand "
                 f"over by job.data, or make its folder there before it spawns"
             )
-        return folder_of(self._root, self.id)
+        return folder_of(self._root, self.id, is_marked=self._observer.has_marked_root)
 
 
 def data_name(name: str) -> str:

@@ -158,8 +158,7 @@ class Job:
         return self._relative(self._assignment.root_id)
 
     def _relative(self, job_id: int) -> Relative:
-        root = self._assignment.folder_root
-        return Relative(job_id, self._port, root, observer_id=self.id, generated=self._generated)
+        return Relative(job_id, self._port, self._assignment, generated=self._generated)
 
     @property
     def _generated(self) -> bool:
@@ -185,7 +184,8 @@ class Job:
         """Return the job's own folder, which is made when it is first used; it lasts over stages and attempts."""
         self.folder_requested = True
         if self._folder is None:
-            self._folder = folder_of(self._assignment.folder_root, self.id)
+            root = self._assignment.folder_root
+            self._folder = folder_of(root, self.id, is_marked=self._assignment.has_marked_root)
         return self._folder
 
     @property

@@ -63,3 +63,5 @@ class Assignment(NamedTuple):
     """The results of earlier stages as JSON text, where they came with the attempt; None: to be asked for."""
     trace: str | None = None
     """The ``traceparent`` of the submission of its job, where it was in a trace."""
+    has_marked_root: bool = True
+    """Whether folders are made only below a folder root that bears its token; in a test it is any folder."""
