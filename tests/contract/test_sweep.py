@@ -7,6 +7,8 @@ import pytest
 from long_tests import LONG
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.store.parts import Store
 
@@ -136,6 +138,20 @@ def test_a_job_whose_stage_is_still_missing_is_not_released(site: Site) -> None:
     ):
         site.release(job)
 
+    assert site.state(job) is State.HELD
+
+
+def test_nor_is_one_with_a_hold_of_its_own(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    job = site.submit_one("t")
+    hold = site.store.holds.lay(Scope.JOB, str(job), "look", Actor(by="ann", call="c1"), now_us=site.now)
+    site.knows(kind("t", "second"))
+    site.sweep()
+
+    with pytest.raises(Refused, match="job type 't' has no stage 'first' any more"):
+        site.release(job)
+
+    assert [left.id for left in site.store.holds.all()] == [hold.id]
     assert site.state(job) is State.HELD
 
 

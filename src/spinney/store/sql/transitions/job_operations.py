@@ -298,6 +298,8 @@ class Operation:
         ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
         if not ended:
             self._require_held(row)
+        if row.state is State.HELD:
+            self._require_stage(row)
         row = job_rows.find(self.tx, row.id)
         if row.state is State.HELD:
             self.cascade.place(row)
@@ -313,6 +315,8 @@ class Operation:
             covering := hold_coverage.holds_of(self.tx, self.registry.holds, row)
         ):
             raise UnderHold(row.id, covering[0])
+
+    def _require_stage(self, row: Row) -> None:
         spec = self.registry.types.get(row.type)
         if row.stage is not None and spec is not None and spec.stage(row.stage) is None:
             raise Refused(  # the next sweep would hold it again
