@@ -54,8 +54,13 @@ def test_the_secrets_of_a_job_are_redacted_in_what_it_adds_at_the_root() -> None
 
     @local.job
     def log_in(job: Job, title: Annotated[str, Secret()]) -> None:
-        (job.folder / f"{title}.txt").write_text("x")
-        job.products.add(f"{title}.txt", f"The file of {title}")
+        for name in ("a.txt", f"{title}.txt"):
+            (job.folder / name).write_text("x")
+        job.products.add("a.txt", f"The file of {title}")
+        with pytest.raises(
+            BadParameters, match=f"the name of the file '{REDACTED}.txt' holds a secret; rename it"
+        ):
+            job.products.add(f"{title}.txt", "Its link would lead nowhere")
         job.products.add(f"https://example.org/?token={title}", "The page")
         job.summary(f"logged in with {title}")
 
@@ -64,7 +69,7 @@ def test_the_secrets_of_a_job_are_redacted_in_what_it_adds_at_the_root() -> None
     harness.run(log_in, title="open sesame")
 
     assert products_of(harness.root_data) == [
-        Product(3, f"The file of {REDACTED}", f"{REDACTED}.txt", None),
+        Product(3, f"The file of {REDACTED}", "a.txt", None),
         Product(3, "The page", None, f"https://example.org/?token={REDACTED}"),
     ]
     assert summaries_of(harness.root_data) == [Summary(3, f"logged in with {REDACTED}")]

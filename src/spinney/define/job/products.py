@@ -24,16 +24,19 @@ class Products:
         """Add a file in the job's folder, or an address (``https://…``), which pages, ``spinney show`` and reports list
         under its title. It stays whatever becomes of the attempt; the same path or address again replaces it.
 
-        Raises BadParameters for a path outside the job's folder, where no file is, or a title that is empty or longer
-        than 500 characters."""
+        Raises BadParameters for a path outside the job's folder, where no file is, or which holds a secret, or a title
+        that is empty or longer than 500 characters."""
         target = fspath(path_or_url)
         if not isinstance(title, str) or not 0 < len(title.strip()) <= TITLE_CHARS:
             raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {title!r:.80}")
         if target.startswith(WEB):
-            kind = "url"
+            place = {"url": self._redact(target)}
         else:
-            kind, target = "path", self._relative(target)
-        value = {"title": self._redact(title), kind: self._redact(target)}
+            target = self._relative(target)
+            if (shown := self._redact(target)) != target:  # a redacted path would lead nowhere
+                raise BadParameters(f"the name of the file {shown!r} holds a secret; rename it")
+            place = {"path": target}
+        value = {"title": self._redact(title)} | place
         self._root_data[product_entry(self._job_id, target)] = value
 
     def __iter__(self) -> Iterator[Product]:
