@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +212,32 @@ def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one
         str(root(cluster, "thor")),
         folders.fingerprint(root(cluster, "thor"), make=False),
     )
+
+
+def test_a_node_whose_local_root_is_gone_takes_no_jobs_and_says_what_helps(cluster: Cluster) -> None:
+    # Given a node whose disk is not mounted any more
+    started = node(cluster, "thor")
+    away = root(cluster, "thor").rename(cluster.place / "away")
+
+    def trouble() -> str:
+        return cluster.store.nodes()[0].trouble or ""
+
+    until(lambda: "is the disk mounted?" in trouble(), "it is degraded")
+    assert "(spinney rehome --host thor) and start the node again" in trouble()
+    assert not root(cluster, "thor").exists()
+
+    # Then it works again when the disk is back
+    away.rename(root(cluster, "thor"))
+    assert [job.state for job in cluster.run("whereabouts")] == [State.COMPLETED]
+
+    # And when the disk is lost, it does so after what was said
+    shutil.rmtree(root(cluster, "thor"))
+    until(lambda: "is the disk mounted?" in trouble(), "it is degraded")
+    started.stop()
+    code, _, error = spinney(cluster, "thor", "rehome", "--host", "thor", "--yes", "--reason", "disk lost")
+    assert (code, error) == (0, "")
+    node(cluster, "thor")
+    assert [job.state for job in cluster.run("whereabouts")] == [State.COMPLETED]
 
 
 @long_alone

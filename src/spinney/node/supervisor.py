@@ -280,7 +280,7 @@ class Supervisor:
                 on_dead=partial(self._on_leases_lost, assembly),
                 trouble=self._health.text,
             ) as member:
-                services = self._services(context, member, assembly)
+                services = self._services(context, member, assembly, root_fingerprint)
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, self._settings.slots, len(hello.types))
                 loops = [
@@ -313,7 +313,11 @@ class Supervisor:
             )
 
     def _services(
-        self, context: NodeContext, member: Member, assembly: DispatchAssembly
+        self,
+        context: NodeContext,
+        member: Member,
+        assembly: DispatchAssembly,
+        root_fingerprint: str | None,
     ) -> list[Coroutine[Any, Any, None]]:
         """Return the background services of a node, each a coroutine that never ends. They start when the node has
         joined and are cancelled when it leaves; if one fails, the node ends and the guard cleans up."""
@@ -334,7 +338,7 @@ class Supervisor:
             ThroughputRecorder(context, self._open_store).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
-            FolderWatch(context, self._folder_token, self._health).run(),
+            FolderWatch(context, self._folder_token, self._health, root_fingerprint=root_fingerprint).run(),
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
             InboxWatcher(context, node_id=node_id).run(),

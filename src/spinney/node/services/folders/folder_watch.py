@@ -17,9 +17,13 @@ EVERY_S = 2.0
 class FolderWatch:
     """Notes in the node's health and status whether the folder root can be used. ``run`` is its task."""
 
-    def __init__(self, context: NodeContext, token: str, health: NodeHealth) -> None:
-        """``token``: by which the store knows its folder root."""
+    def __init__(
+        self, context: NodeContext, token: str, health: NodeHealth, *, root_fingerprint: str | None
+    ) -> None:
+        """``token``: by which the store knows its folder root. ``root_fingerprint``: of the root with which the node
+        has joined, where folders are local."""
         self._context, self._token, self._health = context, token, health
+        self._fingerprint = root_fingerprint
 
     async def run(self) -> None:
         """Check the folder root every ``EVERY_S`` seconds until the task is cancelled."""
@@ -37,6 +41,18 @@ class FolderWatch:
     def _problems(self) -> tuple[str | None, str | None]:
         """Return why the root is not the store's, and else why nothing can be written to it; None: no problem."""
         root = self._context.folder_root
+        if self._fingerprint is not None:
+            try:
+                present = folders.fingerprint(root, make=False)
+            except StoreUnusable as error:
+                return str(error), None
+            if present != self._fingerprint:
+                # It is not made anew: where a disk is not mounted, its files would be lost to the jobs.
+                return (
+                    f"{root} is not the folder root with which this node began: is the disk mounted? Mount it, or, "
+                    f"when what was in it is lost, stop this node, let go of it (spinney rehome --host "
+                    f"{self._context.host.host}) and start the node again"
+                ), None
         try:
             folders.check_token(root, self._token)
         except StoreUnusable as error:
