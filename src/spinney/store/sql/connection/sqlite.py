@@ -307,7 +307,6 @@ class SqliteDatabase(Database):
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
             raise unwritable(self.path)
         make_directory(self.run_folder, like=self.path)
-        self._file = self._file or self.path.stat()
         with explained(self.path):
             connection = self._insist(self._opened)
             try:
@@ -318,6 +317,8 @@ class SqliteDatabase(Database):
             except BaseException:
                 connection.close()
                 raise
+        # Only now: on an overlay of file systems the first opening for writing makes a file of it.
+        self._file = self._file or self.path.stat()
         return connection
 
     def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
