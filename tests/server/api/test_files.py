@@ -161,6 +161,21 @@ def test_output_is_read_in_parts_with_its_secrets_hidden(world: World, job: int)
     assert "sesame" not in raw.text
 
 
+def test_a_secret_that_is_written_in_two_pieces_is_hidden_in_parts_that_are_read_meanwhile(
+    world: World, job: int
+) -> None:
+    lease = running(world, job, b"the word is open ses")
+    path = f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout"
+
+    begun = world.client("viewer").get(path)
+    with (world.folder(job) / OWN / f"{lease.stage}.{lease.fence}.stdout").open("ab") as out:
+        out.write(b"ame")
+    world.site.pass_(lease)
+    rest = world.client("viewer").get(path, headers={"Range": f"bytes={len(begun.content)}-"})
+
+    assert begun.text + rest.text == "the word is " + "*" * len("open sesame")
+
+
 def test_the_parameters_of_a_program_are_not_to_be_had(world: World, job: int) -> None:
     (world.folder(job) / OWN).mkdir()
     (world.folder(job) / OWN / "double.params.json").write_text('{"pin": "abc"}')

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from spinney.control import Control
 from spinney.define.params.redaction import Redactor
 from spinney.features.files import folder_writes
-from spinney.features.files.content import listed, opened
+from spinney.features.files.content import WithoutEnd, listed, opened
 from spinney.features.files.job_folder import output_path
 from spinney.features.files.output_stream import follow
 from spinney.features.files.uploads import Uploads
@@ -128,7 +128,8 @@ async def read_output(
     follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
     start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
 ) -> Response:
-    """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are redacted."""
+    """What the attempt wrote to stdout or stderr, as text; while it runs, without the last bytes as long as these may
+    be the beginning of a secret. Secret parameters are redacted."""
     attempt, redactor = await context.run(
         lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
     )
@@ -141,6 +142,8 @@ async def read_output(
         content = await opened(context, request.app.state.folders, job, path)
     except NoSuch:
         return Response(media_type=TEXT)  # files are made at the first byte
+    if attempt.ended_us is None and (back := redactor.overlap_bytes):
+        content = WithoutEnd(content=content, back=back)
     return await answer(request, context, job, content, media_type=TEXT, name=None)
 
 

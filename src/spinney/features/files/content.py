@@ -99,6 +99,22 @@ class _RemoteFile:
         return await self.context.run(look, long=True)
 
 
+@dataclass(slots=True, kw_only=True)
+class WithoutEnd:
+    """A file that is still written, without its last bytes; it has no ETag, because they come without a change."""
+
+    content: Content
+    back: int
+    """How many bytes are left out."""
+
+    async def size_and_tag(self) -> tuple[int, str | None]:
+        size, _ = await self.content.size_and_tag()
+        return max(0, size - self.back), None
+
+    async def read(self, start: int, length: int) -> bytes:
+        return await self.content.read(start, length)
+
+
 def _files(control: Control, root: Path, job_id: int) -> JobFiles:
     redactor = control.queries.redactor(job_id)
     return job_files(
