@@ -254,6 +254,10 @@ def test_an_attempt_is_returned_once_however_often_its_worker_repeats_that(ext: 
     ext.settle(external_worker.key, next_work.job_id, next_work.fence, Settlement(outcome=Outcome.OK))
     with pytest.raises(StaleFence):
         ext.settle(external_worker.key, work.job_id, next_work.fence, Settlement(outcome=Outcome.RETURNED))
+    with pytest.raises(StaleFence):  # of an attempt that never was
+        ext.settle(
+            external_worker.key, work.job_id, next_work.fence + 1, Settlement(outcome=Outcome.RETURNED)
+        )
 
 
 def test_only_what_somebody_wishes_is_cancelled(ext: External, site: Site) -> None:

@@ -314,7 +314,8 @@ class External(Service):
         except NoSuchJob:
             return False
         if settlement.outcome is Outcome.RETURNED:
-            return all(a.fence != fence for a in attempts)
+            given = fence <= self.store.external_workers.last_fence()
+            return given and all(a.fence != fence for a in attempts)
         return any(
             (a.fence, a.outcome, a.node)
             == (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)

@@ -175,6 +175,11 @@ class SqlExternalWorkers:
                 for job_id, fence, slot, lane, running_us, cancel_requested_us in rows
             ]
 
+    def last_fence(self) -> int:
+        """Return the highest fence that was ever given to a lease, whoever has that."""
+        with self._session.look() as tx:
+            return int(tx.value("select value from counters where name = 'fence'"))
+
     def expire(self, node_id: int, beat: int, *, now_us: int) -> bool:
         """Mark a silent external worker as left, unless its heartbeat counter has moved on from ``beat``. Returns
         whether it has left; its leases are to be recovered then."""
