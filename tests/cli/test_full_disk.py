@@ -53,6 +53,6 @@ def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) 
     *sentences, count, check = result.stdout.splitlines()
     full = "the disk that holds {} is full; make room, then go on: nothing was half-written"
     for words, line in zip(COMMANDS, sentences, strict=True):
-        file = words.partition("sqlite:///")[2] or "spinney.db"
+        file = shell.folder / "disk" / (words.partition("sqlite:///")[2] or "spinney.db")
         assert line == f"{words}|1|spinney: {full.format(file)}", result.stderr
     assert (count, check) == ("1", "ok"), result.stderr
