@@ -5,6 +5,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -121,9 +123,10 @@ class Batches(Items[Batch]):
     def each_for_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
         """Acquire batches whose jobs are all done one after the other, each when it is fetched; ``among`` as above."""
         paths = [path for path, count in self._counted(_OPEN_JOBS, among) if count == 0]
+        job_ids = cache(self._jobs.ids)  # listed at the first claim
 
         def claim(transaction: Transaction, batch: Batch) -> bytes | None:
-            self._require_settled(batch)
+            self._require_settled(batch, job_ids())
             _require_no_open_jobs(transaction, batch)
             return self._moved(batch, BatchState.REPORTING)
 
@@ -139,9 +142,10 @@ class Batches(Items[Batch]):
     def each_for_update_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
         """Acquire such batches one after the other, each when it is fetched; ``among`` as above."""
         paths = [path for path, count in self._counted(_OPEN_JOBS, among) if not count]
+        job_ids = cache(self._jobs.ids)
 
         def claim(transaction: Transaction, batch: Batch) -> None:
-            self._require_settled(batch)
+            self._require_settled(batch, job_ids())
             if self._exists(f"{batch.path}/{_OPEN_JOBS}"):
                 _require_no_open_jobs(transaction, batch)
 
@@ -276,15 +280,16 @@ class Batches(Items[Batch]):
         paths = self.paths() if among is None else among
         return zip(paths, counts(self._client, [f"{path}/{name}" for path in paths]), strict=True)
 
-    def _require_settled(self, batch: Batch) -> None:
+    def _require_settled(self, batch: Batch, job_ids: Sequence[str]) -> None:
         """Raise MerrittConflict unless each job of the batch stands in the list of its state, and in no other.
+        ``job_ids``: all jobs of the queue.
 
         Merritt's own libraries take a job out of one list before they put it into the next. Where that lasts, so that a
         writer seems to have died there, it is logged once.
         """
-        ids = self._jobs.of_batch(batch.id)
-        heads = self._jobs.heads(ids)
         lists = {name: set(jobs) for name, jobs in self.jobs(batch).items()}
+        ids = self._jobs.of_batch(batch.id, chain.from_iterable(lists.values()), job_ids)
+        heads = self._jobs.heads(ids)
         for job_id, head in zip(ids, heads, strict=True):
             names = [name for name, jobs in lists.items() if job_id in jobs]
             if head is None or names != [layout.batch_job_state(head.state)]:

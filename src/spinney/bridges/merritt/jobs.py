@@ -1,6 +1,6 @@
 """Jobs of the ingest queue: one object each, on its way through the states."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kazoo.client import KazooClient
 
@@ -29,7 +29,7 @@ class Jobs(Items[Job]):
     def __init__(self, client: KazooClient, owner: str) -> None:
         super().__init__(client, owner)
         self._bids: dict[str, str] = {}
-        """The batches of the jobs, by the jobs' ids, as ``of_batch`` has read them; they never change."""
+        """The batches of the jobs, by the jobs' ids, as ``of_batch`` knows them; they never change."""
 
     def create(
         self,
@@ -200,13 +200,14 @@ class Jobs(Items[Job]):
             name[3:] for name in children(self._client, layout.job_states_path(state)) if name[2:3] == "-"
         ]
 
-    def of_batch(self, bid: str) -> Sequence[str]:
-        """Return the ids of all jobs that name this batch as theirs, whatever the batch's own lists say."""
-        ids = self.ids()
-        unread = [job_id for job_id in ids if job_id not in self._bids]
+    def of_batch(self, bid: str, listed: Iterable[str], ids: Sequence[str]) -> Sequence[str]:
+        """Return which of these jobs, all that there are, are of this batch. ``listed``: those that stand in its lists,
+        which are its own; of others that are not known yet, the batch that they name is read."""
+        known = dict.fromkeys(listed, bid) | self._bids
+        unread = [job_id for job_id in ids if job_id not in known]
         read = get_all(self._client, [f"{layout.JOBS}/{job_id}/bid" for job_id in unread])
-        new = {job_id: codec.read_text(node[0]) for job_id, node in zip(unread, read, strict=True) if node}
-        self._bids = {job_id: each for job_id in ids if (each := self._bids.get(job_id) or new.get(job_id))}
+        known |= {job_id: codec.read_text(node[0]) for job_id, node in zip(unread, read, strict=True) if node}
+        self._bids = {job_id: known[job_id] for job_id in ids if job_id in known}
         return [job_id for job_id, each in self._bids.items() if each == bid]
 
     def list(self, state: JobState | None = None) -> list[Job]:

@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from bridges.merritt.test_locks import until
-from bridges.merritt.trees import locks, new_batch
+from bridges.merritt.trees import locks, new_batch, put_batch
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.merritt import orders
 from spinney.apps.ingest.merritt.batches import BatchWork
@@ -92,6 +92,27 @@ def test_many_batches_take_as_many_requests_each_as_few(
     assert work.open_paths() == []
     client._call = call
     assert len(requests) == 25  # the list, and the version of each
+
+
+def test_a_pass_of_reports_lists_the_jobs_once_and_reads_batches_only_of_jobs_in_no_list_of_theirs(
+    client: KazooClient, queue: MerrittQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = []
+    for _ in range(2):
+        batch = new_batch(queue)
+        jobs.append(queue.jobs.create(batch.id, {"profile_name": "p"}, failed="odd"))
+        put_batch(client, queue, batch, BatchState.PROCESSING)
+    asked, call = list[str](), client._call
+
+    def recorded(request: Any, answer: Any) -> Any:
+        asked.append(getattr(request, "path", "").removeprefix(client.chroot))
+        return call(request, answer)
+
+    monkeypatch.setattr(client, "_call", recorded)
+
+    assert len(list(queue.batches.each_for_reporting())) == 2
+    assert asked.count("/jobs") == 1
+    assert [path for path in asked if path.endswith("/bid")] == [f"{jobs[1].path}/bid"]
 
 
 def test_a_batch_that_is_to_be_reported_again_is_open_again(
