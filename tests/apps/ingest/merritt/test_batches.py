@@ -211,14 +211,15 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_batch_with_one_warning(
     assert locks(client) == []
 
 
-def test_each_field_that_is_wrong_is_named_with_its_reason(
-    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+@pytest.mark.parametrize("keys", [("creator", "title"), ("primaryIdentifier", "erc_who", "erc_when")])
+def test_each_field_that_is_wrong_is_named_as_it_was_submitted_with_its_reason(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path, keys: tuple[str, ...]
 ) -> None:
     client.ensure_path("/spinney/batches")
-    put_submission(client, title=4711, creator=["ann"])
+    put_submission(client, **dict.fromkeys(keys, 4711))
 
     BatchWork(client, queue, "oak", tmp_path).read_pending()
 
     (job,) = queue.jobs.list()
-    reasons = [f"{field}: Input should be a valid string" for field in ("erc_who", "title")]
+    reasons = [f"{field}: Input should be a valid string" for field in keys]
     assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"

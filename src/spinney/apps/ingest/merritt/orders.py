@@ -154,28 +154,31 @@ def batch_order(batch: Batch) -> BatchOrder:
     """Return the submission of a batch. Raises UsageError where it does not describe one."""
     submission = batch.submission
     folder_of(batch)
+    keys = {
+        field: next((key for key in names if submission.get(key)), names[0])
+        for field, names in _SUBMITTED_AS.items()
+    }
+    given = {field: submission.get(key) or None for field, key in keys.items()}
     try:
         return BatchOrder(
             bid=bid_of(batch),
             profile=profile_of(submission),
             kind=kind_of(submission),
-            name=str(submission.get("filename") or submission.get("payload_filename") or ""),
+            name=str(given["name"] or ""),
             submitter=str(submission.get("submitter") or "unknown"),
             update=_is_update(submission),
             digest=_sum(submission),
             about=Description(
-                primary_id=submission.get("primaryIdentifier") or None,
+                primary_id=given["primary_id"],
                 local_ids=tuple(filter(None, str(submission.get("localIdentifier") or "").split(";"))),
-                creator=submission.get("creator") or submission.get("erc_who") or None,
-                title=submission.get("title") or submission.get("erc_what") or None,
-                date=submission.get("date") or submission.get("erc_when") or None,
+                creator=given["creator"],
+                title=given["title"],
+                date=given["date"],
             ),
             accepted=datetime.now(UTC),
         )
     except (ValueError, NotAdmitted) as error:
-        raise UsageError(
-            f"the batch's submission: {_reason(error, _SUBMITTED_AS)}; submit it again"
-        ) from None
+        raise UsageError(f"the batch's submission: {_reason(error, keys)}; submit it again") from None
 
 
 def job_nodes(
@@ -209,8 +212,14 @@ def job_nodes(
     return nodes
 
 
-_SUBMITTED_AS = {"name": "filename", "primary_id": "primaryIdentifier", "creator": "erc_who"}
-"""By fields of orders: the keys from which they are read, where these differ."""
+_SUBMITTED_AS = {
+    "name": ("filename", "payload_filename"),
+    "primary_id": ("primaryIdentifier",),
+    "creator": ("creator", "erc_who"),
+    "title": ("title", "erc_what"),
+    "date": ("date", "erc_when"),
+}
+"""By fields of orders: the keys of submissions from which they are read; the first that has a value counts."""
 
 
 def _reason(error: Exception, keys: Mapping[str, str] = MappingProxyType({})) -> str:
