@@ -211,6 +211,34 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_batch_with_one_warning(
     assert locks(client) == []
 
 
+@pytest.mark.parametrize("fault", [UsageError("no folder"), PermissionError(13, "denied")])
+def test_a_report_that_cannot_be_written_is_logged_once_and_tried_again(
+    client: KazooClient,
+    queue: MerrittQueue,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: Exception,
+) -> None:
+    client.ensure_path("/spinney/batches")
+    batch = Path(put_submission(client)).name
+    work, tried = BatchWork(client, queue, "oak", tmp_path), []
+
+    def refused(*_: Any, **__: Any) -> None:
+        tried.append(batch)
+        raise fault
+
+    monkeypatch.setattr(Batches, "finish_reporting", refused)
+    work.read_pending()
+    caplog.clear()
+    for _ in range(2):
+        work.report_ended()
+
+    (record,) = caplog.records
+    assert (record.getMessage(), record.exc_info) == (f"oak: batch {batch} is passed over: {fault}", None)
+    assert (tried, locks(client)) == ([batch, batch], [])
+
+
 @pytest.mark.parametrize("keys", [("creator", "title"), ("primaryIdentifier", "erc_who", "erc_when")])
 def test_each_field_that_is_wrong_is_named_as_it_was_submitted_with_its_reason(
     client: KazooClient, queue: MerrittQueue, tmp_path: Path, keys: tuple[str, ...]

@@ -115,9 +115,6 @@ class BatchWork:
         for ended in chain(batches.each_for_reporting(paths), batches.each_for_update_reporting(paths)):
             try:
                 self._report(ended)
-            except OSError as error:
-                log.error("batch %s is not reported: %s", ended.id, error)
-                batches.unlock(ended)
             except Exception as error:  # as above
                 if not self._passes_over(f"batch {ended.id}", error):
                     raise

@@ -24,7 +24,7 @@ class PassedOver:
         """Leave an item as it is until its fault is repaired, with one warning; with the traceback where the fault was
         not foreseen. ``item``: as ``job jid0000000001``. Return False for an error that is not the item's: one of the
         connection or of the store."""
-        is_foreseen = isinstance(error, UsageError | MerrittZKNodeInvalid)
+        is_foreseen = isinstance(error, UsageError | MerrittZKNodeInvalid | OSError)
         if not is_foreseen and isinstance(error, _NOT_OF_AN_ITEM):
             return False
         if (item, str(error)) not in self._warned:
