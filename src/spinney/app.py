@@ -72,8 +72,8 @@ class Spinney:
     """A registry of job types and queues, through which jobs are submitted to their store.
 
     ``store`` and ``folders`` take precedence over ``SPINNEY_STORE`` and ``spinney.toml`` (see ``spinney.config``) for
-    what the code itself submits and reads; a node of another store refuses the application, or
-    warns where both are on PostgreSQL.
+    what the code itself submits and reads; a node of another store refuses the application, or warns where both are on
+    PostgreSQL.
     ``submit``: the role that may submit jobs of types that do not set it themselves; an application with commands of
     its own sets ``internal``. It is thread-safe."""
 

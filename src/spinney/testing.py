@@ -133,9 +133,8 @@ class StageHarness(MemoryPort):
         self.capacities = Capacities(
             declared=CapacityRules.of((lock.name, lock.capacity) for lock in app.locks)
         )
-        self.results.pop(
-            name, None
-        )  # a node runs a stage once more only when its earlier result does not count
+        # A node runs a stage once more only when its earlier result does not count.
+        self.results.pop(name, None)
         job = Job(self._assignment(handle.name, name, text), self, app.types)
         try:
             with storeless(handle.app):

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -246,14 +245,15 @@ def test_a_fault_in_a_task_beside_the_work_ends_the_node_with_its_reason(cluster
 
 def test_a_node_takes_no_jobs_while_another_folder_is_in_the_place_of_its_root(cluster: Cluster) -> None:
     # Given a node whose folder root is a share that is not mounted any more
-    cluster.node()
+    node = cluster.node()
     away = cluster.folders.rename(cluster.file("away"))
     cluster.folders.mkdir()
     until(lambda: "it has no token" in (cluster.store.nodes()[0].trouble or ""), "it is degraded")
 
     # When a job comes, it waits, and nothing is written to the mount point
     jobs = cluster.submit("noop")
-    time.sleep(0.5)
+    beats = node.beats()
+    until(lambda: node.beats() > beats + 5, "the node has had time to claim it")
     assert cluster.store.job(jobs[0]).state == State.PENDING
     assert list(cluster.folders.iterdir()) == []
 

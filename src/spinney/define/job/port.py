@@ -64,4 +64,5 @@ class Assignment(NamedTuple):
     trace: str | None = None
     """The ``traceparent`` of the submission of its job, where it was in a trace."""
     has_marked_root: bool = True
-    """Whether folders are made only below a folder root that bears its token; in a test it is any folder."""
+    """Whether folders are made only below a folder root that bears its token; it is any folder in a test, and for a
+    debugger."""

@@ -14,9 +14,8 @@ from spinney.model.errors import BadParameters
 
 NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
 """What is wrong with a parameter that ``not_finite`` returns."""
-
-
-_FINITE = frozenset((str, int, bool))
+_ALWAYS_FINITE = frozenset((str, int, bool, type(None)))
+"""The types of nearly all parts of a usual value, none of which is NaN or infinity."""
 
 
 def _plain(value: Any) -> Any:
@@ -105,7 +104,7 @@ def _holds_not_finite(value: Any) -> bool:
     parts = [value]
     while parts:
         part = parts.pop()
-        if part is None or type(part) in _FINITE:  # nearly all of a usual value
+        if type(part) in _ALWAYS_FINITE:
             continue
         if isinstance(part, float):
             if not math.isfinite(part):

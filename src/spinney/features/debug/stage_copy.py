@@ -19,7 +19,7 @@ from spinney.model import jobs
 from spinney.model.errors import NoSuch, Refused, UsageError
 from spinney.model.outcomes import PASSED
 from spinney.model.types import Isolation, TypeSpec
-from spinney.model.values.paths import ROOT_TOKEN, job_folder
+from spinney.model.values.paths import job_folder
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.store.parts import Store
 
@@ -62,8 +62,6 @@ def copy_stage(
     stage = stage or _failed_stage(attempts, job_id)
     _require_runnable(type_spec, stage)
     family = {id_ for id_ in (row.id, row.parent_id, row.root_id) if id_ is not None}
-    copies.mkdir(parents=True, exist_ok=True)
-    (copies / ROOT_TOKEN).touch()
     for id_ in family:
         _copy_folder(root / job_folder(id_), copies / job_folder(id_))
     earlier = [item.name for item in type_spec.stages]
@@ -88,6 +86,7 @@ def copy_stage(
         parent_id=row.parent_id,
         root_id=row.root_id,
         folder_root=copies,
+        has_marked_root=False,
     )
     return StageCopy(
         job=Job(assignment, port, app.types),

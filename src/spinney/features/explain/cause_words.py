@@ -116,9 +116,8 @@ def _own_hold(job_id: int, facts: Facts) -> Words:
 def _vanished_stage(job_id: int, facts: Facts) -> Words:
     if "reason" in facts:
         sentence, _ = _own_hold(job_id, facts)
-        return (
-            f"{sentence}; start a node whose application has its next stage and release the job, or cancel it"
-        ), START_NODE
+        advice = "start a node whose application has its next stage and release the job, or cancel it"
+        return f"{sentence}; {advice}", START_NODE
     return (
         f"its next stage {facts['stage']!r} has vanished from job type {facts['type']!r}, and it is about to be "
         "held; start a node whose application has that stage, or cancel the job"

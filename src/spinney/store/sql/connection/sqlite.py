@@ -62,7 +62,6 @@ class SqliteDatabase(Database):
         self._on_wait, self.tell_after_s = on_wait, TELL_AFTER_S
         # Absolute, because the program may change its directory.
         self.path, self.name = path.absolute(), str(path)
-        self._place = str(self.path)
         self._cache_kib = cache_kib
         self.run_folder = beside(path, ".run")
         self._writer: sqlite3.Connection | None = None
@@ -166,7 +165,7 @@ class SqliteDatabase(Database):
                 raise
             self._writer = writer
             self._durable, self._late = True, False
-        require_same_file(self._place, self._file)
+        require_same_file(self.path, self._file)
         return self._writer, self._write_queue
 
     # --- reading --------------------------------------------------------------------------
@@ -198,7 +197,7 @@ class SqliteDatabase(Database):
                 reader.close()
                 raise
             self._reader = reader
-        require_same_file(self._place, self._file)
+        require_same_file(self.path, self._file)
         return self._reader
 
     # --- the store itself -----------------------------------------------------------------

@@ -76,12 +76,12 @@ def _unescaped(place: bytes) -> str:
     return os.fsdecode(place)
 
 
-def require_same_file(path: str, opened: os.stat_result | None) -> None:
+def require_same_file(path: Path, opened: os.stat_result | None) -> None:
     """Raise StoreReplaced unless the path still leads to the file that was opened: a connection continues on that file
     even when it was replaced or removed, so that no other process can find what it writes, and it reads what no other
     sees."""
     try:
-        present = os.stat(path)  # noqa: PTH116 - a Path takes longer, and this is done in each transaction
+        present = os.stat(path)  # noqa: PTH116 - quicker than Path.stat, in each transaction
     except FileNotFoundError:
         present = None
     if opened is None or present is None or not os.path.samestat(opened, present):
