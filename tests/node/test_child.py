@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import signal
-from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, open_fds, shared_host, signal_thread
@@ -21,10 +21,6 @@ async def worker(host):
     child = host.keep()
     await host.until(lambda: child.ready)
     return child
-
-
-def files_of(pid):
-    return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +141,8 @@ async def test_the_nodes_lock_is_inherited_by_workers_and_programs(host, tmp_pat
     detail = await host.run(worker, "fds", type_="program")
     os.close(lock_fd)
     assert str(tmp_path / "lock") in json.loads(detail["result"])
-    assert str(tmp_path / "lock") in files_of(worker.pid)
+    open_files = psutil.Process(worker.pid).open_files()
+    assert str(tmp_path / "lock") in [file.path for file in open_files]
 
 
 async def test_a_long_list_is_taken_although_the_worker_reads_slowly(host):

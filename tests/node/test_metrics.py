@@ -8,8 +8,8 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
-from pathlib import Path
 
+import psutil
 import pytest
 from node_fixtures import HERE, Cluster, cluster, lines, until
 from prometheus_client.parser import text_string_to_metric_families
@@ -183,13 +183,8 @@ def test_a_node_without_the_option_listens_nowhere_and_loads_nothing(cluster: Cl
     node = cluster.node(log=log, env={"PYTHONPROFILEIMPORTTIME": "1"})
     cluster.run("noop")
     supervisor = node.supervisor()
-    inodes = {link.readlink().name for link in Path(f"/proc/{supervisor}/fd").iterdir()}
-    listening = {
-        f"socket:[{line.split()[9]}]"
-        for table in ("tcp", "tcp6")
-        for line in lines(Path(f"/proc/{supervisor}/net/{table}"))[1:]
-    }
-    assert not inodes & listening
+    sockets = psutil.Process(supervisor).net_connections("inet")
+    assert psutil.CONN_LISTEN not in {one.status for one in sockets}
     imported = log.read_text()
     assert "spinney.node.supervisor" in imported
     assert "prometheus_client" not in imported
