@@ -1,4 +1,8 @@
-"""The spans of attempts and of their records, for jobs that were submitted in a trace."""
+"""The spans of attempts and of their records, for jobs that were submitted in a trace.
+
+A span is sent only when its attempt is recorded, because only then it is known that the attempt counts. Of
+what a node had not recorded when it died there are no spans; the attempts that another node runs in their
+place have spans of their own."""
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
@@ -35,8 +39,10 @@ class AttemptSpans:
     def recorded(
         self, records: Iterable[Record], refused: Collection[int], *, begun_us: int, ended_us: int
     ) -> None:
-        """Send the spans of attempts whose records were written from ``begun_us`` to ``ended_us``. ``refused``: the
-        fences of those that were not, because their lease was gone."""
+        """Send the spans of attempts whose records were written from ``begun_us`` to ``ended_us``
+        (microseconds since 1970). ``refused``: the fences of records that the store did not take, because
+        their lease was gone; they have no spans. Each fence is forgotten here, whether a span was sent for it
+        or not."""
         if not self._open:
             return
         for record in records:
@@ -46,6 +52,9 @@ class AttemptSpans:
                 self._send(lease, record, begun_us, ended_us)
 
     def _send(self, lease: Lease, record: Record, begun_us: int, ended_us: int) -> None:
+        """Send two spans: the attempt, as a child of the submission's span, and its record, as a child of the
+        attempt. The ids of both follow from the submission's trace and the fence, so that a stage could name
+        the attempt's span before it was sent."""
         submission = lease.trace or ""
         attempt = traceparents.of_attempt(submission, lease.fence)
         attributes: dict[str, str | int] = {

@@ -1,4 +1,7 @@
-"""What the parts of a node share, from its start to its end."""
+"""What the parts of a node share, from its start to its end.
+
+Parts get this at their creation instead of opening stores or reading clocks themselves, so that the same
+parts run under a simulator (``tests/simulation``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +21,7 @@ class NodeContext:
 
     settings: NodeSettings
     host: LocalHost
+    """This host, and how it can tell that processes of other nodes on it are gone."""
     writer: StoreThread
     """Makes the exchanges of records for leases, and all else that must not wait for a long read."""
     reader: StoreThread
@@ -25,7 +29,9 @@ class NodeContext:
     now_us: Callable[[], int]
     """Returns the time in microseconds since 1970 UTC."""
     signals: NodeSignals = field(default_factory=NodeSignals)
+    """By which parts tell each other that something has happened."""
     status: NodeStatus = field(default_factory=NodeStatus)
+    """What the node is doing, each field set by one part."""
     measurements: NodeMeasurements | None = None
     """None: the node exposes no metrics, and measures nothing for them."""
     spans: AttemptSpans | None = None

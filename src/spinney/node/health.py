@@ -52,7 +52,8 @@ class NodeHealth:
         return self._degraded or self._lasting is not None
 
     def failed(self, thread: str, error: StoreUnusable) -> None:
-        """Note that a call of the thread ``who`` has failed because of the database."""
+        """Note that a call of this thread has failed because of the database. The first failure begins the
+        trouble, and each is passed to ``on_error``."""
         self.on_error(error)
         now = self._monotonic()
         held = self._held_back()
@@ -70,7 +71,8 @@ class NodeHealth:
         self._why = str(error)
 
     def worked(self, thread: str) -> None:
-        """Note that a call of the thread ``who`` has succeeded."""
+        """Note that a call of this thread has succeeded. The trouble is over when the last call of each
+        thread has succeeded, and none has failed for ``QUIET_S`` seconds."""
         if not self._degraded:
             return
         self._failing.discard(thread)
@@ -88,7 +90,8 @@ class NodeHealth:
         self._past = (text, now + REMEMBERED_S)
 
     def lasts(self, problem: str | None) -> None:
-        """Set another trouble that degrades the node while it lasts; None: there is none."""
+        """Set another trouble that degrades the node while it lasts, such as a folder root that cannot be
+        written to; None: there is none. It is logged when it begins or changes, and when it is over."""
         if problem is not None and problem != self._lasting:
             log.error("degraded: %s", problem)
         elif problem is None and self._lasting is not None:

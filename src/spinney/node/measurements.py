@@ -18,6 +18,7 @@ Stage = tuple[str, str]
 JOB_BUCKETS_US = tuple(
     round(seconds * 1e6) for seconds in (0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200)
 )
+"""Bounds for the times of attempts: from a millisecond to twelve hours."""
 STORE_BUCKETS_US = (
     250,
     500,
@@ -32,6 +33,7 @@ STORE_BUCKETS_US = (
     1_000_000,
     5_000_000,
 )
+"""Bounds for exchanges and transactions: from a quarter of a millisecond to five seconds."""
 SAMPLE = 100
 """How many attempts' waiting times are looked up at once."""
 
@@ -70,6 +72,7 @@ class NodeMeasurements:
         self.attempts: Counter[tuple[str, str, Outcome]] = Counter()
         """The attempts that ended, by type, stage and outcome."""
         self.run: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
+        """How long attempts ran, of those that had begun."""
         self.wait: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
         """From when the stage could begin until it began, of a sample of the attempts."""
         self.exchanges: defaultdict[str, TimeHistogram] = defaultdict(_of_store)
@@ -78,9 +81,13 @@ class NodeMeasurements:
         """By phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
         self._lock = threading.Lock()
         self.claimed = self.recorded = self.refused = 0
+        """How many leases the store has granted, how many records it was sent, and how many of those it
+        refused."""
         self.dead_nodes = 0
         """How many dead nodes this one has taken the jobs back from."""
         self.store_errors: Counter[str] = Counter(dict.fromkeys(store_error_kinds(), 0))
+        """Calls of the store that failed, by the class of the error; each class is there from the start, with
+        0."""
         self.sample: list[tuple[int, int]] = []
         """(job, start in us) of recorded attempts whose waiting time is to be looked up."""
 

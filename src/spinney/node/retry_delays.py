@@ -1,10 +1,15 @@
-"""Delays between retries: they grow, and are random, so that nodes do not retry at the same time."""
+"""Delays between retries: they grow, and are random, so that nodes do not retry at the same time.
+
+Each delay is twice the one before, up to a most, and each is multiplied by a random factor. Whoever retries
+makes one ``RetryDelays`` for each operation and calls ``next_s`` after each failure."""
 
 import random
 from collections.abc import Callable
 
 FIRST_S = 0.05
+"""The first delay by default, in seconds: a lost connection is mostly there again at once."""
 MOST_S = 2.0
+"""The longest delay by default, in seconds, before the random factor."""
 
 
 class RetryDelays:

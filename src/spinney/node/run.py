@@ -18,8 +18,12 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
 
 def become_guard(settings: NodeSettings) -> NoReturn:
-    """Replace this process by the guard of a node; its pid, streams and environment stay, and it exits with the codes
-    of ``run_node``. Signals that ask the node to end wait until the guard fetches them."""
+    """Replace this process by the guard of a node; it does not return. Its pid, streams and environment stay,
+    and it exits with the codes of ``run_node``. Signals that ask the node to end wait until the guard fetches
+    them.
+
+    The settings go through a memory file, and not through arguments, which every user of the host can read: a
+    store's URL may contain a password."""
     note = os.memfd_create("spinney-settings")
     os.pwrite(note, settings.to_json().encode(), 0)
     os.set_inheritable(note, True)
@@ -43,7 +47,8 @@ def run_node(settings: NodeSettings) -> int:
 
 
 def set_up_log(level: str) -> None:
-    """Log one line for each event on stderr."""
+    """Log one line for each event on stderr, from this level on (``debug``, ``info``, ``warning`` or
+    ``error``)."""
     logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)
 
 

@@ -1,4 +1,8 @@
-"""The settings of a node, checked once at its start, with messages that say what to do."""
+"""The settings of a node, checked once at its start, with messages that say what to do.
+
+They come from the command line and from the table ``[node]`` (``settings_table``), and travel as JSON from
+the command to the guard and from there to the supervisor. Nothing below reads an option or the environment
+for itself."""
 
 import json
 import math
@@ -31,13 +35,16 @@ def _cpus() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """All settings of a node; most have a good default."""
+    """All settings of a node; most have a good default. Making them raises UsageError for a value that cannot
+    work, and BadName for a name that cannot name a node. Fields that end in ``_s`` are seconds, and those in
+    ``_bytes`` are bytes."""
 
     store: str
     """URL of the store, as ``sqlite:////var/lib/spinney/spinney.db``."""
     app: str
     """``module:attribute`` of the Spinney application whose stages run here."""
     name: str = field(default_factory=_host_name)
+    """The node's name, which no other node of the store has at the same time; by default that of the host."""
     slots: int = field(default_factory=_cpus)
     """How many attempts run at once, over all queues."""
     active: tuple[str, ...] = ()
@@ -88,6 +95,7 @@ class NodeSettings:
     otlp: str | None = None
     """The collector to which the spans of traced jobs are sent, as ``http://collector:4318/v1/traces``; None: none."""
     log_level: str = "info"
+    """The lowest level that is logged: ``debug``, ``info``, ``warning`` or ``error``."""
 
     def __post_init__(self) -> None:
         names.name("node", self.name)
@@ -184,10 +192,12 @@ class NodeSettings:
         return path
 
     def to_json(self) -> str:
+        """Return the settings as JSON text, for ``from_json`` of the process that is started with them."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "NodeSettings":
+        """Return the settings of a text made by ``to_json``; they are checked again."""
         value: dict[str, Any] = json.loads(text)
         lists: dict[str, Any] = {name: tuple(value[name]) for name in ("active", "ignored") if name in value}
         return cls(**{**value, **lists})

@@ -1,7 +1,8 @@
 """Signals between the parts of a node, so that they need not know each other.
 
-A part gets the signals at its creation, connects its own functions to some of them, and calls the others when something
-has happened. Everything runs in the node's event loop."""
+A part gets the signals at its creation, connects its own functions to some of them, and calls the others when
+something has happened. Everything runs in the node's event loop: a call returns when all listeners have
+returned, so listeners only set a flag or an event. What a listener raises is raised to the caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

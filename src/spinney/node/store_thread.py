@@ -50,7 +50,11 @@ class StoreThread:
         await asyncio.to_thread(self._thread.join)
 
     async def call(self, verb: Callable[[Store], T]) -> T:
-        """Run ``verb`` in the store's thread; return what it returns, raise what it raises."""
+        """Run ``verb`` in the store's thread; return what it returns, raise what it raises. Calls run in the
+        order in which they were made. One whose caller is cancelled runs all the same, and its result is
+        dropped.
+
+        Raises StoreThreadEnded when the thread has died."""
         if self._dead is not None:
             raise self._dead
         answer: asyncio.Future[T] = self._loop.create_future()
@@ -66,10 +70,12 @@ class StoreThread:
     async def insist(
         self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True, outlast_lock: bool = False
     ) -> T:
-        """Retry ``call`` while the store is unavailable, for at most ``for_s`` seconds.
+        """Retry ``call`` while the store is unavailable, for at most ``for_s`` seconds; then raise its error.
+        Other errors are raised at once.
 
-        ``twice=False``: do not retry when the call may have been committed. ``outlast_lock``: wait for as long as it
-        takes while another program has the database locked; the seconds count from the end of that."""
+        ``twice=False``: do not retry when the call may have been committed. ``outlast_lock``: wait for as
+        long as it takes while another program has the database locked; the seconds count from the end of
+        that."""
         give_up, delays = time.monotonic() + for_s, RetryDelays()
         while True:
             try:
@@ -85,6 +91,9 @@ class StoreThread:
                 await asyncio.sleep(pause_s)
 
     def _serve(self, opened: asyncio.Future[None]) -> None:
+        """Open the store, serve calls until the end, and close it; this is the thread. An ``Exception`` of a
+        call is its caller's. Anything else (``BaseException``) ends the thread, since nobody knows in which
+        state the store is then."""
         try:
             store = self._open_store()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the thread
@@ -107,6 +116,8 @@ class StoreThread:
             store.close()
 
     def _abandon(self, answer: asyncio.Future[Any], error: BaseException) -> None:
+        """Fail the call that ended the thread, all that wait, and all that follow. It runs in the event
+        loop."""
         self._dead = StoreThreadEnded(f"the {self._name} thread has ended: {error!r}; start the node again")
         self._dead.__cause__ = error
         _set(answer, None, self._dead)

@@ -173,7 +173,10 @@ class Supervisor:
         self._hurry = asyncio.Event()
 
     async def run(self) -> int:
-        """Work until a signal ends the node; return the exit code."""
+        """Work until a signal ends the node; return the exit code: 0 after a drain, 1 when a further signal
+        has ended it at once. Raises what has ended the node otherwise, alone or in an ExceptionGroup:
+        UsageError (the application cannot be loaded, or names another store), NodeRefused, StoreUnusable, or
+        the error of a task."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_term)
         loop.add_signal_handler(AT_ONCE, self._on_at_once)
@@ -348,6 +351,7 @@ class Supervisor:
     def _metrics(
         self, context: NodeContext, assembly: DispatchAssembly
     ) -> Iterator[Coroutine[Any, Any, None]]:
+        """Yield the service for the node's own ``/metrics``, where an address is set."""
         address = self._settings.metrics_address()
         if self._measurements is not None and address is not None:
             dispatcher = assembly.dispatcher
@@ -393,6 +397,7 @@ class Supervisor:
             self._on_dead(why)
 
     def _on_term(self) -> None:
+        """Drain at the first request, and end at once at the second."""
         if self._term.is_set():
             self._hurry.set()
         self._term.set()
@@ -421,6 +426,8 @@ def _require_own_store(settings: NodeSettings, named: str | None) -> None:
 
 
 def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:
+    """Log which attempts or records are lost, the first ``LOST_NAMED`` by job and fence, so that an operator
+    can see what will run again."""
     if lost:
         named = ", ".join(f"job={attempt.job_id} fence={attempt.fence}" for attempt in lost[:LOST_NAMED])
         more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""

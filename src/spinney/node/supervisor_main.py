@@ -26,6 +26,8 @@ from spinney.tracing import traceparents
 log = logging.getLogger(__name__)
 
 EXIT_LOST = 1
+"""The exit code of a supervisor that has lost its guard or its leases, or has failed by a fault of its
+own."""
 
 _YOUNG = 10_000
 """How many new objects Python allocates before it looks for cycles among them: several lists of jobs, nearly all of
@@ -66,6 +68,9 @@ def _spare_what_stays() -> None:
 
 
 async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) -> int:
+    """Run the supervisor with its real stores. With ``metrics`` each store also measures its transactions.
+    Heartbeats get a store with a shorter time limit of its own, since several must fit before the guard's
+    deadline."""
     measurements = None if settings.metrics is None else NodeMeasurements()
 
     def opened() -> SqlStore:
@@ -99,6 +104,8 @@ def end_everything(why: str) -> None:
 
 
 def _watch_guard(fd: int) -> None:
+    """Wait for the end of the guard, then end everything. It is a thread, so that it works whatever the event
+    loop does."""
     os.read(fd, 1)  # nothing is ever written: it returns when the guard is gone
     end_everything("the guard is gone")
 

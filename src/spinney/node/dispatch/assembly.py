@@ -1,4 +1,8 @@
-"""The parts that jobs pass through, put together: requests, worker pool, dispatcher, recorder, limits."""
+"""The parts that jobs pass through, put together: requests, worker pool, dispatcher, recorder, limits.
+
+The parts get each other here and nowhere else, so that each can be tested with stand-ins. The order of calls
+in the life of a node is ``start_workers``, ``tasks`` (from then on the node claims), ``drain``, and
+``pool.end_all``."""
 
 import asyncio
 import logging
@@ -138,12 +142,17 @@ class DispatchAssembly:
                 worker.endings.setdefault(fence, interrupted_outcome(task.lane, "its node was stopped"))
 
     def _on_hello(self, hello: Hello) -> None:
+        """Note what a worker says of the application. Only the first worker decides whether the node starts;
+        a later one that cannot load the application (its files were changed meanwhile) is only logged."""
         if not self.first_hello.done():
             self.first_hello.set_result(hello)
         elif hello.error is not None:
             log.error("a further worker cannot serve: %s", hello.error)
 
     async def _mark_started(self, fences: Sequence[int]) -> bool:
+        """Make durable that these attempts run, and return whether that was possible. While the database does
+        not answer an attempt goes on without being shown as running; ``Dispatcher.take`` hands its leases
+        back instead."""
         now_us = self._context.now_us()
         try:
             await self._context.writer.call(lambda store: store.started(fences, now_us=now_us))
@@ -163,6 +172,9 @@ def _worker_rules(settings: NodeSettings) -> WorkerRules:
 
 
 def _starting_at_once() -> int:
+    """Return how many workers may be starting at a time: importing an application keeps one processor busy,
+    so one for each, and two on a host with one so that a slow import does not keep all other slots
+    waiting."""
     return max(2, len(os.sched_getaffinity(0)))
 
 

@@ -18,7 +18,8 @@ node."""
 
 
 class CrashSuspects:
-    """Ids of jobs that must not share a worker."""
+    """Ids of jobs that must not share a worker, the oldest first. False when there are none, which is the
+    usual case and costs one test for each lease."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, None] = {}

@@ -1,7 +1,13 @@
-"""The dispatcher: it makes claim requests for free slots, gives leases to workers, and turns their rows into records.
+"""The dispatcher: it makes claim requests for free slots, gives leases to workers, and turns their rows into
+records.
 
-This is the hot path: a list of small jobs is handled as a list, at a few microseconds of Python for each job, with
-plain tuples and dict lookups. Everything unusual takes another path at the first test."""
+The way of a lease through this module: ``claim_request`` asks for it, ``take`` gets it and sends it to a
+worker, where it is in ``PoolWorker.held``; then exactly one of four things makes a record of it: its row
+comes back (``done``), the worker hands it back (``back``), it is taken back without the worker
+(``take_back``), or the worker ends (``exited``).
+
+This is the hot path: a list of small jobs is handled as a list, at a few microseconds of Python for each job,
+with plain tuples and dict lookups. Everything unusual takes another path at the first test."""
 
 import logging
 import time
@@ -86,11 +92,13 @@ class Dispatcher:
         self._queue.request_claim()
 
     def held(self) -> int:
-        """Return how many leases the node holds that are not recorded yet."""
+        """Return how many leases the node holds that are not in the record queue yet, those whose output is
+        still being written among them. A drain waits until there are none."""
         return sum(len(w.held) + len(w.output_pending) for w in self.pool.workers)
 
     def tasks(self) -> list[Task]:
-        """Return the tasks of all workers, as far as another thread can see them."""
+        """Return the tasks of all workers. Another thread may call this (the heartbeat names lost attempts):
+        it gets a copy of what it can see at that moment."""
         return [task for worker in self.pool.workers for task in list(worker.held.values())]
 
     def leases(self) -> tuple[int, set[int]]:
@@ -103,8 +111,11 @@ class Dispatcher:
     # --- claim requests --------------------------------------------------------------------------
 
     def claim_request(self) -> ClaimRequest | None:
-        """Return a request for what the node can take now; None: it takes no jobs. With a request without slots nothing
-        is claimed, but next stages may be kept."""
+        """Return a request for what the node can take now; None: it has not joined, or takes no jobs at
+        present (``NodeStatus.takes_jobs``).
+
+        With a request without slots nothing is claimed, but the store may keep the next stage of a recorded
+        job on this node, in the slot where the job is."""
         if not (self._status.takes_jobs and self._node_id):
             return None
         return ClaimRequest(
@@ -124,6 +135,9 @@ class Dispatcher:
         }
 
     def _requested_slots(self) -> list[SlotRequest]:
+        """Return a request for each slot that can take jobs: those with a warm worker by the look-ahead, and
+        of the others as many as may start a worker now (``WorkerPool.offers``). A slot without a worker may
+        also take jobs that need no warm one."""
         now = self._monotonic()
         requests = []
         offers = self.pool.offers()
@@ -143,7 +157,9 @@ class Dispatcher:
         return requests
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        """React to the answer of an exchange: claim more, or recall backlogs."""
+        """React to the answer of an exchange: pass on what it says of wake-ups and holds, claim more for
+        slots that got their first job, or recall backlogs for a slot that got none. ``claim_request`` None:
+        nothing was requested."""
         if answer.wake_us is not None:
             self._signals.wake_due(answer.wake_us)
         self._signals.last_hold(answer.last_hold)
@@ -172,8 +188,9 @@ class Dispatcher:
         self._queue.request_claim()
 
     def recall(self, slots: Sequence[Slot] | None = None) -> None:
-        """Recall the backlogs that are long enough; with ``slots``, those of slots whose attempt takes long, however
-        short they are."""
+        """Recall the backlogs that are long enough (``RECALL_LEAST_US``); with ``slots``, those of slots
+        whose attempt takes long, however short they are. A slot is recalled at most every ``RECALL_PAUSE_S``
+        seconds. What the workers hand back comes to ``back``."""
         now = self._monotonic()
         among, least_us = (self.slots, RECALL_LEAST_US) if slots is None else (slots, 0.0)
         for slot in backlogged(among, least_us=least_us, now=now, pause_s=RECALL_PAUSE_S):
@@ -192,8 +209,11 @@ class Dispatcher:
     # --- giving leases to workers ----------------------------------------------------------------------
 
     async def take(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> None:
-        """Give new leases to workers. For types that must not run twice unasked, ``running`` is made durable first.
-        ``results``: by fence, the results of earlier stages that go with a lease."""
+        """Give new leases to workers; those that have no place now are handed back.
+
+        For types that must not run twice unasked (``on_lost="orphan"``), ``running`` is made durable first:
+        otherwise a crash of the node would leave a claimed job, which goes back to its queue although its
+        stage may have begun. ``results``: by fence, the results of earlier stages that go with a lease."""
         if self._spans is not None:
             self._spans.leased(leases)
         if not self.lanes.any_orphan:
@@ -211,6 +231,8 @@ class Dispatcher:
         return lane is not None and lane.orphan
 
     def _give(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
+        """Send leases to their workers, as few messages as possible: consecutive leases of one slot and stage
+        are handled as one list, and one worker's lists travel together."""
         now = self._monotonic()
         groups: dict[PoolWorker, list[tuple[str, str, list[Row]]]] = {}
         for (_, type_, stage), run in groupby(leases, _SLOT_AND_STAGE):
@@ -244,7 +266,8 @@ class Dispatcher:
                 worker.child.send_run(message)
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, PoolWorker] | None:
-        """Return where a lease runs; None when it cannot run on this node now."""
+        """Return lane, slot and worker for a lease; None when it cannot run on this node now: the node takes
+        no jobs, the slot is gone, leaving or closed, the stage is not served, or no worker can be started."""
         if not self._status.takes_jobs or lease.slot >= len(self.slots):
             return None
         slot, lane = self.slots[lease.slot], self.lanes.get(lease.type, lease.stage)
@@ -263,7 +286,12 @@ class Dispatcher:
     # --- rows from workers ------------------------------------------------------------------
 
     def done(self, worker: PoolWorker, rows: Sequence[Row]) -> None:
-        """Record attempts that have ended in a worker."""
+        """Record attempts that have ended in a worker, in the order in which they ended.
+
+        Rows of attempts that simply passed have three fields and become records as a list; each other row is
+        looked at by itself. An attempt with output is queued only when its output is in its files
+        (``WorkerPool.after_output``). A row of a lease that the worker does not have is dropped, with a
+        warning."""
         plain = max(map(len, rows), default=0) == _PLAIN
         if not plain:
             for row in rows:
@@ -313,6 +341,7 @@ class Dispatcher:
     def _passed(
         self, lane: Lane, tasks: Sequence[Task], rows: Sequence[Row], keep: bool, records: list[Record]
     ) -> None:
+        """Add the records of attempts of one lane that simply passed, and count them."""
         records += success_records(tasks, rows, keep=keep)
         if self._measurements is not None:
             self._measurements.passed(lane.key, rows)
@@ -407,6 +436,10 @@ class Dispatcher:
         self._queue.add(records)
 
     def _ending(self, worker: PoolWorker, task: Task, how: Exit) -> tuple[Outcome, str]:
+        """Return outcome and message of an attempt that ran when its worker ended. The cause is looked for in
+        this order: the attempt itself was being ended (its time limit, a cancel request); the worker was
+        being ended because of another attempt; several attempts ran, of which any may have killed it; this
+        attempt alone ran, and has died."""
         ending = worker.endings.get(task.lease.fence)
         if ending is not None:
             return ending
@@ -417,6 +450,7 @@ class Dispatcher:
         return Outcome.DIED, str(how)
 
     def _leave(self, tasks: Sequence[Task]) -> None:
+        """Take tasks out of their slots, which are free again when they were the last ones."""
         for task in tasks:
             task.slot.held -= 1
             task.slot.expected_us -= task.expected_us

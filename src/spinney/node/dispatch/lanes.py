@@ -1,4 +1,8 @@
-"""The lanes of a node (stages of types): how each is run, and how long its attempts take."""
+"""The lanes of a node (stages of types): how each is run, and how long its attempts take.
+
+Measured run times have two uses. The dispatcher gives a slot as many quick jobs as fill its look-ahead; and
+the store, which gets them with each claim request, decides by them whether a free slot gets one job or a
+list."""
 
 from collections.abc import Iterable, Mapping
 
@@ -53,12 +57,17 @@ class Lane:
         )
 
     def add_run_times(self, attempts: int, run_us: int, *, chars: int) -> None:
-        """Add the run time of some attempts together; ``chars``: the length of their parameters."""
+        """Add the run time of some attempts together, in microseconds; ``chars``: the length of their
+        parameters, which counts as run time (``CHARS_A_US``). ``learn`` takes them into the average."""
         self.attempts += attempts
         self.total_us += run_us + chars // CHARS_A_US
 
     def learn(self) -> None:
-        """Add the measurements since the last call to the average."""
+        """Take the measurements since the last call into a moving average: the first ones count as they are,
+        later ones the more the more attempts they are of.
+
+        The claim request gets the new average only for lanes whose jobs may wait behind others, and only when
+        it has changed by the factor ``_NEWS``."""
         n = self.attempts
         if not n:
             return

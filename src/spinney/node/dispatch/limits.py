@@ -83,6 +83,8 @@ class Limits:
         self._stacks.begin(worker.child, lease.job_id, stage, lease.fence, kind, on_taken=on_taken)
 
     def _on_cancel_request(self, worker: PoolWorker, task: Task) -> None:
+        """Cancel an attempt. One that has begun is asked to end, and gets until the end of its stage's grace
+        period; one that has not begun is recalled, and the store cancels its job when the lease goes back."""
         fence = task.lease.fence
         if not worker.child.concurrent and worker.child.page.fence() != fence:
             worker.child.recall()  # it has not begun; the store settles it when it goes back
@@ -93,6 +95,9 @@ class Limits:
         self._force_at[fence] = self._monotonic() + task.lane.stage.grace_s
 
     def _look(self, worker: PoolWorker, show: list[int]) -> None:
+        """Check the running attempts of one worker: shown as running, blocking others, stacks due, time limit
+        over, grace period over. ``show`` gets the fences that are to be shown as running, so that one call of
+        the store does for all workers. Marks of attempts that have ended meanwhile are forgotten."""
         running = set()
         for line in worker.child.running():
             task = worker.held.get(line.fence)
@@ -127,6 +132,8 @@ class Limits:
             self._force_at.pop(fence, None)
 
     def _overdue(self, worker: PoolWorker, task: Task, limit_s: float) -> None:
+        """Begin to end an attempt whose time limit is over. In a shared worker it is cancelled first and has
+        the grace period; in a worker of its own it is killed as soon as its stacks are taken."""
         fence = task.lease.fence
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
@@ -137,6 +144,8 @@ class Limits:
             self._force_at[fence] += task.lane.stage.grace_s
 
     def _force(self, worker: PoolWorker, task: Task) -> None:
+        """Kill an attempt that has had its time to end, unless its stacks are just being taken: the next tick
+        tries again."""
         force_at = self._force_at.get(task.lease.fence)
         is_due = force_at is not None and self._monotonic() >= force_at
         if is_due and not self._stacks.is_taking(task.lease.fence):

@@ -1,4 +1,8 @@
-"""How much work slots get ahead of what runs. No I/O, no clock of its own."""
+"""How much work slots get ahead of what runs. No I/O, no clock of its own.
+
+Without it, a worker would be idle between a job of a millisecond and the transaction that brings the next
+one. With too much, urgent jobs wait behind a backlog, and the jobs of a dead worker come back late. So a slot
+gets a fixed time of work, by measured run times, and what is not begun can be recalled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -54,6 +54,9 @@ It is called in the pump's thread, and raises KeyError for an unknown fence."""
 
 @dataclass(slots=True, kw_only=True)
 class _Stream:
+    """One of the two pipes of a worker. ``unmarked``: bytes that were read and are not assigned to an attempt
+    yet."""
+
     child: "_Child"
     number: int
     fd: int
@@ -62,6 +65,8 @@ class _Stream:
 
 @dataclass(slots=True, kw_only=True)
 class _Child:
+    """What the pump knows of one worker. ``start``: the bytes with which each of its marks begins."""
+
     page: SharedPage
     start: bytes
     locate: Locate
@@ -198,6 +203,9 @@ class Pump:
     # --- the thread -----------------------------------------------------------------------
 
     def _order(self, order: Callable[[], None], done: "Future[dict[int, str]] | None" = None) -> None:
+        """Have the pump's thread call ``order``. An error of it is logged, and becomes that of ``done``, if
+        given; the thread goes on."""
+
         def step() -> None:
             try:
                 order()
@@ -258,6 +266,8 @@ class Pump:
         return bool(data)
 
     def _marked(self, stream: _Stream, fence: int, text: bytes) -> None:
+        """Assign text to the attempt whose mark follows it. The output of an attempt is complete when its
+        mark has come in both streams; then that is reported."""
         name = STREAMS[stream.number]
         if text:
             self._write(stream.child, fence, name, text)
@@ -289,6 +299,8 @@ class Pump:
         capture.write(data)
 
     def _place(self, child: _Child, fence: int) -> Path | None:
+        """Return where the output of an attempt belongs; None for output of no attempt (fence 0), and where
+        the place cannot be found: then it goes to the worker's log rather than being lost."""
         if not fence:
             return None
         try:
@@ -308,6 +320,9 @@ class Pump:
                 child.losses.setdefault(fence, []).append(loss)
 
     def _let_go(self, child: _Child) -> dict[int, str]:
+        """Read both pipes of a worker to their end and close them. What is behind the last mark belongs to
+        the attempt on the page; a worker of many attempts has no such one, and its rest goes to its log.
+        Return the remarks on lost output, by fence."""
         for stream in child.streams:
             while self._pull(stream):
                 pass

@@ -1,4 +1,8 @@
-"""The queue of records that the store has not written yet."""
+"""The queue of records that the store has not written yet.
+
+It connects the two halves of a node: whatever ends an attempt adds a record, and the recorder removes records
+when a transaction with them was committed. Between the two a record is only in this memory. A node that dies
+then loses it, and its stage runs again, because its lease still exists."""
 
 import asyncio
 from collections import deque
@@ -33,7 +37,8 @@ class RecordQueue:
         self._wake.set()
 
     async def flushed(self) -> None:
-        """Wait until all records that have been added by now are written."""
+        """Wait until all records that have been added by now are written. Records that are added meanwhile do
+        not prolong it. It waits for as long as the database is away."""
         last = self.recorded + len(self._records)
         while self.recorded < last:
             await self._taken.wait()
@@ -55,7 +60,8 @@ class RecordQueue:
         self._wake.clear()
 
     def begin_exchange(self) -> bool:
-        """Return whether an exchange is due, and clear the request for a claim."""
+        """Return whether an exchange is due, and clear the request for a claim: one that comes during the
+        exchange causes another."""
         is_due = bool(self._records) or self._claim_requested
         self._claim_requested = False
         return is_due
@@ -65,7 +71,7 @@ class RecordQueue:
         return list(islice(self._records, count))
 
     def remove(self, count: int) -> None:
-        """Remove the oldest records, which the store has written."""
+        """Remove the ``count`` oldest records, which the store has written or refused."""
         for _ in range(count):
             self._records.popleft()
         self.recorded += count

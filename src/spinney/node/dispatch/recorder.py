@@ -94,6 +94,9 @@ class Recorder:
                 await self._once()
 
     async def _once(self) -> None:
+        """Make one exchange: send the oldest records and the claim request, drop the records from the queue,
+        then give out the leases. Records that the store has refused are dropped, too: their leases belong to
+        somebody else by now."""
         claim_request = self._dispatcher.claim_request()
         records = self._queue.first(self._batch)
         if not records and (claim_request is None or not claim_request.slots):
@@ -123,6 +126,9 @@ class Recorder:
     async def _flush_and_claim(
         self, records: list[Record], claim_request: ClaimRequest | None
     ) -> FlushResult:
+        """Make the exchange, for as long as it takes: repeated while the database is in trouble, after a
+        reconciliation when it is not known whether the last try was committed, and record by record when the
+        store cannot write one of them. Raises other errors of the store."""
         delays = RetryDelays(draw=self._draw)
         while True:
             begun_us = self._now_us()
@@ -154,7 +160,11 @@ class Recorder:
                 return await self._one_by_one(records, error)
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
-        """Return the records that the store has not written yet. Leases that the node does not know are handed back."""
+        """Return the records that the store has not written yet. Leases that the node does not know are
+        handed back.
+
+        A record is written if its attempt is in the history. An attempt that never began leaves no history;
+        its record is written if its lease is gone."""
         node_id, fences = self._dispatcher.leases()
         in_doubt = list(records)
         reconciliation = await self._db.call(lambda store: store.reconcile(node_id, in_doubt))
@@ -199,6 +209,8 @@ class Recorder:
 
 
 def _as_error(record: Record, error: Exception) -> Record:
+    """Return a record that fails the job in place of one that cannot be written. Raises ``error`` when it is
+    such a record already: then its content was not the cause."""
     if record.message is not None and record.message.startswith(_CANNOT):
         raise error  # the record was not the cause: the store itself is broken
     message = f"{_CANNOT}: {error!r}; return or raise something smaller"
@@ -221,6 +233,9 @@ def _flush_and_claim(
     now_us: int,
     use_results: Collection[tuple[str, str]],
 ) -> tuple[FlushResult, Mapping[int, str]]:
+    """Make one exchange in the store's thread, and read with it the results of earlier stages that the new
+    attempts will ask for: that saves each of them a request through socket and thread. Results that are long,
+    or of many leases, are left out, and asked for by the attempts."""
     answer = store.flush_and_claim(records, claim_request, now_us=now_us)
     using = [lease for lease in answer.leases if (lease.type, lease.stage) in use_results]
     if len(using) > _RESULTS_MAX:

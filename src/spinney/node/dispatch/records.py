@@ -1,4 +1,8 @@
-"""Make records of workers' rows, thousands a second."""
+"""Make records of workers' rows, thousands a second.
+
+A worker's row is what user code did; the outcome in the record is what the node makes of it, which the
+dispatcher decides (``Dispatcher._unusual``). Nothing here raises on what a stage has returned: it is JSON
+text that nobody parses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
@@ -16,8 +20,11 @@ _OK = Outcome.OK
 
 
 def success_records(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterator[Record]:
-    """Make the records of attempts that simply passed. ``keep``: see Record. It uses functions on whole lists, because
-    the creation of tuples was most of the cost of a small job in the event loop."""
+    """Make the records of attempts that simply passed, in the order of ``tasks``; ``rows`` has their rows in
+    the same order. ``keep``: see Record.
+
+    It uses functions on whole lists, because the creation of tuples was most of the cost of a small job in
+    the event loop."""
     none = repeat(None)
     fields = zip(
         [task[0][0] for task in tasks],
@@ -76,5 +83,7 @@ def _lock_request(detail: Mapping[str, Any]) -> tuple[int, int | None] | None:
 
 
 def interrupted_outcome(lane: Lane, message: str) -> tuple[Outcome, str]:
-    """Return how an attempt ends that the node had to break off: uncounted where it may run again."""
+    """Return how an attempt ends that the node had to break off: ``returned`` where it may run again, which
+    uses up no attempt, and ``lost`` where its type must not run twice unasked: then its job becomes
+    orphaned."""
     return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message

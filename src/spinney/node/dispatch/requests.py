@@ -1,7 +1,11 @@
 """Requests of running attempts to the store: the verbs of the job handle (``spinney.define.job``).
 
-Workers have no database connection. A request has the fence of its attempt; the supervisor knows its job, adds both,
-and sends the answer or the error back."""
+Workers have no database connection. A request has the fence of its attempt; the supervisor knows its job,
+adds both, and sends the answer or the error back. The store checks every write against the fence, so that an
+attempt whose lease is gone gets ``StaleFence`` and changes nothing.
+
+While the database is away a request is retried for a lease period, unless that might write something twice;
+then its attempt gets the error, which is an exception like any other to the stage."""
 
 import contextlib
 import time
@@ -87,6 +91,8 @@ class Requests:
         return list(await self._read(lambda store: store.get_data(target)))
 
     async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        """Return the results of earlier stages, and note that this stage uses them: with later leases of the
+        stage they are sent along (``use_results``)."""
         self.use_results.add((lease.type, lease.stage))
         return _readable(await self._read(lambda store: store.results(lease.job_id)))
 
@@ -131,6 +137,9 @@ class Requests:
     async def _spawn_jobs(
         self, submissions: list[Submission], verb: Callable[[Store], SpawnResult]
     ) -> list[int]:
+        """Create jobs and return their ids. Jobs with keys exist at once, so that nodes are told of them, and
+        a repeated request finds them by their keys; jobs without keys exist when the stage has passed, and a
+        repeated request would create them twice."""
         keyed = any(s.keys for s in submissions)
         created = await self._write(verb, twice=keyed)
         if keyed:
@@ -152,6 +161,8 @@ class Requests:
         await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
 
     async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        """Store the progress of an attempt, unless the last value is younger than ``PROGRESS_EVERY_S``; the
+        end (1.0) is always stored. Nothing is stored while the database is away."""
         fraction, message, now = float(args["fraction"]), without_nul(args["message"]), self._monotonic()
         if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
             return
@@ -179,6 +190,8 @@ class Requests:
 
 
 def _submissions(args: Mapping[str, Any]) -> list[Submission]:
+    """Return the submissions of a request. Raises UsageError for more jobs than one transaction may
+    create."""
     submissions = [options.from_json(row) for row in args["submissions"]]
     if sum(len(s.params) for s in submissions) > _SPAWN_MAX:
         raise UsageError(f"one request may make up to {_SPAWN_MAX} jobs; send more requests")

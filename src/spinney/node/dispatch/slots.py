@@ -1,4 +1,8 @@
-"""A node's slots and the workers that serve them: what each of both holds."""
+"""A node's slots and the workers that serve them: what each of both holds.
+
+A slot is what a node claims for: one running attempt, with others behind it. A worker is a process. A warm
+worker belongs to one slot; the worker of ``thread`` and ``async`` stages serves all slots at once, and a cold
+one serves a slot for one attempt. All of it is used in the event loop."""
 
 import logging
 import time
@@ -130,7 +134,8 @@ class PoolWorker:
             self.output_pending[fence] = task
 
     def take(self, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
-        """Remove the tasks of these rows; return the rows and tasks that it had."""
+        """Remove the tasks of these rows from ``held``; return the rows that it had with their tasks, both in
+        the same order. A row that it did not have is left out, and logged."""
         pop = self.held.pop
         tasks = [pop(row[0], None) for row in rows]
         held = [task for task in tasks if task is not None]
@@ -147,7 +152,7 @@ class PoolWorker:
         self.idle_since = now
 
     def retire(self) -> None:
-        """Let it finish its running attempt; it hands back the rest and exits."""
+        """Let it finish its running attempts; it hands back the rest and exits. Idempotent."""
         if not self.retiring:
             self.retiring = True
             self.child.end()

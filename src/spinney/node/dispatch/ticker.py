@@ -1,5 +1,9 @@
-"""The node's tick: time limits, the size of the worker pool, and requests that concern running attempts: to end
-them, and to show where they stand."""
+"""The node's tick: time limits, the size of the worker pool, and requests that concern running attempts: to
+end them, and to show where they stand.
+
+They are looked at once a tick, so a tick is how late they may be. Cancel requests are in the store, which is
+only asked when something was committed since, and only while the node has leases: an idle node makes no
+queries here."""
 
 import asyncio
 import logging
@@ -18,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Ticker:
-    """``run`` is its task. Cancel requests are read when another process has committed something."""
+    """Looks after running attempts once a tick; ``run`` is its task. Cancel requests are read when another
+    process has committed something."""
 
     def __init__(
         self,
@@ -52,6 +57,8 @@ class Ticker:
             await asyncio.sleep(self._context.settings.tick_s)
 
     async def _read_requests(self) -> None:
+        """Read which attempts are to be cancelled and whose stacks are wanted, and begin with them. While
+        there are cancel requests they are read again at every tick, until their attempts have ended."""
         node_id = self._node_id
         try:
             requests, stacks = await self._context.reader.call(
@@ -70,6 +77,8 @@ class Ticker:
         self._spawn(self._drop_stack_request(fence))
 
     async def _drop_stack_request(self, fence: int) -> None:
+        """Remove a request that was dealt with; where the store does not answer, the request expires by
+        itself."""
         with suppress(StoreUnusable):  # it expires
             await self._context.writer.call(lambda store: store.stack_requests.drop([fence]))
 

@@ -51,11 +51,21 @@ class Dispatcher(Protocol):
     nothing_claimable: bool
     """Nothing was claimable when last asked, and nothing has happened since."""
 
-    def done(self, worker: PoolWorker, rows: Sequence[Sequence[Any]]) -> None: ...
-    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None: ...
-    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None: ...
-    def record(self, records: Sequence[Record]) -> None: ...
-    def available(self) -> None: ...
+    def done(self, worker: PoolWorker, rows: Sequence[Sequence[Any]]) -> None:
+        """Take the rows of attempts that have ended in this worker."""
+
+    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None:
+        """Take leases that this worker hands back unbegun."""
+
+    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None:
+        """Take the end of this worker, of which no process is left. ``remarked``: remarks on lost output, by
+        fence."""
+
+    def record(self, records: Sequence[Record]) -> None:
+        """Take records whose attempts' output is complete."""
+
+    def available(self) -> None:
+        """Claim again, because a slot or a worker has become free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +175,9 @@ class WorkerPool(Events):
         return lane.warm or self.may_start or shares
 
     def _pause_starts(self) -> None:
+        """Start no worker for ``START_PAUSE_S`` seconds, because one could not be started or did not become
+        ready: a broken application or a full disk must not turn the node into a loop of dying processes. Then
+        claim again."""
         self._no_start_before = self._monotonic() + START_PAUSE_S
         # Only then lanes that need a start are claimed from again, and no other event may trigger that.
         self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.dispatcher.available())
@@ -174,6 +187,8 @@ class WorkerPool(Events):
         slot.worker = self._start(f"slot{slot.number}", slot)
 
     def _start(self, role: str, slot: Slot | None, *, concurrent: bool = False) -> PoolWorker | None:
+        """Start a worker and return it; None while starts pause, or when it cannot be started, which is
+        logged. It may get jobs at once, although it has not said hello. Raises RunDirGone."""
         if not self.may_start:
             return None
         worker = PoolWorker(f"{role}.{next(self._numbers)}", slot)
@@ -209,7 +224,10 @@ class WorkerPool(Events):
     # --- replacing and ending workers --------------------------------------------------------------
 
     def tick(self, slots: Sequence[Slot]) -> None:
-        """Measure, replace and end workers; to be called regularly."""
+        """Measure, replace and end workers; to be called regularly with all slots of the node.
+
+        It also decides how many slots without a worker may claim until the next call: none while a warm
+        worker is idle, else as many as may still start (``WorkerRules.starting_at_once``)."""
         now = self._monotonic()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
@@ -236,6 +254,8 @@ class WorkerPool(Events):
                 worker.retire()
 
     def _worn(self, worker: PoolWorker) -> bool:
+        """Return whether a worker is to be replaced, because of what it has run or of the memory that it has
+        kept."""
         return (
             worker.attempts_run >= self._rules.recycle_after_jobs
             or worker.child.rss_bytes > self._rules.memory_bytes
@@ -252,6 +272,8 @@ class WorkerPool(Events):
             self._spawn(self._kill(worker, grace_s))
 
     async def _end_shared(self, worker: PoolWorker, grace_s: float) -> None:
+        """Wait until only attempts that are to end are left in a shared worker, at most ``grace_s`` seconds,
+        and kill it."""
         until = self._loop.time() + grace_s
         while self._loop.time() < until and any(  # noqa: ASYNC110
             r.fence not in worker.endings for r in worker.child.running()
@@ -260,6 +282,8 @@ class WorkerPool(Events):
         await self._kill(worker, CLEAN_UP_S)
 
     async def _kill(self, worker: PoolWorker, grace_s: float) -> None:
+        """Kill a worker with all its processes. From now on only rows of passed attempts count as the worker
+        reports them."""
         worker.retiring = worker.forced = True
         await worker.child.kill_attempt(grace_s)
 
@@ -271,6 +295,7 @@ class WorkerPool(Events):
             await self._worker_ended.wait()
 
     def close(self) -> None:
+        """Stop the pump's thread, when the workers have ended. It blocks until all output is in its files."""
         self._pump.close()
 
     # --- output ---------------------------------------------------------------------------
@@ -287,6 +312,8 @@ class WorkerPool(Events):
         self._loop.call_soon_threadsafe(self._marked, fence, remark)
 
     def _marked(self, fence: int, remark: str | None) -> None:
+        """Pass on the record of an attempt whose output is complete. Row and output come by different ways, a
+        socket and a pipe: where the output is complete first, that is remembered until ``after_output``."""
         waiting = self._waiting.pop(fence, None)
         if waiting is None:
             self._early[fence] = remark
@@ -300,6 +327,8 @@ class WorkerPool(Events):
     # --- Events of children ------------------------------------------------------
 
     def hello(self, child: Child, hello: Hello) -> None:
+        """Claim for a worker that is ready, and pass on what it says of the application, or why it cannot
+        serve."""
         worker = self._workers[child]
         worker.idle_since = self._monotonic()
         worker.hello_received = True
@@ -320,9 +349,12 @@ class WorkerPool(Events):
         self.dispatcher.back(worker, fences)
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        """Serve a request of an attempt in a task of its own, so that a slow answer delays nothing else."""
         self._spawn(self._answer(child, number, fence, verb, args))
 
     async def _answer(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        """Send the answer to a request, or the error that its attempt raises. An unexpected error is logged
+        here and becomes a UsageError there."""
         worker = self._workers[child]
         task = worker.held.get(fence)
         try:
@@ -345,6 +377,8 @@ class WorkerPool(Events):
         self._pump.put(child.name, fence, stream, text)
 
     def exited(self, child: Child, how: Exit) -> None:
+        """Begin to record what a worker ran that has ended with all its processes (``_after_exit``). While
+        the whole node is being killed nothing is recorded."""
         if self._ending():
             return  # killed with the node: the successor reads from its page what was running
         worker = self._workers[child]
@@ -360,6 +394,9 @@ class WorkerPool(Events):
         self._spawn(self._after_exit(worker, how, self._pump.remove(worker.name)))
 
     async def _after_exit(self, worker: PoolWorker, how: Exit, drained: "Future[dict[int, str]]") -> None:
+        """Record the end of a worker, in this order: its output is in its files, what its attempts wrote is
+        synced, its attempts are recorded. Only then its page is removed, so that a node that dies in between
+        leaves behind what the worker ran."""
         remarked: dict[int, str] = {}
         try:
             remarked = await asyncio.wrap_future(drained)

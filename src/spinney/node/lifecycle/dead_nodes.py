@@ -27,8 +27,11 @@ def require_not_running(local_host_: LocalHost, node: NodeInfo) -> None:
 def recover_dead_node(
     open_store: Callable[[], Store], this_host: LocalHost, node: NodeInfo, now_us: Callable[[], int]
 ) -> list[int]:
-    """Take back the node's jobs as another node would, and return them: its processes on this host are killed, and its
-    pages say which attempts had begun."""
+    """Take back the node's jobs as another node would, and return their ids: its processes on this host are
+    killed, and its pages say which attempts had begun.
+
+    It opens a store in a thread of its own, and must be called where no event loop runs. An empty list: it
+    had no leases, or it has beaten again meanwhile and is alive."""
 
     async def work() -> list[int]:
         async with StoreThread("recovery", open_store) as db:

@@ -106,6 +106,8 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
 
 
 def _watch(supervisor: int, deadline: Deadline) -> int:
+    """Wait for the end of the supervisor, its lateness, or signals; return the exit code of the node. Signals
+    are fetched one by one and handed on, so that each counts as one request."""
     draining = False
     while True:
         received = signal.sigtimedwait(AWAITED, _LOOK_S)
@@ -126,6 +128,7 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
 
 
 def _say_how_to_start(settings: NodeSettings) -> None:
+    """Print how to start a node again that has ended by itself; it is the last line on the terminal."""
     words = [
         "spinney",
         "node",
@@ -158,6 +161,8 @@ def _reap(supervisor: int) -> int | None:
 
 
 def _explained(code: int) -> int:
+    """Return the exit code of a supervisor that has ended by itself; of one that a signal ended,
+    ``EXIT_LOST``, and log which."""
     if code >= 0:
         return code
     log.error("the supervisor died of %s; ending everything", signal_name(-code))

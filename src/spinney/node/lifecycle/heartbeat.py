@@ -91,6 +91,8 @@ class Heartbeat:
             self._on_dead(f"the heartbeat has stopped: {error}")
 
     def _beat(self, store: Store) -> bool:
+        """Beat once; return whether to go on. A beat that fails for now returns True: the guard's deadline
+        decides. False: this node is dead or its store was replaced, and ``on_dead`` was called."""
         began_ns = boot_ns()
         if self._deadline.passed(began_ns):
             # The guard has not checked yet, because the machine was suspended. A beat now would keep a node alive that
@@ -128,6 +130,8 @@ class Heartbeat:
             log.debug("nobody can be kept out: %s", error)
 
     def _failed(self, error: Exception) -> None:
+        """Log the cause of a failing beat: at once, and ``_SAYS_A_PERIOD`` times in a lease period while it
+        lasts."""
         now_ns = boot_ns()
         if now_ns < self._say_again_ns:
             log.debug("beat failed node=%s: %s", self._node_id, error)

@@ -112,6 +112,8 @@ async def _skip_numbers_of_folders(context: NodeContext) -> None:
 def _node_info(
     settings: NodeSettings, own: Instance, host: LocalHost, hello: Hello, root_fingerprint: str | None
 ) -> NodeInfo:
+    """Return the row with which this node joins. The store gives it its id, and counts its heartbeats from
+    0."""
     root = None if root_fingerprint is None else FolderRoot(root_fingerprint, str(Path(settings.folders)))
     return NodeInfo(
         id=0,

@@ -142,6 +142,8 @@ def _announce_wait(node: NodeInfo) -> None:
 
 
 def _ask_to_drain(node: NodeInfo, draining: set[int]) -> None:
+    """Send TERM to the guard of a node on this host, once. It drains and leaves, and this start goes on as
+    soon as it drains."""
     if node.id in draining:
         return
     log.info("asking node %s (pid %d) to drain", node.name, node.pid)

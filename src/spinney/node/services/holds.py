@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 AGAIN_S = 0.01
 """Seconds between two recalls while some leases have not come back; it grows while nothing changes."""
 AGAIN_MAX_S = 1.0
+"""The longest time between two recalls, in seconds."""
 EVERY_S = 1.0
 """Seconds between two checks whether there is something to sweep."""
 
@@ -126,6 +127,8 @@ class HoldEnforcer:
         await every(EVERY_S, self._sweep, "the sweep of holds", wake=self._woken)
 
     async def _sweep(self) -> None:
+        """Sweep in steps, as the leader, until nothing is left. Each step is followed by a pause of a
+        multiple of its time, in which others can write."""
         more = self._context.status.is_leader
         while more:
             more, took_s = await self._context.writer.call(self._step)
@@ -134,4 +137,5 @@ class HoldEnforcer:
                 await asyncio.sleep(SWEEP_REST_FACTOR * took_s)
 
     def _step(self, store: Store) -> tuple[bool, float]:
+        """Sweep a few jobs; return whether there are more, and how many seconds that took."""
         return store.holds.sweep(now_us=self._context.now_us(), yielding=True), store.holds.took_s

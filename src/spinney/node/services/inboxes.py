@@ -73,6 +73,8 @@ class InboxWatcher:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _round(self) -> None:
+        """List the inboxes if they may have changed, and begin a look into each that is not being looked
+        into. A look that takes long (a large file, a slow share) is simply not begun again."""
         if self._context.status.draining:
             return
         if self._changed or (self._inboxes and time.monotonic() > self._listed_s + LIST_S):
@@ -85,6 +87,8 @@ class InboxWatcher:
                 self._looks[inbox.name] = asyncio.create_task(self._look(inbox))
 
     async def _sweep(self) -> None:
+        """Finish uploads whose process has died, and remove abandoned ones. Errors are logged, and it goes on
+        in the next round."""
         root, now_us = self._context.folder_root, self._context.now_us()
         try:
             finished = await self._in_thread(lambda: upload_steps.sweep(self._do, root, now_us=now_us))
@@ -101,6 +105,7 @@ class InboxWatcher:
             self._context.signals.work_for_peers()
 
     async def _look(self, inbox: Inbox) -> None:
+        """Look into one inbox. Whatever goes wrong concerns this inbox alone; the next round tries again."""
         try:
             await self._take(inbox)
         except StoreUnusable as error:
@@ -111,6 +116,9 @@ class InboxWatcher:
             log.exception("inbox %s cannot be looked into", inbox.name)
 
     async def _take(self, inbox: Inbox) -> None:
+        """Take up the inbox if this node sees its folder and no other has it, give it up if the folder has
+        gone, and take what has been dropped there. A problem is stored with the inbox, where operators see
+        it."""
         name, node_id, call = inbox.name, self._node_id, self._context.reader.call
         serves = inbox.node_id == node_id
         if not serves and inbox.node_id is not None:
@@ -142,6 +150,7 @@ class InboxWatcher:
             self._changed = True
 
     def _intake(self, name: str) -> Intake:
+        """Return the intake of this inbox, which remembers since when each drop rests."""
         if name not in self._intakes:
             self._intakes[name] = Intake(
                 self._do,

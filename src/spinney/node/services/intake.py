@@ -111,6 +111,8 @@ class Intake:
         return drop if drop.fault is not None else folder.hashed(name, drop)
 
     def _arrive(self, inbox: Inbox, drop: Drop) -> Arrival:
+        """Enter a drop that is whole into the store; return its arrival. Where the answer is lost, the next
+        step begins with the arrivals that are open, and so finds it."""
         now_us = self._now_us()
         try:
             return self._do(
@@ -128,6 +130,9 @@ class Intake:
         return jobs
 
     def _go_on(self, folder: DropFolder, arrival: Arrival) -> int:
+        """Bring an arrival from whatever step it has reached to its end; return 1 if its job may begin, else
+        0. Each step may be repeated: ``place`` and ``reject`` go on from what is on the disk, ``finish`` from
+        what is in the store."""
         now_us = self._now_us()
         placed = False
         if arrival.outcome is ArrivalOutcome.TAKING:
@@ -146,6 +151,8 @@ class Intake:
         return int(placed)
 
     def _job_folder(self, arrival: Arrival) -> Path:
+        """Return the folder of the job that gets the drop. Raises OSError, also for a root that is not the
+        store's, so that the arrival stays open."""
         try:
             return folders.make(self._root, arrival.job_id or 0)
         except StoreUnusable as error:

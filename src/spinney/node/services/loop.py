@@ -17,6 +17,7 @@ from spinney.node.retry_delays import RetryDelays
 log = logging.getLogger(__name__)
 
 _RETRY_S, _RETRY_MOST_S = 0.5, 2.0
+"""The first and the longest pause of ``on_wake`` while the store is unavailable, in seconds."""
 
 Step = Callable[[], Awaitable[None]]
 
@@ -24,8 +25,12 @@ Step = Callable[[], Awaitable[None]]
 async def every(
     seconds: float, step: Step, name: str, *, wake: asyncio.Event | None = None, dispensable: bool = False
 ) -> None:
-    """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. ``name`` is for
-    the log; ``dispensable``: the node can do without this service, so an unexpected error does not end it."""
+    """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. A wake-up
+    during the step is not lost: the step runs again at once.
+
+    ``name`` is for the log. ``dispensable``: the node can do without this service, so an unexpected error is
+    logged, and does not end it. Raises what the step raises otherwise, except StoreUnusable, after which it
+    is tried again."""
     delays = RetryDelays(seconds, 4 * seconds)
     while True:
         if wake is not None:

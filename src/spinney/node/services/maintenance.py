@@ -33,6 +33,7 @@ from spinney.store.external_timeouts import take_overdue
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
+"""Seconds between two rounds, between two looks at other nodes, and between two steps of removing folders."""
 _TICKS_AT_ONCE = 50
 """The most steps of schedules in one round, when there is a backlog."""
 
@@ -91,6 +92,7 @@ class Maintenance:
         self._alarm = asyncio.get_running_loop().call_later(wait_s, self._ring)
 
     def _ring(self) -> None:
+        """Start a round, because the time that ``due`` has set has come."""
         self._alarm, self._rung_us = None, self._alarm_us
         self.wake()
 
@@ -139,6 +141,9 @@ class Maintenance:
                 continue
 
     async def _round(self, *, rung: bool) -> None:
+        """Ask who leads and, as the leader, do what is due. ``rung``: something has become due or was
+        requested; then every node looks for work, since a lane that slept is open again without anybody's
+        doing."""
         await self._ask()
         if self._status.is_leader:
             await self._tick()
@@ -161,6 +166,8 @@ class Maintenance:
         self.wake()
 
     async def _sweep(self) -> None:
+        """Sweep in steps until nothing is left: each is one short transaction, so that claims come
+        between."""
         more = True
         while more:
             swept = await self._writer.call(lambda store: store.sweep(now_us=self._now_us()))
@@ -173,6 +180,7 @@ class Maintenance:
             self._signals.claimable()
 
     def _promoted(self) -> None:
+        """Claim here and wake other nodes, because jobs have become claimable."""
         self._signals.claimable()
         self._signals.work_for_peers()
 
@@ -183,6 +191,11 @@ class Maintenance:
         await every(EVERY_S, self._look_at_nodes, "the watch of other nodes")
 
     async def _look_at_nodes(self) -> None:
+        """Find dead nodes and take back their jobs, and overdue attempts of external workers. Every node
+        looks, since each goes by its own clock, but only the leader takes back, or who stands in for it on
+        this host.
+
+        While no node can beat (``held_up``) the watch begins anew, so that nobody is found dead for that."""
         queried_s = time.monotonic()
         nodes = await self._reader.call(lambda store: store.nodes())
         others = [node for node in nodes if node.id != self._node_id]

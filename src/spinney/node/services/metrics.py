@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SAMPLE_EVERY_S = 1.0
+"""Seconds between two looks for the waiting times of a sample."""
 BIND_AGAIN_S = 1.0
 """Seconds between two attempts to listen: a node that is replaced has the port until it has drained."""
 
@@ -46,7 +47,8 @@ class MetricsService:
         self._address = address
 
     async def run(self) -> None:
-        """Serve, for ever. ``NodeSettings`` has seen that prometheus-client is installed."""
+        """Serve, for ever. While another process has the port it is tried again each second; the node works
+        meanwhile. ``NodeSettings`` has seen that prometheus-client is installed."""
         from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
         registry = CollectorRegistry()
@@ -68,6 +70,8 @@ class MetricsService:
         await every(SAMPLE_EVERY_S, self._look_up_waits, "metrics", dispensable=True)
 
     async def _look_up_waits(self) -> None:
+        """Look up how long the attempts of the sample had waited, and add that to the figures. Jobs that run
+        again meanwhile have another start than the one in the sample, and are left out."""
         sample = self._measurements.sample
         looked_up = len(sample)
         if not looked_up:
@@ -93,6 +97,8 @@ class _Collector:
         self._measurements, self._gauges, self._node = measurements, gauges, node
 
     def collect(self) -> Iterator["Metric"]:
+        """Yield the families of one scrape. The counters may grow meanwhile, so each dict is copied before it
+        is walked."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         figures = self._measurements

@@ -18,7 +18,9 @@ from spinney.store.parts import Store
 log = logging.getLogger(__name__)
 
 PAUSE_S = 0.5
+"""Seconds before the first try to listen again; later pauses are longer, up to ``PAUSE_MAX_S``."""
 PAUSE_MAX_S = 30.0
+"""The longest pause; a connection that has lasted longer begins with the shortest again."""
 
 
 class NotificationListener:
@@ -57,6 +59,8 @@ class NotificationListener:
             await self._pause(delays.next_s())
 
     def _listen(self) -> Listener | None:
+        """Open the connection that listens; None: this store has no notifications (SQLite). Raises
+        StoreUnusable."""
         store = self._open_store()
         try:
             return store.listen()

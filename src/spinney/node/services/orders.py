@@ -18,6 +18,7 @@ from spinney.node.services.loop import on_wake
 log = logging.getLogger(__name__)
 
 EVERY_S = 0.5
+"""The least time between two queries for orders, in seconds."""
 
 
 class OrderWatcher:
@@ -39,6 +40,8 @@ class OrderWatcher:
         await on_wake(self._wake, self._obey, "carrying out orders", pause_s=EVERY_S)
 
     async def _obey(self) -> None:
+        """Read the orders in force and carry out what differs from those that were carried out last. Orders
+        are a state and not a list of commands, so that none is missed, and none is done twice."""
         name = self._context.settings.name
         orders = await self._context.reader.call(lambda store: store.fleet.orders(name))
         before, self._obeyed = self._obeyed, orders
@@ -52,12 +55,14 @@ class OrderWatcher:
             self._context.signals.claimable()
 
     def _drain(self) -> None:
+        """Take no new jobs, and get back those that have not begun. What runs goes on."""
         log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
         self._context.status.drained_by_operator = True
         for worker in self._pool.workers:
             worker.child.recall()
 
     def _resume(self) -> None:
+        """Take jobs again, at once."""
         log.info("resumed by an operator")
         self._context.status.drained_by_operator = False
         self._context.signals.claimable()

@@ -32,5 +32,7 @@ class PeerWaker:
         await self._context.reader.call(self._wake)  # the reader, so that no flush waits for it
 
     def _wake(self, store: Store) -> None:
+        """Wake the nodes of the store, if there is an active one besides this. It runs in the reader's
+        thread."""
         if any(node.id != self._node_id and node.state == "active" for node in store.nodes()):
             wake_all(store, self._context.host.run_dir, but=self._but)

@@ -47,6 +47,8 @@ class Pruner:
             await asyncio.sleep(every_s)
 
     async def _walk(self) -> None:
+        """Scan all jobs once, in the order of their ids, and remove those whose time is over. It ends early
+        when this node drains or leads no longer; the next leader begins with the first job again."""
         status = self._context.status
         actor = Actor(
             by=f"node {self._context.settings.name}", call=uuid.uuid4().hex, reason="its time is over"
@@ -64,12 +66,17 @@ class Pruner:
             log.info("removed %d jobs whose time is over", removed)
 
     async def _step(self, after: int, actor: Actor) -> tuple[Sequence[int], int | None]:
+        """Remove the jobs of one step; return their ids, and the id behind which the next step begins (None:
+        that was the last)."""
         now_us = self._context.now_us()
         return await self._context.reader.call(
             lambda store: store.retention.sweep(after, actor, now_us=now_us)
         )
 
     async def _remove_folders(self, job_ids: Sequence[int]) -> None:
+        """Remove the folders of jobs that are removed from the store, and note which are gone. Where folders
+        are local this host has only some of them; the nodes of the other homes remove theirs
+        (``services.folders.deleted_folders``)."""
         if job_ids:
             removed = await asyncio.to_thread(folders.remove_each, self._context.folder_root, job_ids, _stays)
             await self._context.reader.call(lambda store: store.note_removed_folders(removed))

@@ -1,4 +1,7 @@
-"""Poll the store: wake-ups may be lost, but polling detects every commit."""
+"""Poll the store: wake-ups may be lost, but polling detects every commit.
+
+One cheap query, ``Store.signature``, whose answer differs after any commit of another process. Everything
+that depends on such commits listens to the signal ``committed`` instead of polling for itself."""
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import every

@@ -11,6 +11,7 @@ from spinney.node.services.loop import every
 from spinney.store.parts import Store
 
 MINUTE_US = 60_000_000
+"""A minute, in microseconds."""
 
 
 class ThroughputRecorder:
@@ -36,6 +37,7 @@ class ThroughputRecorder:
             await asyncio.to_thread(self._record)
 
     def _record(self) -> None:
+        """Roll up the last full minute in a store of its own; this runs in a thread."""
         store = self._open_store()
         try:
             store.throughput_history.record(now_us=self._context.now_us())

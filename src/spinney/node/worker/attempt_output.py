@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from typing import TextIO
 
 _FLUSH_CHARS = 8192
+"""A line that is longer is sent before it has ended, so that a progress bar without line ends takes little
+memory."""
 
 SendOutput = Callable[[int, str, str], None]
 """A function that sends fence, name of the stream, and text."""
@@ -29,7 +31,8 @@ class AttemptOutput:
         self._lock = threading.Lock()
 
     def write(self, stream: str, text: str) -> None:
-        """Add printed text; complete lines are sent."""
+        """Add printed text. Complete lines are sent at once; the rest waits for its end, for ``flush``, or
+        until it is long. Whatever cannot be encoded is replaced."""
         with self._lock:
             self.has_output = True
             # Characters that UTF-8 cannot encode (halves of surrogate pairs) must not break a message.
@@ -43,7 +46,8 @@ class AttemptOutput:
                 self._unsent[stream] = text[end:]
 
     def flush(self) -> None:
-        """Send the output that is still buffered, of both streams."""
+        """Send the output that is still buffered, of both streams. It is called when the attempt ends, before
+        its row is sent."""
         with self._lock:
             for stream, text in self._unsent.items():
                 self._send(self.fence, stream, text)
@@ -56,12 +60,16 @@ current_output: ContextVar[AttemptOutput | None] = ContextVar("current_output", 
 
 class RoutedStream(io.TextIOBase):
     """A text stream that writes to the output of the current attempt; everything else is done by the original
-    stream."""
+    stream.
+
+    It takes the place of ``sys.stdout`` or ``sys.stderr``. It is no terminal, and its ``fileno`` and
+    ``buffer`` are those of the original: what writes there goes past it, into the worker's log."""
 
     def __init__(self, name: str, original: TextIO) -> None:
         self._name, self._original = name, original
 
     def write(self, text: str, /) -> int:
+        """Write to the output of the attempt in whose context this is called, else to the original stream."""
         output = current_output.get()
         if output is None:
             return self._original.write(text)
@@ -69,6 +77,7 @@ class RoutedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        """Send what the current attempt has printed, or flush the original stream."""
         output = current_output.get()
         if output is None:
             self._original.flush()

@@ -51,7 +51,8 @@ class Capture:
             self._keep(rest)
 
     def close(self) -> Loss | None:
-        """Write the kept tail, and a note of how much was cut; return what was lost, None when nothing was."""
+        """Write the kept tail behind a note of how much was cut; return what was lost, None when nothing was.
+        The loss is also noted in the file if that can be written now. The object is not used after this."""
         if self._cut:
             self._append(f"\n[spinney: {self._cut} bytes of output were cut here]\n".encode())
         if self._tail:
@@ -65,6 +66,7 @@ class Capture:
         return lost
 
     def _keep(self, data: bytes) -> None:
+        """Keep data that is beyond the head, and drop from the oldest what exceeds ``tail_bytes``."""
         self._tail.append(data)
         self._in_tail += len(data)
         while (over := self._in_tail - self._tail_bytes) > 0:
@@ -76,6 +78,7 @@ class Capture:
             self._cut += dropped
 
     def _append(self, data: bytes) -> None:
+        """Append to the file, and count what could not be written as lost, with the last reason."""
         try:
             written = append(self._path, data)
         except OSError as error:
@@ -93,7 +96,7 @@ class WorkerLog:
         self._path, self._limit = path, limit_bytes
 
     def write(self, data: bytes) -> None:
-        """Append output, or drop it with a line in the node's own log."""
+        """Append output, or drop it with a line in the node's own log. Never raises."""
         try:
             if self._path.exists() and self._path.stat().st_size + len(data) > self._limit:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
@@ -123,6 +126,8 @@ def append(path: Path, data: bytes) -> int:
 
 
 def _open(path: Path) -> int:
+    """Open the file to append to it, without following a link. O_NONBLOCK: where somebody has put a pipe in
+    its place, this fails instead of waiting for a reader. Raises OSError."""
     if not stat.S_ISDIR(path.parent.lstat().st_mode):
         raise NotADirectoryError(20, f"{path.parent} is no directory")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

@@ -54,6 +54,9 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
+    """A running attempt. ``line``: its line on the page. ``written_bytes``: how much had been written past
+    Python's streams when it began, by all attempts of this process."""
+
     assignment: Assignment
     line: int
     port: ConcurrentPort
@@ -179,6 +182,7 @@ class ConcurrentWorker:
     # --- beginning ------------------------------------------------------------------------
 
     def _take(self, type_: str, stage: str, rows: list[list[Any]]) -> None:
+        """Begin the attempts of a list, as far as the page has lines for them; the others wait."""
         with self._lock:
             self._waiting.extend((type_, stage, row) for row in rows)
             self._begin_waiting()
@@ -199,6 +203,8 @@ class ConcurrentWorker:
             self._loop.call_soon_threadsafe(self._start_tasks, tasks)
 
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
+        """Note an attempt as running, here and on the page, in a context of its own; the caller holds the
+        lock. From now on a death of the worker concerns it."""
         job_id, fence, number, params, parent_id, root_id, *extras = row
         attempt = _Attempt(
             assignment=Assignment(
@@ -221,6 +227,8 @@ class ConcurrentWorker:
     # --- running --------------------------------------------------------------------------
 
     def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
+        """Run a ``thread`` stage to its end; this is the work of one thread of the pool, within the attempt's
+        context."""
         assignment, attempt.thread = attempt.assignment, threading.get_ident()
         try:
             value = runner(assignment.params, Job(assignment, attempt.port, self._stages.types))
@@ -239,10 +247,13 @@ class ConcurrentWorker:
                 self._loop.run_forever()
 
     def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
+        """Start attempts as tasks; this runs in the event loop, once for all that begin together."""
         for attempt, runner in begun:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
+        """Run an ``async`` stage to its end. A CancelledError is a cancellation only if one was requested;
+        otherwise the stage has cancelled itself, which is an error."""
         assignment = attempt.assignment
         try:
             if attempt.port.cancel_requested:
@@ -287,6 +298,8 @@ class ConcurrentWorker:
             os._exit(1)
 
     def _end_in_thread(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
+        """Sync an attempt's files, keep the frames of its failure, and report its end. It runs in a thread of
+        the pool, because a disk may be slow."""
         assignment = attempt.assignment
         job_id = assignment.job_id
         if has_folder(self._root, job_id):
@@ -298,6 +311,9 @@ class ConcurrentWorker:
         self._stop_if_ended()
 
     def _finish(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
+        """Make the row of an attempt that has ended, take it off the page, and begin those that wait for a
+        line. The last running attempt also restores the process: leftover processes, descriptors and state
+        can be nobody else's then. When that fails the worker ends."""
         fence = attempt.assignment.fence
         if attempt.stopped:
             detail = result_rows.refusal_detail(Outcome.RETURNED, "stopped with its worker")
@@ -332,6 +348,8 @@ class ConcurrentWorker:
             self._end()
 
     def _leftovers(self) -> list[proctree.Proc]:
+        """Return the processes below this one, without those that the application started when it was
+        loaded."""
         return [proc for proc in proctree.descendants(os.getpid()) if proc.pid not in self._helpers]
 
     def _end_leftovers(self) -> None:
@@ -340,11 +358,14 @@ class ConcurrentWorker:
             proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
 
     def _send_of_this_turn(self) -> None:
+        """Send the rows of all tasks that ended in this turn of the event loop."""
         self._will_send = False
         self._send_done()
         self._stop_if_ended()
 
     def _send_done(self) -> None:
+        """Send finished rows, unless another thread does; a row that comes while that one sends is sent by
+        it."""
         # When another thread is sending, it also sends this row, because it checks again when it is done.
         while self._done and self._sending.acquire(blocking=False):
             try:
@@ -361,6 +382,8 @@ class ConcurrentWorker:
         self.send({"output": [fence, stream, text]})
 
     def _cancel(self, fences: list[int]) -> None:
+        """Make ``job.cancelled`` true for these attempts, and cancel their tasks. Attempts that have ended
+        are passed over."""
         for fence in fences:
             attempt = self._running.get(fence)
             if attempt is not None:
@@ -369,6 +392,8 @@ class ConcurrentWorker:
                     self._loop.call_soon_threadsafe(attempt.task.cancel)
 
     def _end(self) -> None:
+        """Take no more attempts, hand back those that have not begun, and stop when the running ones have
+        ended. It may be called again, by any thread."""
         with self._lock:
             self._ending = True
             back = [row[1] for _, _, row in self._waiting]
@@ -380,6 +405,7 @@ class ConcurrentWorker:
         self._stop_if_ended()
 
     def _stop_if_ended(self) -> None:
+        """Stop reading the socket, which ends ``run``, when nothing runs any more and all rows are sent."""
         if self._ending and not self._running:
             with self._sending:  # after a thread that is sending
                 self._send_rows()

@@ -36,8 +36,11 @@ class SerialChannel:
         """Held while sending or asking: an attempt may use its handle from several threads."""
 
     def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
-        """Ask for an attempt, wait, and return the answer; raises what the supervisor refused with, and StaleFence when
-        the attempt has ended."""
+        """Send a request for an attempt, wait, and return the answer. Jobs that come meanwhile are put aside
+        for ``receive``.
+
+        Raises what the supervisor refused with, StaleFence when the attempt has ended, SupervisorGone when
+        the supervisor has, and UsageError in a forked process."""
         _require_worker(self._pid)
         with self.lock:
             if fence != self.fence:
@@ -62,6 +65,7 @@ class SerialChannel:
         self._channel.send(message)
 
     def _answer(self) -> Any:
+        """Return the answer to the last request; the caller holds ``lock``."""
         while (message := self._channel.receive()) is not None:
             if message.get("answer") == self._number:
                 return unwrap(message)
@@ -81,7 +85,7 @@ class SerialPort:
         self._channel, self._fence = channel, fence
 
     def ask(self, verb: str, **args: Any) -> Any:
-        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+        """Send a request, wait, and return the answer. Raises as ``SerialChannel.ask``."""
         return self._channel.ask(self._fence, verb, args)
 
     def cancelled(self) -> bool:
@@ -90,7 +94,8 @@ class SerialPort:
 
 
 class RequestMultiplexer:
-    """Passes answers to the threads that wait for them."""
+    """Passes answers to the threads that wait for them. One thread, that of ``ConcurrentWorker.run``, reads
+    the socket; any thread may ask."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -109,7 +114,10 @@ class RequestMultiplexer:
         return self._lock.locked()
 
     def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
-        """Send a request, wait, and return the answer. It blocks the calling thread, shortly also an event loop."""
+        """Send a request, wait, and return the answer. It blocks the calling thread: in an ``async`` stage
+        the whole event loop waits for as long as a request takes.
+
+        Raises what the supervisor refused with, SupervisorGone, and UsageError in a forked process."""
         _require_worker(self._pid)
         answer: Future[Any] = Future()
         with self._lock:
@@ -142,7 +150,7 @@ class ConcurrentPort:
         """Whether cancellation of this attempt was requested."""
 
     def ask(self, verb: str, **args: Any) -> Any:
-        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+        """Send a request, wait, and return the answer. Raises as ``RequestMultiplexer.ask``."""
         return self._multiplexer.ask(self.fence, verb, args)
 
     def cancelled(self) -> bool:
@@ -151,7 +159,8 @@ class ConcurrentPort:
 
 
 def unwrap(message: Any) -> Any:
-    """Return the value of an answer, or raise its error."""
+    """Return the value of an answer, or raise its error: an exception of the same class of
+    ``spinney.model.errors`` with the same message, as if the store had been called here."""
     if "error" not in message:
         return message.get("value")
     name, text = message["error"]
@@ -165,6 +174,8 @@ def unwrap(message: Any) -> Any:
 
 
 def _require_worker(pid: int) -> None:
+    """Raise UsageError in a process that user code has forked: two processes that read one socket would each
+    get parts of messages."""
     if os.getpid() != pid:
         raise errors.UsageError(
             "the handle of a job works only in the process that the stage was started in; "

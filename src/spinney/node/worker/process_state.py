@@ -42,6 +42,8 @@ class CallRecorder:
                 setattr(module, name, self._noting(getattr(module, name)))
 
     def _noting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that notes the call and makes it."""
+
         @functools.wraps(call)
         def noting(*args: Any, **kwargs: Any) -> Any:
             self.noted = True
@@ -74,8 +76,8 @@ class ProcessState:
         calls.noted = False
 
     def restore(self) -> bool:
-        """Restore the state; return False when that is impossible. It is needed when ``calls.noted`` is set, or when
-        ``os.environ`` is another object than ``environ``."""
+        """Restore the state; return False when that is impossible, and then this process should run no
+        further attempt. It is needed when ``changed`` is true, and harmless otherwise."""
         try:
             if self._signals:
                 self._restore_signals()
@@ -100,6 +102,7 @@ class ProcessState:
         return _open_files() > self._most_files
 
     def _restore_signals(self) -> None:
+        """Restore handlers, mask, wake-up descriptor, and turn off those timers that were off."""
         for timer in self._timers:
             signal.setitimer(timer, 0.0)
         for number, handler in self._handlers.items():
@@ -109,6 +112,7 @@ class ProcessState:
         signal.set_wakeup_fd(self._wakeup_fd, warn_on_full_buffer=False)
 
     def _restore_environment(self) -> None:
+        """Restore the variables, and ``os.environ`` itself where an attempt has replaced that object."""
         os.environ = self.environ  # noqa: B003 - the original object, which is cleared of what is new below
         for name in os.environ.keys() - self._variables.keys():
             del os.environ[name]
@@ -118,5 +122,6 @@ class ProcessState:
 
 
 def _open_files() -> int:
+    """Return how many files this process has open."""
     # The size of this directory is its number of entries since Linux 6.2, in a quarter of the time.
     return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd"))  # noqa: PTH116, PTH208

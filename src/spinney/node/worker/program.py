@@ -29,9 +29,14 @@ from spinney.tracing import current
 from spinney.tracing.traceparents import VARIABLE as TRACE_VARIABLE
 
 _PARAMS, _RESULT = "{}.params.json", "{}.result.json"
+"""The names of the two files, for ``<stage>.<fence>``. Both are in the engine's own directory of the job's
+folder."""
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
 _PLAIN_BYTES = 4096
+"""A longer parameter is only in the file: environments are limited, and one that is too large keeps the
+program from starting."""
 _EXIT_CODES: Mapping[int, str] = {0: Outcome.OK, 75: Outcome.DEFER}
+"""What exit codes mean where the stage's own table has no entry; all others are errors."""
 
 
 class ProgramFailed(SpinneyError):
@@ -84,6 +89,8 @@ class ProgramRunner:
             _remove(result)
 
     def _run(self, job: Handle, env: Mapping[str, str]) -> int:
+        """Start the program, wait for its end, and return its exit code; a negative one is the number of the
+        signal that ended it. Raises CannotStart."""
         try:
             process = subprocess.Popen(
                 self._spec.program,
@@ -105,6 +112,8 @@ class ProgramRunner:
             raise
 
     def _meaning(self, code: int, job: Handle, result: Path) -> Any:
+        """Return the value of a program that has passed. Raises the signal that its exit code means, and
+        ProgramFailed or Fail for an error."""
         name = Path(self._spec.program[0]).name
         if code < 0:
             raise ProgramFailed(f"{name} was killed by {signal_name(-code)}; see 'spinney logs {job.id}'")
@@ -126,6 +135,8 @@ class ProgramRunner:
 
 
 def _environment(job: Handle, params: str, params_file: Path, result: Path) -> dict[str, str]:
+    """Return the program's environment: that of the worker, the short parameters, and what ``SPINNEY_…``
+    variables say of the attempt."""
     return {
         **os.environ,
         **_plain(orjson.loads(params)),
@@ -141,6 +152,7 @@ def _environment(job: Handle, params: str, params_file: Path, result: Path) -> d
 
 
 def _trace() -> dict[str, str]:
+    """Return the variable by which the program joins the trace of its job, where there is one."""
     trace = current.traceparent()
     return {} if trace is None else {TRACE_VARIABLE: trace}
 
@@ -164,6 +176,8 @@ def _plain(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _value(result: Path) -> Any:
+    """Return the value in the result file; None where the program has written none, or only blanks. Raises
+    BadResult for one that is too long or no JSON."""
     text = _read(result)
     if text is None:
         return None
@@ -208,6 +222,7 @@ def _remove(path: Path) -> None:
 
 
 def _why(program: str, error: OSError) -> str:
+    """Return why a program cannot be started, and what to do."""
     if isinstance(error, FileNotFoundError):
         return f"there is no program {program!r} on this node; install it, or give its full path"
     if isinstance(error, PermissionError):

@@ -1,7 +1,10 @@
-"""Outcomes of attempts: ``done`` messages, and the last field of their rows.
+"""Outcomes of attempts: ``done`` messages, and the last field of their rows (``spinney.node.workers``
+describes both).
 
-A plain success has no such field.
-"""
+A plain success has no such field. Everything that a stage returned or raised becomes text here, in the
+worker, within bounds and without secrets. Nothing that user code has made may break that: an exception whose
+``__str__`` raises, a value without JSON form and half a surrogate pair all become an error of the attempt,
+and the worker goes on."""
 
 import math
 import traceback
@@ -26,10 +29,15 @@ RESULT_BYTES = 64 * 2**10
 """The longest value of a stage, as JSON text."""
 
 _RSS_EVERY_US = 1_000_000
+"""The least time between two messages with the worker's memory, in microseconds."""
 _MESSAGE_CHARS = 2000
+"""A longer message is cut: it is shown in lists and mails."""
 _TRACE_HEAD_CHARS = 16_000
+"""Of a longer traceback the beginning and the end are kept, where the entry of the stage and the cause
+are."""
 _TRACE_TAIL_CHARS = 48_000
 _CODES = range(1, 2**31)
+"""The codes with which a stage may fail: positive numbers of 32 bits."""
 
 Detail = dict[str, Any]
 Redact = Callable[[str], str]
@@ -138,6 +146,7 @@ def refusal_detail(outcome: Outcome, message: str) -> Detail:
 
 
 def _of_wrong(stage: str, wrong: Exception) -> Detail:
+    """Return the detail for an outcome that cannot be recorded as it is, with what is wrong with it."""
     try:
         return _packable(error_detail(wrong, retryable=False))
     except Exception:  # noqa: BLE001 - as above
@@ -145,6 +154,7 @@ def _of_wrong(stage: str, wrong: Exception) -> Detail:
 
 
 def _untold(stage: str | None) -> Detail:
+    """Return the detail for an outcome of which nothing can be told."""
     subject = "the stage" if stage is None else f"stage {stage!r}"
     return {
         "outcome": Outcome.ERROR,
@@ -155,6 +165,7 @@ def _untold(stage: str | None) -> Detail:
 
 
 def _packable(detail: Detail) -> Detail:
+    """Return the detail if it can be sent. Raises TypeError, as for text that is no UTF-8."""
     orjson.dumps(detail)
     return detail
 
@@ -169,6 +180,8 @@ def _sendable(row: list[Any]) -> list[Any]:
 
 
 def _of_signal(stage: str, signal: Signal, redact: Redact) -> Detail:
+    """Return the detail of a stage that ended by a signal. Raises BadResult for a signal with a value, code
+    or delay that cannot be recorded."""
     message = redact(_clean(str(signal.message)))[:_MESSAGE_CHARS] or None
     match signal:
         case Fail():
@@ -187,6 +200,8 @@ def _of_signal(stage: str, signal: Signal, redact: Redact) -> Detail:
 
 
 def _code(code: Any) -> int | None:
+    """Return the code of a failure. Raises BadResult for anything but a positive integer of 32 bits, or
+    None."""
     if code is None or (type(code) is int and code in _CODES):
         return code
     raise BadResult(
@@ -195,6 +210,8 @@ def _code(code: Any) -> int | None:
 
 
 def _delay_s(seconds: Any) -> float:
+    """Return the seconds of a deferral. Raises BadResult for more than ``DEFER_MOST_S``, and TypeError or
+    ValueError for what is no number."""
     delay_s = float(seconds)
     if math.isfinite(delay_s) and delay_s <= DEFER_MOST_S:
         return delay_s
@@ -207,6 +224,7 @@ def _type_name(error: BaseException) -> str:
 
 
 def _message(error: BaseException, redact: Redact) -> str:
+    """Return the message of an exception, redacted and cut; its type where it has none."""
     if isinstance(error, SystemExit):
         return f"the stage called exit ({error.code!r}); return instead, or raise Fail"
     if isinstance(error, KeyboardInterrupt):
@@ -223,6 +241,8 @@ def _message(error: BaseException, redact: Redact) -> str:
 
 
 def _trace(error: BaseException, redact: Redact) -> str:
+    """Return the traceback of an exception from the stage's own frames on, redacted and cut in the middle;
+    empty where there would be only frames of Spinney."""
     frames = user_frames(error)
     if frames is None and isinstance(error, SpinneyError | Signal):
         return ""  # of a program, say: it would show only how Spinney called it

@@ -13,7 +13,7 @@ class SavedDescriptors:
         self._directory = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def restore(self) -> bool:
-        """Restore them; return False when that is impossible."""
+        """Restore them; return False when that is impossible, as when user code has closed the copies."""
         try:
             os.dup2(self._stdin, 0)
             os.dup2(self._stdout, 1)

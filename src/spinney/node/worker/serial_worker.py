@@ -49,7 +49,9 @@ LEFTOVER_GRACE_S = 0.5
 _UNTRACED = 1
 """Behind so many extras of a row stands the trace of its job."""
 _QUICK_US = 1000
+"""A row of an attempt that took longer is sent at once, in microseconds."""
 _KEEP_US = 2000
+"""Rows of quick attempts are kept for so long at most, in microseconds, and up to ``_KEEP_ROWS`` of them."""
 _KEEP_ROWS = 100
 
 # Calls that keep the interpreter's lock: they take less time than releasing it. Their arguments are small integers and
@@ -131,13 +133,16 @@ class SerialWorker:
             self._channel.lock.release()
 
     def last_words(self) -> None:
-        """Send finished rows before this process ends, unless a signal has interrupted just that."""
+        """Send finished rows before TERM ends this process, unless the signal has interrupted just that: then
+        half of a message may be sent, and nothing can follow it."""
         if self._channel.lock.acquire(blocking=False):
             self._send_done()
 
     # --- the loop -------------------------------------------------------------------------
 
     def _run_list(self) -> None:
+        """Run the attempts of one message, group by group, until all have run, the list is recalled, or this
+        process must not continue. Then send the rows that are left, and hand back what has not begun."""
         self._folderless.forget()
         root = opened(
             self._root
@@ -159,6 +164,9 @@ class SerialWorker:
         self._stop |= self._state.leaks_files()
 
     def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
+        """Run the attempts of one stage: the hot path, in the steps that the module's docstring lists.
+        ``waiting`` has the rows in reverse order, and keeps those that have not begun; ``descriptor``: of the
+        folder root."""
         # Local names for what is looked up thousands of times a second.
         cells, channel, types, ordinal = self._page.cells, self._channel, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
@@ -224,6 +232,8 @@ class SerialWorker:
     # --- after an attempt -----------------------------------------------------------------
 
     def _caught(self, type_: str, stage: str, params: str, error: BaseException) -> result_rows.Detail:
+        """Return the detail of an attempt that raised, and capture the frames of a failure. Raises Terminated
+        again, which ends the worker; a forked process ends here."""
         if self._forked:
             self._leave_fork(error)
         if isinstance(error, Terminated):
@@ -249,6 +259,8 @@ class SerialWorker:
         os._exit(code)
 
     def _flush(self) -> None:
+        """Flush what was printed, Python's buffers and C's, and put the worker's own streams back. Streams
+        that the attempt has closed are made anew."""
         if sys.stdout is not self._out or sys.stderr is not self._err:
             for replaced in (sys.stdout, sys.stderr):
                 # A user's own object may raise whatever it likes.
@@ -278,6 +290,8 @@ class SerialWorker:
     # --- sending rows --------------------------------------------------------------------------
 
     def _report(self, row: list[Any]) -> None:
+        """Pass on the row of an attempt: it is sent at once if the attempt was not quick, or if many rows or
+        old ones are kept."""
         done, ended_us = self._done, row[2]
         if not done:
             self._kept_since_us = ended_us
@@ -298,6 +312,7 @@ class SerialWorker:
         self._rows.send(self._channel.send, sent)
 
     def _send_back(self) -> None:
+        """Hand back the attempts of the list that have not begun; the caller holds the lock."""
         back = [row[1] for group in self._groups for row in group[2]]
         for group in self._groups:
             group[2].clear()
@@ -306,4 +321,6 @@ class SerialWorker:
 
 
 def _line_by_line(fd: int) -> TextIO:
+    """Return a text stream for this descriptor that writes each line at once, and does not close the
+    descriptor."""
     return os.fdopen(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)

@@ -1,4 +1,7 @@
-"""The functions that run the stages of an application."""
+"""The functions that run the stages of an application.
+
+A stage that the application does not have any more, or whose definition is wrong, gets a runner that says so
+in each of its jobs. So one bad type does not keep a worker from running the others."""
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
@@ -63,6 +66,7 @@ class StageRunners:
         return kind is not None and kind.takes_handle(stage)
 
     def _make(self, type_: str, stage: str) -> Runner:
+        """Return a new runner for a stage: its function, its program, or one that says why there is none."""
         kind = self.types.get(type_)
         spec = None if kind is None else kind.spec.stage(stage)
         if kind is None or spec is None:

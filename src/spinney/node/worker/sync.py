@@ -1,4 +1,8 @@
-"""Sync the files that an attempt wrote into its job's folder, before its success is recorded."""
+"""Sync the files that an attempt wrote into its job's folder, before its success is recorded.
+
+The order is what makes a recorded success durable: files, then the record. Only changed files are synced, or
+the whole file system at once where that is cheaper (``host.filesystem``). A job without a folder costs one
+system call, and mostly not even that (``FolderlessJobs``)."""
 
 import functools
 import os
@@ -62,6 +66,8 @@ def has_folder(root: str, job_id: int) -> bool:
 
 
 def _folder(root: str, job_id: int) -> str:
+    """Return the path of a job's folder as text: for most jobs it is only checked, and a ``Path`` would cost
+    more than that."""
     return f"{_level(root, job_id // 100)}/{job_id:012d}"
 
 
@@ -124,6 +130,9 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
 
 
 def _changed(directory: str, since_ns: int) -> Iterator["os.DirEntry[str]"]:
+    """Yield the files and directories below this one that have changed, the engine's own left out; a
+    directory comes after what is in it, so that names are synced after the files that bear them. Links are
+    not followed."""
     with os.scandir(directory) as entries:
         for entry in entries:
             state = entry.stat(follow_symlinks=False)
@@ -136,6 +145,8 @@ def _changed(directory: str, since_ns: int) -> Iterator["os.DirEntry[str]"]:
 
 
 def _sync(path: str | Path) -> None:
+    """Sync a file or directory. One that is gone needs none; for one that may not be read its whole file
+    system is synced."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -20,7 +20,8 @@ _POOLED = pools._worker.__code__
 
 
 class LeftoverThreads:
-    """Detects threads that were started after its creation."""
+    """Detects threads that were started after its creation, by Python or by C code that has called into
+    it."""
 
     def __init__(self) -> None:
         self._known = frozenset(sys._current_frames())
@@ -43,6 +44,7 @@ class LeftoverThreads:
         return "threads (" + ", ".join(names.get(ident, "not Python's") for ident in self._leftovers()) + ")"
 
     def _leftovers(self) -> list[int]:
+        """Return the identifiers of threads that were started since and are doing something."""
         frames = sys._current_frames()
         return [ident for ident, frame in frames.items() if ident not in self._known and not _is_idle(frame)]
 

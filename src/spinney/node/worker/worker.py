@@ -39,11 +39,14 @@ EXIT_GONE = 1
 
 
 _IOLBF = 1
-"""Of stdio.h."""
+"""The mode of stdio.h's ``setvbuf`` for line by line."""
 
 
 def main() -> int:
-    """Run the worker; return the exit code."""
+    """Run the worker; return the exit code.
+
+    The order matters: the process is bound to its supervisor before it loads anything, and functions and
+    streams are replaced before user code is imported, which may keep references to them."""
     startup = worker_startup.take()
     proctree.die_with_parent(startup.parent_pid)
     proctree.become_subreaper()
@@ -122,6 +125,8 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
 def _run_serial(
     types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
 ) -> int:
+    """Serve one attempt at a time until the end; return the exit code. A worker with threads left ends
+    without waiting for them."""
     from spinney.node.worker.serial_worker import SerialWorker
     from spinney.node.worker.stage_runners import StageRunners
 
@@ -153,6 +158,8 @@ def _run_serial(
 def _run_concurrent(
     types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
 ) -> int:
+    """Serve many attempts at a time until the end; return the exit code. After TERM the process dies of that
+    signal, so that the supervisor sees the cause."""
     from spinney.node.worker.concurrent_worker import ConcurrentWorker
     from spinney.node.worker.stage_runners import StageRunners
     from spinney.node.worker.threads import LeftoverThreads
@@ -192,6 +199,7 @@ def _run_concurrent(
 
 
 def _frames(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "FailureFrames":
+    """Return what captures the frames of failures. It is imported only here, after the application."""
     from spinney.node.worker.failure_frames import FailureFrames
 
     return FailureFrames(

@@ -46,6 +46,7 @@ class DeletedFolders:
             self._end_round()
 
     def _stays(self, job_id: int, error: SpinneyError) -> None:
+        """Count a folder that could not be removed, and log the first for each cause."""
         self._stay += 1
         cause = getattr(error.__cause__, "strerror", None) or type(error).__name__
         self._causes.add(cause)
@@ -54,6 +55,7 @@ class DeletedFolders:
             log.error("the folder of the deleted job %d stays: %s", job_id, error)
 
     def _end_round(self) -> None:
+        """Log how many folders stay, if that has changed, and begin again with the first job."""
         if self._stay != self._logged_stay:
             if self._stay:
                 log.warning("%d folders of deleted jobs stay; 'spinney doctor' names them", self._stay)

@@ -30,6 +30,8 @@ class FileServer:
         await on_wake(self._wake, self._answer, "reading for others")
 
     async def _answer(self) -> None:
+        """Answer all open requests for files of this home, one after another; the files are read in a thread,
+        since the disk may be slow."""
         home = self._home
         for fetch in await self._context.reader.call(lambda store: store.fetches.due(home)):
             answer: FetchResult = await asyncio.to_thread(

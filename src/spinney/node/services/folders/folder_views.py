@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 STEP = 300
 """Folders, and links, of one step."""
 REST_S, REST_SHARE = 0.2, 9.0
+"""The shortest rest between two steps in seconds, and the rest as a multiple of the time that a step took."""
 IDLE_S = 2.0
 """The pause after a round that changed nothing."""
 
