@@ -1,4 +1,7 @@
-"""A loop that runs beside the requests, for as long as the server runs."""
+"""A loop that runs beside the requests, for as long as the server runs.
+
+All that a server does beside requests has this skeleton: the event feed, the history for charts, maintenance,
+counted refusals. ``application`` starts each as part of its lifespan, and leaving stops it."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -20,4 +23,4 @@ class BackgroundLoop(ABC):
 
     @abstractmethod
     async def _run(self) -> None:
-        """Work until cancelled. Errors that can pass must not leave it."""
+        """Work until cancelled. Errors that can pass must not leave it: nobody would start it again."""

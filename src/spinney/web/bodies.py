@@ -42,7 +42,9 @@ class BodyRefused(Exception):
 
 
 class Body:
-    """The body of one request while it comes. ``receive`` stands in for that of ASGI."""
+    """The body of one request while it comes. ``receive`` stands in for that of ASGI. It counts and times
+    what comes, refuses what the headers announce before it is read, and remembers that it did (``failed``),
+    since a route may catch the error and answer as if the body had been whole."""
 
     def __init__(
         self,
@@ -110,6 +112,8 @@ class Body:
         return message
 
     async def _call(self) -> None:
+        """Call ``long``. While the store does not answer, the body goes on. Raises BodyRefused with what
+        ``long`` raises."""
         try:
             if self._long is not None:
                 await self._long()
@@ -121,6 +125,8 @@ class Body:
         self._called_s = time.monotonic()
 
     def _left_s(self) -> float:
+        """Return how many seconds the next message may take: the patience, or less for a client that has
+        already taken longer than ``PACE_BYTES_S`` allows for what it has sent."""
         return min(self._patience_s, self._patience_s + self._taken / PACE_BYTES_S - self._waited_s)
 
     def _too_large(self) -> str:
@@ -129,13 +135,15 @@ class Body:
         )
 
     def _unfit(self, status: int, sentence: str) -> BodyRefused:
+        """Return the error that refuses the body with this status and sentence, and remember it."""
         self.failed = BodyRefused(of_status(status, sentence, instance=self._instance))
         return self.failed
 
 
 def raise_bound(request: Request) -> None:
-    """Let the body of this request be as long as an upload may be (``upload_max_bytes``), for a route that reads only
-    some of its bodies to disk. Call it before the body is read."""
+    """Let the body of this request be as long as an upload may be (``upload_max_bytes``), for a route that
+    reads only some of its bodies to disk. Call it before the body is read; it has no effect on what was
+    refused before."""
     body: Body = request.scope[KEY]
     body.most = max(body.most, request.app.state.settings.upload_max_bytes)
 

@@ -57,7 +57,8 @@ class ServerCounters:
 
     @contextmanager
     def sign_in(self, method: SignInMethod) -> Iterator[None]:
-        """Count what the block does as ``ok``, ``refused`` or ``throttled``; other errors are not counted."""
+        """Count what the block does as ``ok``, ``refused`` or ``throttled``; other errors, such as those of a
+        database that does not answer, are not counted. Errors are raised as they are."""
         outcome: SignInOutcome | None = None
         try:
             yield

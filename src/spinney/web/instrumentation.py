@@ -48,7 +48,8 @@ class Requests:
 
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
-    """Add the layer around everything that ``app`` already has."""
+    """Add the layer around everything that ``app`` already has. Raises UsageError where ``otlp`` is set and
+    its packages are missing."""
     spans: Spans = _handed_on
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
@@ -70,7 +71,9 @@ def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None
 
 
 class RequestMetrics:
-    """The layer, in plain ASGI, so that event streams pass through it unbuffered."""
+    """The layer, in plain ASGI, so that event streams pass through it unbuffered. A request is counted when
+    its answer has ended, also when it was broken off: then its status is ``cut off`` if nothing had been
+    sent."""
 
     def __init__(self, app: App, requests: Requests, spans: Spans) -> None:
         self._app, self._requests, self._spans = app, requests, spans

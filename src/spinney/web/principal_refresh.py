@@ -29,7 +29,8 @@ PrincipalT = TypeVar("PrincipalT", bound=Named)
 
 
 class PrincipalRefresh(Generic[PrincipalT]):
-    """The caller of one request, who is authenticated again when the last check is older than ``every_s``."""
+    """The caller of one request, who is authenticated again when the last check is older than ``every_s``. It
+    belongs to the event loop; a call in another thread is stopped by ``watch``."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class PrincipalRefresh(Generic[PrincipalT]):
                 await asyncio.sleep(self.every_s)
 
     async def watch(self, stop: Callable[[Forbidden], None]) -> None:
-        """Wait until the rights have changed or are lost; then call ``stop`` with the error to raise, and return. This
-        is for a call in another thread, which has the rights that it began with."""
+        """Wait until the rights have changed or are lost; then call ``stop`` with the error to raise, and
+        return. This is for a call in another thread, which has the rights that it began with: ``stop`` has to
+        make the error reach that thread. Narrower rights stop it as well as none."""
         began = self._latest
         while True:
             await asyncio.sleep(self.every_s)

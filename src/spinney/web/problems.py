@@ -127,7 +127,8 @@ _BY_STATUS: Mapping[int, tuple[str, str]] = {
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of these problems, beside those that every route has, for ``responses=`` of a route."""
+    """Return the documentation of these problems, beside those that every route has, for ``responses=`` of a
+    route. Raises KeyError for a status that no problem has."""
     return {
         status: {
             "description": _BY_STATUS[status][1],
@@ -154,7 +155,9 @@ def problem(
     errors: list[dict[str, Any]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the response of a problem."""
+    """Return the response of a problem. ``word``: the last part of its type; ``detail``: the sentence, of
+    which the part behind the last semicolon says what to do next; ``instance``: the path of the request;
+    ``errors``: the places, if several parts are wrong."""
     document = Problem(
         type=f"urn:spinney:problem:{word}",
         title=title,
@@ -175,7 +178,8 @@ def of_status(status: int, detail: str, *, instance: str | None = None, **more: 
 
 
 def of_error(error: Exception, *, instance: str | None = None) -> Response:
-    """Return the response of an error; an unknown error is logged as a fault."""
+    """Return the response of an error: a problem with its sentence. A full disk is a problem, too. An unknown
+    error is logged as a fault, and the response has only its number."""
     if is_full(error):
         log.error("a disk is full at %s", instance, exc_info=error)
         return of_status(507, f"a disk of the server is full; {_ROOM}", instance=instance)
@@ -187,7 +191,8 @@ def of_error(error: Exception, *, instance: str | None = None) -> Response:
 
 
 def add_to(app: FastAPI) -> None:
-    """Add handlers to ``app`` that turn each error into a problem."""
+    """Add handlers to ``app`` that turn each error into a problem. FastAPI chooses a handler by the class of
+    the error, so each class that has a status of its own is named."""
 
     async def refused(request: Request, error: Exception) -> Response:
         return of_error(error, instance=request.url.path)
@@ -250,6 +255,8 @@ def _fault(error: Exception, instance: str | None) -> Response:
 
 
 def _headers(status: int, error: Exception) -> dict[str, str]:
+    """Return the headers that belong to a problem: when to try again, and for 401 a scheme that no browser
+    knows, so that it does not ask for a password by itself."""
     if isinstance(error, TooMany | TooManyAttempts):
         after_s = error.after_s if isinstance(error, TooMany) else error.wait_s
         return {"Retry-After": str(max(1, math.ceil(after_s)))}
@@ -278,4 +285,5 @@ def _with_hint(request: Request, status: int, detail: str) -> str:
 
 
 def _where(loc: tuple[Any, ...]) -> str:
+    """Return the place of a wrong value in a request: ``body.limit``."""
     return ".".join(str(part) for part in loc)

@@ -1,9 +1,11 @@
 """Limits on long requests that are open at the same time: in all, by one user, and from one address.
 
-A user is counted with all sessions and tokens, so that nobody gets more by making tokens. An address is one of IPv4, or
-a network of IPv6 with 64 bits. Behind a trusted proxy it is the one that the proxy forwards; what comes over the Unix
-socket, or from a proxy that forwards none, has no address here.
-"""
+A user is counted with all sessions and tokens, so that nobody gets more by making tokens. An address is one
+of IPv4, or a network of IPv6 with 64 bits. Behind a trusted proxy it is the one that the proxy forwards; what
+comes over the Unix socket, or from a proxy that forwards none, has no address here.
+
+Counts are those of one server: several servers of a store each allow as many. They are kept in the event loop
+and need no lock."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,8 +38,8 @@ class Quota:
 
     @contextmanager
     def place(self, user: str | None, address: str | None) -> Iterator[None]:
-        """Occupy a place within ``with``. Raises TooMany. ``user`` None: not authenticated; ``address`` None: not
-        limited."""
+        """Occupy a place within ``with``. Raises TooMany, and then nothing is counted. ``user`` None: not
+        authenticated; ``address`` None: not limited."""
         self._require_room(user, address)
         self.open += 1
         counts = [(self._users, user), (self._addresses, address)]
@@ -105,6 +107,6 @@ def quota_stack(request: Request) -> ExitStack:
 
 
 def acquire_quota(request: Request, context: RequestContext, quota: Quota) -> None:
-    """Occupy a place until the request has been answered. Raises TooMany."""
+    """Occupy a place until the request has been answered or was aborted. Raises TooMany."""
     address = request.app.state.quotas.address(request)
     quota_stack(request).enter_context(quota.place(context.principal.name, address))

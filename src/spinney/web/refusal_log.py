@@ -1,4 +1,6 @@
-"""Refusals in the audit log: the first of a kind at once, further ones once a minute with their number."""
+"""Refusals in the audit log: the first of a kind at once, further ones once a minute with their number.
+
+So a client that guesses tokens or asks for what it may not see is recorded, and cannot fill the audit."""
 
 import asyncio
 from collections.abc import Mapping

@@ -50,7 +50,10 @@ class AuthMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The caller of a request: a user, a machine token, a peer of the Unix socket, or a user that a proxy names."""
+    """The caller of a request: a user, a machine token, a peer of the Unix socket, or a user that a proxy
+    names.
+
+    ``name`` is the one in the audit; ``rights`` are those at the time when the caller was authenticated."""
 
     name: str
     rights: Rights
@@ -152,7 +155,8 @@ class RequestContext:
         return await self.stores.run(made, long=long)
 
     def refused(self, store: Store, why: str) -> None:
-        """Record in the audit log that the caller was refused something."""
+        """Record in the audit log that the caller was refused something. It may wait for the store, and
+        belongs into the thread that has it."""
         self.refusals.enter(store.audit, self.principal.name, "refused", {"why": why}, now_us=now_us())
 
     def control(self, store: Store) -> Control:
@@ -186,8 +190,9 @@ _COOKIE = APIKeyCookie(
 
 
 async def optional_context(request: Request) -> RequestContext | None:
-    """Return the context of an authenticated caller, else None. A request is authenticated once, and again every
-    ``refresh_s`` while it lasts."""
+    """Return the context of an authenticated caller, else None; for routes that answer anybody, such as the
+    sign-in page. A request is authenticated once, and again every ``refresh_s`` while it lasts. Raises what
+    ``Authenticator.authenticate`` raises."""
     state = request.app.state
     if not hasattr(request.state, "principal"):
         looked_s = time.monotonic()
@@ -226,4 +231,6 @@ async def require_context(
 
 
 Authenticated = Annotated[RequestContext, Depends(require_context)]
+"""The parameter of a route that only authenticated callers may use."""
 MaybeAuthenticated = Annotated[RequestContext | None, Depends(optional_context)]
+"""The parameter of a route that anybody may use, and that shows more to a caller it knows."""

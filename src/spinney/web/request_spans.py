@@ -8,7 +8,9 @@ from typing import Protocol
 class Span(Protocol):
     """The span of a request in a trace, to be ended with the outcome."""
 
-    def end(self, route: str, status: int, principal: str | None) -> None: ...
+    def end(self, route: str, status: int, principal: str | None) -> None:
+        """End the span: ``route`` is the path with its parameters in braces, ``status`` that of the answer
+        (0: there was none), ``principal`` the caller's name."""
 
 
 Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]

@@ -169,8 +169,9 @@ class ServerSettings(BaseModel):
 
 
 def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:
-    """Return the settings in the table. Raises UsageError with the key of an invalid value. ``directory``: that of the
-    file, for the message."""
+    """Return the settings in the table; keys that are missing have their defaults. Raises UsageError, which
+    names the first key that is unknown or has an invalid value. ``directory``: that of the file, for the
+    message."""
     try:
         return ServerSettings.model_validate(dict(table))
     except ValidationError as error:

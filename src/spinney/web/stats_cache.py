@@ -62,12 +62,14 @@ class StatsCache:
         return self.get(OVERVIEW, service.rights.within, service.part(Queries).stats, anew=anew)
 
     def of_all(self, store: Store) -> Stats:
-        """Return the statistics of the whole store."""
+        """Return the statistics of the whole store, in nobody's name and without limits: who may see them is
+        for the caller to decide."""
         return self.stats(Service(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
 
     def get(self, topic: str, detail: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
-        """Return the result of ``look``, or a recent one. ``detail`` must also say who may see it. ``anew``: run
-        ``look`` in any case."""
+        """Return the result of ``look``, or a recent one. ``detail`` must also say who may see it. ``anew``:
+        run ``look`` in any case, and share its result. Threads that want the same at one time wait for one
+        ``look``. What it raises is raised to its caller alone; the next one looks itself."""
         key = (topic, detail)
         if not anew and (entry := self._entry(key)) is not None:
             return cast(T, entry.answer)
@@ -86,10 +88,13 @@ class StatsCache:
             self._kept = {key: entry for key, entry in self._kept.items() if key[0] != topic}
 
     def _entry(self, key: Key) -> _Kept | None:
+        """Return the result that is kept under this key; None: there is none, or it is too old."""
         entry = self._kept.get(key)
         return entry if entry is not None and self._monotonic() < entry.until_s else None
 
     def _keep(self, key: Key, answer: Any, took_s: float, changes: int) -> None:
+        """Keep a result that took long. One that may be older than a reported change is not kept, except that
+        of the overview, whose changes the feed reads by itself."""
         with self._lock:
             self._kept.pop(key, None)
             if took_s < DEAR_S or (changes != self._changes and key[0] != OVERVIEW):
@@ -99,6 +104,8 @@ class StatsCache:
             self._kept[key] = _Kept(answer=answer, until_s=self._monotonic() + min(KEPT_S, SHARE * took_s))
 
     def _turn(self, key: Key) -> threading.Lock:
+        """Return the lock of those who look for this key. Locks that nobody holds are dropped when there are
+        many."""
         with self._lock:
             if len(self._turns) >= KEPT_MAX:
                 self._turns = {other: turn for other, turn in self._turns.items() if turn.locked()}

@@ -30,7 +30,8 @@ class ServerBusy(StoreUnavailable):
 
 
 class StorePool:
-    """Runs calls in threads within ``async with``; leaving closes their stores."""
+    """Runs calls in threads within ``async with``; leaving closes their stores. Stores are opened when a
+    thread needs its first one."""
 
     def __init__(self, open_: Callable[[], Store], *, threads: int) -> None:
         self._open = open_
@@ -55,11 +56,12 @@ class StorePool:
             store.close()
 
     async def run(self, call: Callable[[Store], T], *, long: bool = False) -> T:
-        """Return or raise what ``call`` does with the store of a thread. A call that has begun ends even when the
-        caller is cancelled.
+        """Return or raise what ``call`` does with the store of a thread. Short calls share ``threads``
+        threads, long ones ``LONG_THREADS``; a call waits for a free one. One that has begun ends even when
+        the caller is cancelled.
 
-        ``long``: it may take more than some 100 ms. Raises ServerBusy.
-        """
+        ``long``: it may take more than some 100 ms. Raises ServerBusy when ``QUEUED_MAX`` calls are waiting
+        or running."""
         if self._waiting >= QUEUED_MAX:
             raise ServerBusy("this server is overloaded; try again in a moment")
         self._waiting += 1
@@ -76,6 +78,7 @@ class StorePool:
             self._waiting -= 1
 
     def _store(self) -> Store:
+        """Return the store of this thread; open it at the first call."""
         store: Store | None = getattr(self._mine, "store", None)
         if store is None:
             store = self._mine.store = self._open()

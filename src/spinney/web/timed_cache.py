@@ -45,7 +45,8 @@ class TimedCache(Generic[T]):
             raise
 
     def forget(self) -> None:
-        """Drop all results, since this server has changed what they were made of."""
+        """Drop all results, since this server has changed what they were made of. A load that is under way
+        still answers those who wait for it."""
         self._entries.clear()
 
 

@@ -19,7 +19,7 @@ from spinney.web.request_spans import Span
 
 
 class Tracing:
-    """``async with``; leaving sends what has not been sent yet."""
+    """Makes and sends spans within ``async with``; leaving sends what has not been sent yet."""
 
     def __init__(self, receiver: str) -> None:
         self._provider = TracerProvider(resource=otlp.resource("spinney-server"), shutdown_on_exit=False)
@@ -49,11 +49,15 @@ class Tracing:
 
 
 class _Request:
+    """The span of one request. Its attributes are named after OpenTelemetry's semantic conventions for
+    HTTP."""
+
     def __init__(self, span: trace.Span, method: str) -> None:
         self._span, self._method = span, method
 
     def end(self, route: str, status: int, principal: str | None) -> None:
-        """Names after the semantic conventions of HTTP spans."""
+        """Set name and attributes of the span, now that route and status are known, and mark it as an error
+        for a status of 500 or more."""
         self._span.update_name(f"{self._method} {route}")
         self._span.set_attribute("http.request.method", self._method)
         self._span.set_attribute("http.route", route)

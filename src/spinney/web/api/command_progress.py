@@ -1,4 +1,12 @@
-"""Commands that report progress: the response is lines of JSON, one for each report and one for the result."""
+"""Commands that report progress: the response is lines of JSON, one for each report and one for the result.
+
+    {"step": {…}}        any number of times, named as the command's ``progress`` has it
+    {"report": {…}}      the last line, with the result; or
+    {"problem": {…}}     the last line, with the reason why there is none
+
+The status is 200 before anything is known, so a client must read the last line to learn whether the command
+succeeded. A response without either ended early: the connection was lost, and the same request does the
+rest."""
 
 import asyncio
 import threading
@@ -15,7 +23,8 @@ from spinney.web.request_context import RequestContext
 
 
 class CommandRun:
-    """Runs one such command in a thread, and stops it when the client has gone."""
+    """Runs one such command in a thread, and stops it when the client has gone. Call ``answer`` or ``lines``,
+    and once."""
 
     def __init__(self, context: RequestContext, request: Request, command: Command) -> None:
         self._context, self._request, self._command = context, request, command
@@ -26,7 +35,8 @@ class CommandRun:
         self._loop = asyncio.get_running_loop()
 
     async def answer(self) -> Any:
-        """Run the command and return its result."""
+        """Run the command and return its result, without the reports. Raises what the command raises. When
+        the request is cancelled, the command ends at its next report."""
         try:
             return await self._context.run(
                 lambda control: control.do(self._command, tell=self._tell), long=self._command.is_long()
@@ -36,7 +46,9 @@ class CommandRun:
             raise
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Run the command and yield a line for each report of progress, then one for its result or its problem."""
+        """Run the command and yield a line for each report of progress, then one for its result or its
+        problem. It raises nothing that the command raises, since the response has begun. When the client has
+        gone, the command ends at its next report."""
         done = asyncio.create_task(self.answer())
         done.add_done_callback(lambda _: self._lines.put_nowait(None))
         try:
@@ -52,6 +64,8 @@ class CommandRun:
             self._ended.set()
 
     def _tell(self, progress: Any) -> None:
+        """Queue a line for this report; the command calls this in its thread. Raises Refused when the client
+        has gone, which stops the command between two steps."""
         if self._ended.is_set():
             raise Refused(
                 "the client has disconnected and the command was stopped; send the same request to do the rest"

@@ -1,4 +1,8 @@
-"""The routes of commands: parameters of the path, query and body are made from a command's fields."""
+"""The routes of commands: parameters of the path, query and body are made from a command's fields.
+
+Where a field is sent follows from the route: those named in its path are there; the others of a GET or
+DELETE, and those that ``Route.query`` names, are in the query; the rest is one JSON body. A dry run, lines of
+progress and CSV are other forms of the same route, so that a client needs no further address for them."""
 
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature, cleandoc
@@ -22,8 +26,9 @@ _KW = Parameter.KEYWORD_ONLY
 
 
 def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
-    """Return a router with a route for each command. A dry run is no route of its own, but the parameter ``dry_run`` of
-    the command's route."""
+    """Return a router with a route for each command, in the group ``tag`` of the document. A command that is
+    the dry run of another has no route of its own: the other's has a parameter ``dry_run``. Summary and
+    description come from the docstring's first paragraph and the rest."""
     router = routes(tag)
     plans = {_place(command): command for command in commands if command.route.dry_run}
     for command in commands:
@@ -81,6 +86,7 @@ def _plan_documented(command: type[Command], plan: type[Command] | None) -> dict
 
 
 def _place(command: type[Command]) -> tuple[str, str]:
+    """Return by what a command and its dry run belong together: method and path."""
     return command.route.method, command.route.path
 
 
@@ -162,7 +168,8 @@ def _in_path(field: FieldInfo) -> Any:
 def request_model(
     command: type[Command], *, without: Collection[str], strict: bool = True
 ) -> type[BaseModel]:
-    """Return the model of a request that has the command's fields, for a route by hand; ``set_fields`` reads it."""
+    """Return the model of a request that has the command's fields, except those in ``without``, for a route
+    by hand; ``set_fields`` reads it. ``strict``: see ``_model``."""
     fields = {name: field for name, field in command.model_fields.items() if name not in without}
     return _model(command, fields, strict=strict)
 
@@ -176,5 +183,6 @@ def _model(command: type[Command], fields: dict[str, FieldInfo], *, strict: bool
 
 
 def set_fields(part: BaseModel | None) -> dict[str, Any]:
-    """Return the fields that the request sets; for the others the command has its defaults."""
+    """Return the fields that the request sets; for the others the command has its defaults. A field that was
+    sent as null is among them: to a command that changes something, null says more than silence."""
     return {} if part is None else {name: getattr(part, name) for name in part.model_fields_set}

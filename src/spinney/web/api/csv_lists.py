@@ -1,7 +1,9 @@
-"""Lists as CSV: with ``format=csv``, or ``Accept: text/csv``, the route of a list answers with all of its pages.
+"""Lists as CSV: with ``format=csv``, or ``Accept: text/csv``, the route of a list answers with all of its
+pages.
 
-Each page is read when the ones before it have been sent, with the rights that the caller has then.
-"""
+Each page is read when the ones before it have been sent, with the rights that the caller has then. So a list
+of any length takes the memory of one page; it is no snapshot, and a row that changes meanwhile appears as it
+is when its page is read."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Literal, cast
@@ -28,13 +30,17 @@ def format_field() -> FieldInfo:
 
 
 def is_wanted(request: Request, format_: Format | None) -> bool:
-    """Return whether this request is answered with CSV."""
+    """Return whether this request is answered with CSV. ``format_``, from the query, counts more than the
+    header; None: it was not set."""
     return format_ == "csv" or (format_ is None and CSV in request.headers.get("accept", ""))
 
 
 async def answer(context: RequestContext, command: Command, item: type) -> StreamingResponse:
-    """Return the list as a file. Raises what the command raises, since the first page is read before anything is sent,
-    and UsageError for a list without pages that is too long."""
+    """Return the list as a file, named after the last fixed part of the route's path. A ``limit`` that the
+    request sets ends it there; otherwise all pages follow.
+
+    Raises what the command raises, since the first page is read before anything is sent, and UsageError for a
+    list without pages that is too long. An error of a later page closes the connection without the end."""
     most, is_limited = _most(type(command)), "limit" in command.model_fields_set
     if most is not None and not is_limited:
         command = command.model_copy(update={"limit": most})
@@ -66,4 +72,5 @@ def _most(command: type[Command]) -> int | None:
 
 
 async def _page(context: RequestContext, command: Command) -> Any:
+    """Return one page of the list, by a call that may take long."""
     return await context.run(lambda control: control.do(command), long=True)

@@ -226,7 +226,9 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
-    """Add examples to the parameters, the body and the responses of an operation that have none."""
+    """Add examples to the parameters, the body and the responses of an operation that have none.
+    ``operation`` is changed in place; ``schemas``: those of the document, by name. Raises KeyError for a body
+    whose schema is unknown."""
     making = _Making(schemas)
     for parameter in operation.get("parameters", ()):
         if parameter["name"] in PARAMETERS and "examples" not in parameter["schema"]:
@@ -254,12 +256,15 @@ def _shape(schema: Schema) -> str:
 
 
 class _Making:
-    """Makes a value that fits a schema."""
+    """Makes a value that fits a schema: a word of ``_WORDS`` for the field's name where it fits, else the
+    simplest value."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
 
     def of(self, schema: Schema, name: str = "", words: Mapping[str, Any] = _WORDS) -> Any:
+        """Return a value for this schema. ``name``: the field that has it; ``words``: values by the names of
+        fields."""
         schema = self._whole(schema)
         if "enum" in schema:
             return words.get(name) if words.get(name) in schema["enum"] else schema["enum"][0]
@@ -282,11 +287,13 @@ class _Making:
         return name if kind == "string" else _NUMBERS.get(str(kind))
 
     def _whole(self, schema: Schema) -> Schema:
+        """Return the schema that a reference leads to."""
         while "$ref" in schema:
             schema = self._schemas[schema["$ref"].rpartition("/")[2]]
         return schema
 
     def _fits(self, value: Any, schema: Schema) -> bool:
+        """Return whether the value is of a type that the schema allows; its bounds are not checked."""
         schema = self._whole(schema)
         if "anyOf" in schema:
             return any(self._fits(value, item) for item in schema["anyOf"])

@@ -1,5 +1,9 @@
-"""Submissions that may be repeated: the request header ``Idempotency-Key``, and the response header that tells a
-repetition."""
+"""Submissions that may be repeated: the request header ``Idempotency-Key``, and the response header that
+tells a repetition.
+
+The request header is named as in the IETF draft ``draft-ietf-httpapi-idempotency-key-header``. Keys are kept
+by the store, in the transaction that accepts the jobs, so that a repetition is recognized by any server and
+after any crash."""
 
 from typing import Annotated, Any
 
@@ -18,5 +22,6 @@ REPLAYED: dict[str, Any] = {
 
 
 def replayed(repeated: bool) -> dict[str, str]:
-    """Return the headers of the response to a submission."""
+    """Return the headers of the response to a submission. ``repeated``: its jobs were made by an earlier
+    request with the same key."""
     return {REPLAY: "true"} if repeated else {}

@@ -28,6 +28,7 @@ from spinney.web.request_context import optional_context, require_context
 T = TypeVar("T")
 
 PREFIX = "/api/v1"
+"""The path below which all routes of the API are."""
 DEPTH_MAX = 64
 """The maximum depth of nested objects and arrays in a request."""
 _SHORT_BYTES = 64 << 10
@@ -39,7 +40,8 @@ LINE_SCHEMA = "x-itemSchema"
 
 
 class Json(Response):
-    """A JSON response of dataclasses, Pydantic models, mappings, sequences and plain values."""
+    """A JSON response of dataclasses, Pydantic models, mappings, sequences and plain values. Raises TypeError
+    for anything else, which is a fault of the route."""
 
     media_type = JSON
 
@@ -84,6 +86,8 @@ class ApiRoute(APIRoute):
         return handled
 
     def _require_known(self, request: Request) -> None:
+        """Raise HTTPException (422) for a query parameter that the route does not have, with the name that
+        was probably meant."""
         for name in request.query_params:
             if name not in self._known:
                 can = f"; use one of: {listed(self._known)}" if self._known else "; it takes none"
@@ -93,8 +97,9 @@ class ApiRoute(APIRoute):
 
 
 def respond(value: T, status: int = 200, **more: Any) -> T:
-    """Return a response with this value as its body. ``more``: headers, or a background task that runs after the
-    response. To type checkers it is the value itself, as the route's annotation says."""
+    """Return a response with this value as its body, for a route that sets status, headers or what follows.
+    ``more``: headers, or a background task that runs after the response. To type checkers it is the value
+    itself, as the route's annotation says."""
     answer: Any = Json(value, status, **more)
     return cast(T, answer)
 
@@ -116,7 +121,8 @@ def routes(tag: str, below: str = "") -> APIRouter:
 
 
 def written(value: Any) -> bytes:
-    """Return the value as JSON text in UTF-8, with dataclasses, enums and mappings as the API writes them."""
+    """Return the value as JSON text in UTF-8, with dataclasses, enums and mappings as the API writes them.
+    Keys that are no text become text. Raises TypeError for a value that has no JSON form."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
@@ -139,7 +145,9 @@ async def read_long(text: bytes) -> Any:
 
 
 def require_flat(text: bytes, value: Any = None) -> None:
-    """Raise HTTPException for JSON that is nested too deeply; text that is no JSON passes."""
+    """Raise HTTPException (400) for JSON that is nested more than ``DEPTH_MAX`` deep; text that is no JSON
+    passes, for the reader to refuse. Most texts have too few brackets for that and are not walked through.
+    ``value``: the parsed text, if it is parsed already."""
     if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
         return
     try:
@@ -158,10 +166,13 @@ class _Request(Request):
     """A request whose body is read by orjson, with a bound on its depth."""
 
     async def json(self) -> Any:
+        """Return the body as a value. Raises orjson.JSONDecodeError, and HTTPException for one that is nested
+        too deeply."""
         return await read_long(await self.body())
 
 
 def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    """Return the values that an object or array holds directly."""
     return value.values() if isinstance(value, dict) else value
 
 
@@ -196,6 +207,7 @@ def depends_on(dependant: Dependant, on: Callable[..., Any]) -> bool:
 
 
 def _require_json(request: Request) -> None:
+    """Raise HTTPException (415) for a body of another content type. A request without a body needs none."""
     content_type = request.headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers

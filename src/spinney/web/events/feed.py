@@ -52,7 +52,7 @@ class Event:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WatchedTopic:
-    """A topic with its last state."""
+    """A topic with its last state, for all watchers who see the same of it."""
 
     topic: Topic
     context: RequestContext
@@ -76,7 +76,8 @@ class WatchedTopic:
 
 
 class Watcher:
-    """The events that a stream has not sent yet: of each topic only the last state."""
+    """The events that a stream has not sent yet: of each topic only the last state, so that a slow client
+    takes no more memory than a fast one."""
 
     def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
         self.watched = watched
@@ -100,7 +101,8 @@ class Watcher:
         self._has_events.set()
 
     async def wait(self, patience_s: float) -> None:
-        """Return when there is an event or the feed has ended, and after ``patience_s`` seconds in any case."""
+        """Return when there is an event or the feed has ended, and after ``patience_s`` seconds in any
+        case."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await self._has_events.wait()
@@ -114,7 +116,8 @@ class Watcher:
 
 
 class Feed(BackgroundLoop):
-    """Reads the watched topics within ``async with``; leaving ends all streams."""
+    """Reads the watched topics within ``async with``; leaving ends all streams. All methods belong to the
+    event loop."""
 
     def __init__(
         self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
@@ -142,7 +145,12 @@ class Feed(BackgroundLoop):
         return len({w for topic in self._watched.values() for w in topic.watchers})
 
     def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
-        """Begin to watch topics, after the event with the id ``last`` if it is one of this feed."""
+        """Begin to watch topics; ``leave`` ends it. The watcher has at once the last state of each topic, as
+        far as it is known.
+
+        ``last``: the id of the last event that the client has. If it is one of this feed, only states that
+        have changed since are pending; an id of another server, or of this one before its restart, counts for
+        nothing, and all states are sent."""
         epoch, _, number = (last or "").partition(".")
         after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
         entries = [self._watched_topic(topic, context) for topic in topics]
@@ -157,6 +165,7 @@ class Feed(BackgroundLoop):
                 topic.left_s = self._monotonic()
 
     def _watched_topic(self, topic: Topic, context: RequestContext) -> WatchedTopic:
+        """Return the topic that all callers who see the same share; it is added if nobody watches it yet."""
         # Whoever has the same name and rights sees the same; a submitter's own jobs hang on his name.
         key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
         if context.principal.rights.everywhere:
@@ -168,6 +177,8 @@ class Feed(BackgroundLoop):
     # --- looking --------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        """Look several times a second while there are watchers, and else wait for one: a server that nobody
+        watches makes no queries here. Errors are logged, and the next look comes after a pause."""
         while True:
             if not any(topic.watchers for topic in self._watched.values()):
                 self._forget()
@@ -241,6 +252,7 @@ class Feed(BackgroundLoop):
             watcher.put(watched.event)
 
     def _forget(self) -> None:
+        """Drop the topics that have had no watchers for ``LINGER_S`` seconds."""
         now_s = self._monotonic()
         for key, topic in list(self._watched.items()):
             if not topic.watchers and topic.left_s is not None and now_s - topic.left_s > LINGER_S:

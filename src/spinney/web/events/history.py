@@ -1,4 +1,8 @@
-"""Throughput and depth of the queues over the last minutes, for charts: as measured since this server started."""
+"""Throughput and depth of the queues over the last minutes, for charts: as measured since this server
+started.
+
+It is kept in memory alone, so that it costs the store one query for each sample, which requests share by the
+cache. ``spinney.node.services.throughput_history`` has the longer history, in the store."""
 
 import asyncio
 import logging
@@ -48,6 +52,7 @@ class History(BackgroundLoop):
         self.samples: deque[Sample] = deque(maxlen=KEPT)
 
     async def _run(self) -> None:
+        """Take samples until cancelled. One that cannot be taken is left out."""
         while True:
             begun = self._monotonic()
             try:
@@ -63,7 +68,7 @@ class History(BackgroundLoop):
 
 
 def sample(stats: Stats) -> Sample:
-    """Return the figures that charts need."""
+    """Return the figures that charts need of these statistics. A rate that is not known counts as 0."""
     return Sample(
         at_us=stats.at_us,
         rate=stats.rate or 0.0,

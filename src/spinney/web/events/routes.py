@@ -1,4 +1,6 @@
-"""The addresses of event streams: one for programs, and one for pages."""
+"""The addresses of event streams: one for programs, and one for pages.
+
+Both are served by one function. That of pages is outside of ``/api``, so that it is in no document."""
 
 from typing import Annotated
 
@@ -58,10 +60,12 @@ async def events(
         str | None, Header(description="Go on behind this event; browsers send it.")
     ] = None,
 ) -> Response:
-    """Server-sent events. Each is named after its topic and bears its new state as JSON, whole, so that between two
-    looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
-    `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all. Where
-    rights have changed, all is told anew within them; where they are gone, a last event, `end`, bears the problem."""
+    """Server-sent events. Each is named after its topic and contains the topic's whole new state as JSON.
+    Topics are read about once a second, and less often where that takes long; of several changes in between
+    only the last state is sent. A client that reconnects with `Last-Event-ID` gets the states that have
+    changed since then; where the server has restarted meanwhile, it gets all. When your rights have changed,
+    all states are sent again as you may see them now; when you have lost them, a last event, `end`, contains
+    the problem."""
     watched = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
         raise UsageError("a topic has an unprintable character; correct its name")

@@ -28,7 +28,8 @@ _BEAT = b": beat\n\n"
 
 
 class Stream:
-    """The event stream of one client."""
+    """The event stream of one client. It watches from its creation; ``leave`` ends that, and must be
+    called."""
 
     def __init__(
         self,
@@ -49,7 +50,9 @@ class Stream:
         self._feed.leave(self._watcher)
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """Yield the stream as bytes of server-sent events, until the watcher has ended or may watch no more."""
+        """Yield the stream as bytes of server-sent events, until the feed ends or the client may watch no
+        more. While nothing happens a comment goes out every ``BEAT_S`` seconds. While the store does not
+        answer nothing is sent, and the events are kept."""
         yield f"retry: {RETRY_MS}\n\n".encode()
         told_s = self._monotonic()
         while not self._watcher.ended:
@@ -69,7 +72,9 @@ class Stream:
                 yield text or _BEAT
 
     async def _allowed(self) -> list[Event]:
-        """Return the events to send within the rights in force."""
+        """Return the events to send within the rights in force. When the rights have changed, the topics are
+        watched anew with them, without regard to what was sent before: what the new rights show differently
+        must be sent again. Raises the errors of ``LOST``."""
         principal = await self._renewal.principal()
         if principal.rights != self._context.principal.rights:
             self.leave()

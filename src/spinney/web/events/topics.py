@@ -22,9 +22,9 @@ State_ = Any
 Look = Callable[[Control], State_]
 
 LISTED = 50
-"""Of a list of jobs so many are looked at: a page."""
+"""How many jobs of a list are looked at: a page."""
 TOPICS_MAX = 30
-"""One stream watches no more."""
+"""The most topics that one stream watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,9 @@ class Topic:
 
 
 def topic(name: str) -> Topic:
-    """Return the topic of this name. Raises UsageError, which lists the topics."""
+    """Return the topic of this name. Whether its job exists, or the caller may see it, is found when it is
+    read. Raises UsageError, which lists the topics, for an unknown name, and for a filter or number that
+    cannot be."""
     kind, colon, rest = name.partition(":")
     if not colon and kind in _PLAIN:
         return Topic(name=name, look=_PLAIN[kind], from_stats=_of_stats if kind == "overview" else None)
@@ -81,6 +83,7 @@ def _of_job(kind: str, job_id: int) -> Look:
 
 
 def _jobs(control: Control, job_filter: Filter) -> State_:
+    """Return the newest jobs that fit, with what a list shows of each."""
     jobs = control.queries.jobs(job_filter, limit=LISTED, newest=True)
     return [
         {"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
@@ -89,10 +92,12 @@ def _jobs(control: Control, job_filter: Filter) -> State_:
 
 
 def _overview(control: Control) -> State_:
+    """Return the figures of the overview, read now."""
     return _of_stats(control.queries.stats())
 
 
 def _of_stats(stats: Stats) -> State_:
+    """Return the figures of the overview, from statistics: states, and short rows for queues and nodes."""
     return {
         "states": {str(state): n for state, n in stats.states.items() if n},
         "rate": _rounded(stats.rate),
@@ -154,6 +159,7 @@ _PLAIN: Mapping[str, Look] = MappingProxyType(
 
 
 def _number(text: str) -> int:
+    """Return the number of a job. Raises UsageError."""
     if text.isascii() and text.isdigit() and len(text) <= len(str(JOB_ID_MAX)):
         return int(text)
     raise UsageError(f"{text[:40]!r} is no job's number; write the topic as job:17")

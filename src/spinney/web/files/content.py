@@ -18,7 +18,8 @@ class Content(Protocol):
 
 
 async def pieces_of(content: Content, byte_range: range) -> AsyncIterator[bytes]:
-    """Yield the bytes of a range, piece by piece."""
+    """Yield the bytes of a range, piece by piece. It ends early when the file has become shorter meanwhile;
+    then fewer bytes are sent than announced, and the client sees that."""
     at = byte_range.start
     while at < byte_range.stop:
         piece = await content.read(at, min(PIECE_BYTES, byte_range.stop - at))

@@ -1,4 +1,8 @@
-"""A form with files (RFC 7578), written to disk as it comes: memory holds at most one piece of it."""
+"""A form with files (RFC 7578), written to disk as it comes: memory holds at most one piece of it.
+
+The parser of python-multipart calls back for each part of a piece. Those calls are only collected in the
+event loop, and carried out in a thread when the piece is parsed, since they write files. Limits are checked
+as the form comes, so that nothing that is too long is read to its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,7 +17,7 @@ from spinney.model.errors import UsageError
 from spinney.web.files.spool import Upload
 
 JOB = "job"
-"""The part that is no file."""
+"""The name of the part that is no file."""
 JOB_MAX_BYTES = 2 * 2**20
 """The most bytes of all fields of a form together, which are kept in memory."""
 FILES_MAX = 1_000
@@ -28,10 +32,11 @@ Event = tuple[str, bytes]
 
 
 async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> bytes:
-    """Write the files of the form into ``upload``, and return the content of the part ``job``.
+    """Write the files of the form into ``upload``, and return the content of the part ``job``. The parts may
+    come in any order.
 
-    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files, no part ``job``).
-    """
+    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files, no part
+    ``job``), and DiskFull."""
     form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=JOB))
     if not form.texts:
         raise UsageError(
@@ -41,10 +46,11 @@ async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) ->
 
 
 async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> list[tuple[str, str]]:
-    """Write the files of a page's form into ``upload``, and return names and values of its other fields.
+    """Write the files of a page's form into ``upload``, and return names and values of its other fields, in
+    their order. A file field in which nothing was chosen is left out.
 
-    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files or fields).
-    """
+    Raises HTTPException (400: the body is no such form), UsageError (a path, too many files or fields), and
+    DiskFull."""
     form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=None))
     try:
         return [(name, bytes(text).decode()) for name, text in form.texts]
@@ -122,7 +128,8 @@ class PartHeaders:
         self._headers: dict[str, str] = {}
 
     def take(self, kind: str, data: bytes) -> None:
-        """Take an event of the parser that belongs to a header."""
+        """Take an event of the parser that belongs to a header; ``begin`` forgets the headers of the part
+        before."""
         if kind == "begin":
             self._headers = {}
         elif kind == "field":
@@ -141,7 +148,8 @@ class PartHeaders:
 
 
 class _Form:
-    """Gathers what the parser tells of a piece, and does it in another thread: disks are slow."""
+    """Collects what the parser tells of a piece, and carries it out in another thread: disks are slow.
+    ``whole``: the last boundary has come."""
 
     def __init__(self, upload: Upload, stack: ExitStack, *, only: str | None) -> None:
         self._upload, self._stack = upload, stack
@@ -156,6 +164,8 @@ class _Form:
         self.whole = False
 
     def take(self) -> None:
+        """Carry out what the parser has told since the last call. Raises what opening and writing a file
+        raise."""
         for kind, data in self.events:
             if kind == "data":
                 self._data(data)
@@ -166,6 +176,7 @@ class _Form:
         self.events.clear()
 
     def _open(self) -> None:
+        """Begin a part: a field in memory, or a file on the disk."""
         name, filename = self._heads.named()
         if filename is None:
             self._text = self._field_of(name)
@@ -192,6 +203,7 @@ class _Form:
         return text
 
     def _data(self, data: bytes) -> None:
+        """Add to the current part. Raises UsageError when the fields together are too long."""
         if self._file is not None:
             self._file.write(data)
         elif self._text is not None:
@@ -202,6 +214,7 @@ class _Form:
                 raise UsageError(f"{noun} is longer than {JOB_MAX_BYTES:,} bytes; put more into files")
 
     def _close(self) -> None:
+        """End a part; a file of it is durable then."""
         if self._part is not None:
             self._part.close()
         self._part = self._file = self._text = None

@@ -1,4 +1,7 @@
-"""Range requests (RFC 9110, section 14)."""
+"""Range requests (RFC 9110, section 14).
+
+Only single ranges of bytes are served. For several at once, another unit or a malformed header the whole file
+is sent, as the standard allows."""
 
 import re
 
@@ -6,12 +9,12 @@ _ONE = re.compile(r"bytes\s*=\s*(?:(\d{1,18})\s*-\s*(\d{1,18})?|-\s*(\d{1,18}))\
 
 
 class Unsatisfiable(Exception):
-    """The file has no bytes in the requested range."""
+    """The file has no bytes in the requested range; the answer is 416."""
 
 
 def requested(header: str | None, size: int) -> range | None:
-    """Return the byte range that a Range header requests. None: the whole file, also for a header that is no single
-    range of bytes. Raises Unsatisfiable."""
+    """Return the byte range that a Range header requests of a file of ``size`` bytes, cut to the file. None:
+    the whole file, also for a header that is no single range of bytes. Raises Unsatisfiable."""
     match = _ONE.fullmatch(header or "")
     if match is None:
         return None

@@ -86,6 +86,7 @@ def attachment(
 
 
 async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces; each is made in a thread, because an application may read it from a disk."""
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         yield piece
 
@@ -97,6 +98,8 @@ def _range(headers: Mapping[str, str], etag: str | None) -> str | None:
 
 
 def _kept_as(name: str | None) -> dict[str, str]:
+    """Return the header by which a browser saves the file under this name, in two forms: ASCII for old
+    clients, and UTF-8 (RFC 6266). None: no header."""
     if name is None:
         return {}
     plain = quote("".join(c if c.isascii() and c.isprintable() else "_" for c in name))

@@ -1,7 +1,7 @@
 """A form (RFC 7578) of fields and one file behind them: what the fields say is known before the file comes.
 
-So a route can refuse a file before it is read, and put it where it belongs as it comes.
-"""
+So a route can refuse a file before it is read, and put it where it belongs as it comes. HTML forms send their
+parts in the order of their fields, so a page has the file's field last."""
 
 from collections.abc import AsyncIterator
 
@@ -46,7 +46,8 @@ class SingleFileForm:
         raise UsageError(f"the form has no file; send it in the last part, named {self._name!r}")
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the file piece by piece. Raises UsageError for a part behind it."""
+        """Yield the file piece by piece; memory holds one. Raises UsageError for a part behind it, when the
+        file has been yielded: what was written of it must be dropped then."""
         async for kind, data in self._events:
             if kind == "data":
                 yield data
@@ -86,6 +87,7 @@ class SingleFileForm:
 
 
 def _text(name: str, value: bytearray) -> str:
+    """Return the value of a field as text. Raises UsageError when it is no UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,5 +1,8 @@
-"""Uploads on their way: each in a directory of its own below the folder root, so that a rename brings its files into
-place."""
+"""Uploads on their way: each in a directory of its own below the folder root, so that a rename brings its
+files into place.
+
+The files have numbers as names here, and the names that the client gave are only checked texts until the
+move: so no name of a client is used as a path while its request may still fail."""
 
 import asyncio
 import hashlib
@@ -59,7 +62,8 @@ class Upload:
         self.files[path] = at
 
     def digest(self) -> str:
-        """Return a SHA-256 over all paths and contents, as hexadecimal digits."""
+        """Return a SHA-256 over all paths and contents, as hexadecimal digits. It does not depend on the
+        order in which the files came. It reads all files again, so it belongs in a thread."""
         whole = hashlib.sha256()
         for path, at in sorted(self.files.items()):
             with at.open("rb") as file:
@@ -90,6 +94,7 @@ def upload(root: Path) -> Iterator[Upload]:
 
 @contextmanager
 def _saying_that_it_is_full(root: Path) -> Iterator[None]:
+    """Turn an OSError of a full disk into DiskFull; others are raised as they are."""
     try:
         yield
     except OSError as error:
@@ -123,8 +128,9 @@ def clear(root: Path, *, now_s: float | None = None) -> int:
 
 
 def checked(path: str) -> str:
-    """Return the path if it can be that of a file in a job's folder. Raises UsageError for ``..``, absolute or empty
-    paths, unprintable characters, the engine's own directory, and for what is too long or too deep."""
+    """Return the path if it can be that of a file in a job's folder. Raises UsageError for ``..``, absolute
+    or empty paths, unprintable characters, the engine's own directory, and for what is too long or too deep.
+    It does not look at the disk."""
     steps = path.split("/")
     fits = 0 < len(path) <= PATH_MAX and path.isprintable() and len(steps) <= DEPTH_MAX
     if not fits or any(step in ("", ".", "..") or len(step.encode()) > NAME_MAX_BYTES for step in steps):

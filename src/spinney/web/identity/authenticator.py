@@ -107,6 +107,8 @@ class StoreAuthenticator:
     # --- the ways, in their order ---------------------------------------------------------
 
     async def _principal(self, request: Request, *, used: bool = True) -> Principal | None:
+        """Return the caller by the first credential that the request has; None: it has none. ``used``: see
+        ``_by_session``. Raises Unidentified and Forbidden."""
         token = _bearer(request)
         if token is not None:
             return await self._by_token(request, token)
@@ -138,6 +140,8 @@ class StoreAuthenticator:
         )
 
     def _by_peer(self, request: Request, number: int) -> Principal:
+        """Return the caller at the other end of the Unix socket. Raises Forbidden for a user without access,
+        and for what a proxy passes on."""
         rights = peers.rights(number, self._settings.peers)
         if proxies.passed_on(request):
             raise Forbidden(
@@ -147,7 +151,9 @@ class StoreAuthenticator:
         return Principal(name=peers.name(number), rights=rights, how=AuthMethod.PEER, by_configuration=True)
 
     async def _by_session(self, request: Request, *, used: bool) -> Principal | None:
-        """``used``: whether this counts as a use of the session, which keeps it from ending."""
+        """Return the user of a session's cookie; None without a cookie, and for a session that has ended:
+        then other credentials count. ``used``: whether this counts as a use of the session, which keeps it
+        from ending."""
         if not any(name.endswith(SESSION_COOKIE) for name in request.cookies):
             return None
         cookies = await self.cookies()
@@ -170,6 +176,7 @@ class StoreAuthenticator:
         )
 
     async def _by_proxy(self, request: Request) -> Principal | None:
+        """Return the user whom a trusted proxy names; None where it names none. Raises Forbidden."""
         name = proxies.user(request, self._settings)
         if name is None:
             return None
@@ -197,6 +204,7 @@ class StoreAuthenticator:
         return Rights(role=self._settings.trusted_role)
 
     async def _user(self, name: str) -> User | None:
+        """Return the account of this name; None: there is none."""
         user_and_hash = await self._stores.run(lambda store: store.accounts.password(name))
         return None if user_and_hash is None else user_and_hash[0]
 

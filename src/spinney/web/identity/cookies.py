@@ -19,9 +19,10 @@ from spinney.model.rights.accounts import Device, digest
 from spinney.web.request_context import SESSION_COOKIE
 
 GUEST_COOKIE, LINK_COOKIE, OIDC_COOKIE = "spinney_guest", "spinney_link", "spinney_away"
-"""Of who has not signed in yet: what proves his forms; the secret of his link; what a provider has to give back."""
+"""Cookies of browsers that have not signed in yet: what proves their forms; the secret of a one-time link;
+what an identity provider has to give back."""
 SHORT_S = 600
-"""So long the last two are good."""
+"""How many seconds the last two are good."""
 DEVICE_S = 400 * 86_400
 """How many seconds a browser is remembered after a login; browsers keep no cookie longer."""
 
@@ -105,12 +106,14 @@ class Cookies:
     # --- signing --------------------------------------------------------------------------
 
     def _signed(self, sent: dict[str, str], plain: str) -> str | None:
+        """Return the value of a signed cookie; None: it is missing, or its signature is not ours."""
         try:
             return self._signer(plain).unsign(sent.get(self.name(plain), "")).decode()
         except (BadSignature, UnicodeError):
             return None
 
     def _set(self, answer: Response, plain: str, value: str, *, max_age: int | None = None) -> None:
+        """Set a cookie that no script can read. ``max_age`` in seconds; None: until the browser is closed."""
         answer.set_cookie(
             self.name(plain),
             value,
@@ -122,9 +125,11 @@ class Cookies:
         )
 
     def _signer(self, plain: str) -> Signer:
+        """Return the signer of the cookies with this name, whose key is good for no other name."""
         return Signer(self._key(plain), salt=plain, digest_method=hashlib.sha256)
 
     def _timed(self, plain: str) -> URLSafeTimedSerializer:
+        """Return the signer of JSON values that are good for a limited time."""
         return URLSafeTimedSerializer(
             self._key(plain), salt=plain, signer_kwargs={"digest_method": hashlib.sha256}
         )

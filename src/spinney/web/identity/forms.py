@@ -50,6 +50,8 @@ def require_same_site(headers: Headers, settings: ServerSettings) -> None:
 
 
 async def _field(request: Request) -> str:
+    """Return the proof in a page's form; empty for other bodies, and for the API, whose routes read their
+    bodies themselves."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _FORMS or request.url.path.startswith("/api/"):
         return ""

@@ -28,7 +28,8 @@ ANSWER_S = 10.0
 ANSWER_MAX_BYTES = 1_000_000
 """A longer answer of the provider is refused."""
 KEYS_S = 3600.0
-"""So long the provider's keys are kept; one that is not among them is asked for at once, but not every time."""
+"""How many seconds the provider's description and keys are kept. A key that is not among them is asked for
+earlier."""
 KEYS_AGAIN_S = 30.0
 """Where a token names a key that is not among those that are kept, they are fetched again, unless that was done within
 so many seconds."""
@@ -261,8 +262,9 @@ class Provider:
             return self._keys[1]
 
     async def _ask(self, method: str, address: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
-        """Send a request to the provider, and return status and JSON object of its answer, which is bounded in time and
-        size. Raises ProviderAway."""
+        """Send a request to the provider, and return status and JSON object of its answer, which is bounded
+        in time and size; an answer that is no JSON object counts as an empty one. Redirects are not followed,
+        since the provider's addresses are configured or described by itself. Raises ProviderAway."""
         import httpx
         import orjson
 
@@ -303,12 +305,14 @@ def provider(oidc: Oidc, environment: Mapping[str, str]) -> Provider:
 
 
 def _basic(client_id: str, secret: str) -> str:
-    """RFC 6749, 2.3.1: both are encoded as forms are, first."""
+    """Return the header by which the client authenticates itself. RFC 6749, section 2.3.1: both parts are
+    encoded as forms are, first."""
     from base64 import b64encode
 
     return f"Basic {b64encode(f'{quote(client_id)}:{quote(secret)}'.encode()).decode()}"
 
 
 def _plain(value: object) -> str:
-    """Something of the provider's in a sentence of ours."""
+    """Return something of the provider's as part of a sentence of ours: short, printable, and without what
+    separates our sentences."""
     return "".join(c for c in str(value)[:100] if c.isprintable() and c != ";")

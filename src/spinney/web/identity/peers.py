@@ -25,7 +25,8 @@ def name(number: int) -> str:
 
 
 def rights(number: int, roles: Mapping[str, Role]) -> Rights:
-    """Return the rights of a peer. Raises Forbidden for a user who has no access."""
+    """Return the rights of a peer: admin for the server's own user, and for others the role that ``peers`` of
+    ``[server]`` names, by name before number. Raises Forbidden for a user who has no access."""
     if number == os.geteuid():
         return Rights(role=Role.ADMIN, external=("*",))
     role = roles.get(_user(number), roles.get(str(number)))
@@ -38,6 +39,7 @@ def rights(number: int, roles: Mapping[str, Role]) -> Rights:
 
 
 def _user(number: int) -> str:
+    """Return the name of a system user; the number as text where it has none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

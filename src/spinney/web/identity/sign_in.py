@@ -92,7 +92,7 @@ class SignInFlow:
                 return await self._identity.sign_in(done)
 
     async def sign_out(self, secret: str) -> None:
-        """End the session with this secret."""
+        """End the session with this secret. A session that has ended already is no error."""
         await self._identity.sign_in(lambda sign_in: sign_in.logout(secret))
         self._identity.forget()
 
@@ -191,9 +191,11 @@ class SignInFlow:
     # --- steps ----------------------------------------------------------------------------
 
     def _enter(self, sign_in: SignIn, name: str, visit: ClientInfo) -> SignedIn:
+        """Open a session for a user who is known by other means than a password."""
         return _entered(sign_in, sign_in.login_known(name, visit=visit, terms=self._identity.terms))
 
     def _visit(self, request: Request) -> ClientInfo:
+        """Return from where the request comes, for the session and the audit: address and browser."""
         agent = request.headers.get("user-agent", "")
         plain = "".join(c for c in agent if c.isprintable())[:AGENT_MAX]
         return ClientInfo(address=self._identity.address(request), agent=plain or None)

@@ -1,4 +1,7 @@
-"""Small pictures as numbers: what the templates write into SVG attributes."""
+"""Small pictures as numbers: what the templates write into SVG attributes.
+
+Functions of plain numbers, so that they are tested without a browser. ``time_charts`` has the large charts
+with axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +56,9 @@ def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -
 def bar(
     counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0
 ) -> list[Part]:
-    """Return the parts of a bar of the given ``width``, in this order. A count above 0 is at least ``least`` wide."""
+    """Return the parts of a bar of the given ``width``, in this order; none if all counts are 0. A count
+    above 0 is at least about ``least`` wide, so that one failed job among a million can be seen; the others
+    are narrower for it."""
     present = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
     total = sum(count for _, count in present)
     if not total:

@@ -1,8 +1,7 @@
-"""What was refused, told on a page: the same sentence and status as in the API, for who reads.
+"""Refusals as pages: the same sentence and status as in the API, for people who read them in a browser.
 
-The handlers that make ``application/problem+json`` stay the only ones that know which error means what; here their
-answer is put into a page where a reader asked for one.
-"""
+The handlers that make ``application/problem+json`` stay the only ones that know which error means what; here
+their answer is put into a page where a reader asked for one."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -60,13 +59,17 @@ def _for_readers(handler: Handler) -> Handler:
 
 
 def _is_page(request: Request) -> bool:
+    """Return whether the request is that of a page: from a browser or the page's script, and for none of the
+    addresses that only programs use."""
     path = request.url.path
     accepts = request.headers.get("accept", "")
     return not path.startswith(_NO_PAGES) and ("text/html" in accepts or wants_part(request))
 
 
 def _to_sign_in(request: Request) -> Response:
-    """Back to where he wanted to go, once he has signed in; a deed is not done behind his back."""
+    """Return the redirect to the sign-in page, which leads back to the page that was wanted. A form that was
+    sent is not sent again then: the user would not see what is done. The page's script gets the address in a
+    header instead (htmx), since a redirect would put the sign-in page into the middle of the page."""
     where = request.headers.get("hx-current-url", "/") if wants_part(request) else str(request.url)
     path = where.partition("://")[2].partition("/")[2] if "://" in where else where.removeprefix("/")
     back = bool(path) and request.method in ("GET", "HEAD")

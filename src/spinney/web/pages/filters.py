@@ -21,6 +21,7 @@ AGES = ("created_after", "created_before")
 NAMES = ("state", *TEXTS, *NUMBERS, *AGES, "failure", "roots")
 """The names of all filters."""
 TEXT_MAX = 2_000
+"""The most characters of a text."""
 FINGERPRINT = 16
 """The digits of a failure's fingerprint; fewer are a prefix."""
 _WATCHED = ("state", "type", "queue", "stage", "collection", "submitter", "node", "message", "parent", "root")
@@ -140,6 +141,7 @@ def _filter(values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str
 
 
 def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] | None:
+    """Return the states, each once; None for none, and for an unknown one, whose error is added."""
     states = [str(state) for state in State]
     for name in names:
         if name not in states:
@@ -151,6 +153,8 @@ def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] |
 
 
 def _number(name: str, values: Mapping[str, tuple[str, ...]], errors: dict[str, str]) -> int | None:
+    """Return the number of a job, with or without ``#``; None without a value, and for an invalid one, whose
+    error is added."""
     for text in values.get(name, ()):
         plain = text.removeprefix("#")
         if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
@@ -162,6 +166,8 @@ def _number(name: str, values: Mapping[str, tuple[str, ...]], errors: dict[str, 
 def _moment(
     name: str, values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
 ) -> int | None:
+    """Return a time in microseconds since 1970, from an age or a time; None without a value, and for an
+    invalid one, whose error is added."""
     for text in values.get(name, ()):
         try:
             return parse_time(text, now_us)

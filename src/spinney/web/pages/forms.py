@@ -26,6 +26,7 @@ T = TypeVar("T")
 FORM_ERRORS = (UsageError, Refused, NoSuchJob)
 """Errors that the page of the form shows. Others, such as missing rights, have a page of their own."""
 _DIGITS = 18
+"""More digits are no number that anything here can hold."""
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -49,16 +50,17 @@ class FormFields:
         return tuple(value for key, value in self.pairs if key == name)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the names in a field, separated by commas or blanks, each once."""
+        """Return the names in a field, separated by commas or blanks, each once, in their order."""
         return tuple(dict.fromkeys(word for word in _BETWEEN.split(self.text(name)) if word))
 
     def lines(self, name: str) -> tuple[str, ...]:
-        """Return the lines of a field, each once."""
+        """Return the lines of a field without surrounding blanks, each once, in their order; empty ones are
+        left out."""
         return tuple(dict.fromkeys(line.strip() for line in self.text(name).splitlines() if line.strip()))
 
     def whole(self, name: str, noun: str) -> int | None:
-        """Return a whole number; None if the field is empty. ``noun``: what it is, for the message. Raises
-        UsageError."""
+        """Return a whole number that is not negative; None if the field is empty. Commas between digits are
+        ignored (``1,000``). ``noun``: what it is, for the message. Raises UsageError."""
         text = self.text(name).replace(",", "")
         if not text:
             return None
@@ -73,11 +75,13 @@ class FormFields:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Return the values by field, to show the form again."""
+        """Return the values by field, to show the form again; of a field that occurs several times the last
+        one. The proof of the form is left out."""
         return {name: value for name, value in self.pairs if name != "csrf"}
 
 
 async def _given(request: Request) -> FormFields:
+    """Return the text fields of a request's form; files are left out."""
     form = await request.form()
     return FormFields(pairs=[(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
@@ -159,8 +163,11 @@ async def run_and_redirect(
     long: bool = False,
     then: Callable[[Control], object] | None = None,
 ) -> Response:
-    """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``then`` runs after the
-    response."""
+    """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence,
+    or what makes it of the result. ``long``: the call may take more than some 100 ms. ``then`` runs after the
+    response, unless the call was refused.
+
+    Raises what ``call`` raises, except ``FORM_ERRORS``."""
     try:
         result = await context.run(call, long=long)
     except FORM_ERRORS as error:

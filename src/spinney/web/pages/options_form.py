@@ -1,4 +1,7 @@
-"""The options of a job (queue, priority, time, …) as fields of a form."""
+"""The options of a job (queue, priority, time, …) as fields of a form.
+
+Each field is checked by itself with ``Options``, so that each wrong one is reported at its place and in the
+words of the API; a field that is left empty is an option that is left out."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,6 +21,7 @@ LABELS = {
 }
 """The labels of the fields, by the names of the options."""
 OPTIONS = tuple(LABELS)
+"""The names of the fields, in their order."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +44,7 @@ def read(values: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[s
 
 
 def _value(name: str, text: str, now_us: int) -> Any:
+    """Return the value of an option as ``Options`` takes it. Raises UsageError."""
     if name == "at":
         try:
             return _EPOCH + timedelta(microseconds=parse_time(text, now_us, ahead=True))

@@ -26,10 +26,13 @@ from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
 
 THEME_COOKIE = "spinney_theme"
+"""The cookie of the chosen colours, which the page's script sets: ``light`` or ``dark``."""
 FLASH_COOKIE = "spinney_flash"
+"""The cookie of the message that the next page shows."""
 FLASH_MAX = 800
 """The maximum length of a message that the next page shows."""
 _FLASH_S = 60
+"""How many seconds a message waits for the next page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,10 @@ NAV_ITEMS = (
 
 
 class PageSource(Protocol):
-    """What an application adds to the frame: its links, and the package with its templates and static files."""
+    """What an application adds to the frame: its links, and the package with its templates and static files.
+
+    ``name``: the word before its templates and files; ``package``: the package that has ``templates`` and
+    ``static``; ``nav``: its links, behind those of the server."""
 
     name: str
     package: str
@@ -151,7 +157,9 @@ def page(
     status: int = 200,
     **context: Any,
 ) -> Response:
-    """Return a page in the frame. ``topics``: what its script watches (``spinney.web.events``)."""
+    """Return a page in the frame. ``topics``: what its script watches (``spinney.web.events``). ``context``:
+    the variables of the template; one that the template uses and that is missing is an error. The message of
+    the last action is shown and its cookie removed."""
     flash = _flash_message(request)
     answer = _answer(request, principal, template, status, topics=topics, flash=flash, **context)
     if FLASH_COOKIE in request.cookies:
@@ -160,7 +168,8 @@ def page(
 
 
 def part(request: Request, principal: Principal | None, template: str, **context: Any) -> Response:
-    """Return a part of a page, which the page's script merges into it."""
+    """Return a part of a page, which the page's script merges into it. It has no frame, and leaves the
+    message of the last action to the next page."""
     return _answer(request, principal, template, 200, **context)
 
 
@@ -205,6 +214,7 @@ def with_query(path: str, /, **query: Any) -> str:
 def _answer(
     request: Request, principal: Principal | None, template: str, status: int, **context: Any
 ) -> Response:
+    """Return a rendered template, which no cache keeps."""
     theme = request.cookies.get(THEME_COOKIE, "auto")
     now = now_us()
     text = request.app.state.templates.get_template(template).render(
@@ -221,7 +231,8 @@ def _answer(
 
 
 def _flash_message(request: Request) -> tuple[str, str] | None:
-    """Return the message of the last action: ``done`` or ``refused``, and a sentence."""
+    """Return the message of the last action: ``done`` or ``refused``, and a sentence. None: there is none, or
+    the cookie was not made here."""
     value = request.cookies.get(FLASH_COOKIE)
     if value is None or len(value) > 6 * FLASH_MAX:
         return None

@@ -40,7 +40,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamField:
-    """One parameter of a job type as a field of a form, made from the type's schema."""
+    """One parameter of a job type as a field of a form, made from the type's schema. It has no value: that of
+    a form is in ``texts``, or what was entered."""
 
     name: str
     kind: Kind
@@ -65,8 +66,9 @@ class ParamField:
 
 
 def fields(schema: Mapping[str, Any]) -> list[ParamField]:
-    """Return the fields of a schema: the required ones first, otherwise in its order, and last the field ``MORE`` where
-    the schema allows other parameters."""
+    """Return the fields of a schema: the required ones first, otherwise in its order, and last the field
+    ``MORE`` where the schema allows other parameters. An empty schema allows any, so that it has this field
+    alone."""
     required = schema.get("required", ())
     param_list = [
         _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
@@ -89,8 +91,9 @@ def fields(schema: Mapping[str, Any]) -> list[ParamField]:
 
 
 def read(schema: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the parameters that a form names, and by parameter what is wrong: no JSON, or not what the schema allows.
-    ``values``: the fields of the form by name, with ``PREFIX``."""
+    """Return the parameters that a form names, and by parameter what is wrong: no JSON, or not what the
+    schema allows. ``values``: the fields of the form by name, with ``PREFIX``; others are passed over. Where
+    anything is wrong, the parameters are those that could be read."""
     params: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in fields(schema):
@@ -124,6 +127,7 @@ def texts(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str
 
 
 def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], required: bool) -> ParamField:
+    """Return the field of one property of the schema. The default of a secret is not shown."""
     core, nullable = _core(schema, prop)
     kind = _kind(schema, prop, core)
     default = prop.get("default")
@@ -178,10 +182,12 @@ def _kind(schema: Mapping[str, Any], prop: Mapping[str, Any], core: Mapping[str,
 
 
 def _choices(core: Mapping[str, Any]) -> Sequence[str]:
+    """Return the values of a choice as text."""
     return [_text(value) for value in _allowed(core)]
 
 
 def _allowed(core: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the values that a choice allows; a property that is true or false allows both."""
     if "const" in core:
         return [core["const"]]
     enum: Sequence[Any] = core.get("enum", (True, False))
@@ -212,4 +218,5 @@ def _value(schema: Mapping[str, Any], field: ParamField, text: str) -> Any:
 
 
 def _text(value: Any) -> str:
+    """Return a JSON value as a field shows it: text as it is, other values as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -13,15 +13,16 @@ T = TypeVar("T")
 
 
 class RequestCoalescer:
-    """Answers by key. The key must say what was asked, and who may see the answer."""
+    """Answers by key. The key must say what was asked, and who may see the answer. It belongs to one event
+    loop. For each key at most one answer is being made, and one waits for that."""
 
     def __init__(self) -> None:
         self._made: dict[Hashable, asyncio.Task[Any]] = {}
         self._next: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return what ``make`` returns, called after this call began. What it raises is raised to all who wait for
-        it."""
+        """Return what ``make`` returns, called after this call began. What it raises is raised to all who
+        wait for it. A caller that is cancelled does not end the work that others wait for."""
         task = self._next.get(key)
         if task is None:
             task = self._next[key] = asyncio.create_task(self._turn(key, make))
@@ -43,6 +44,6 @@ class RequestCoalescer:
 
 
 def _retrieve(task: "asyncio.Task[Any]") -> None:
-    """Nobody may be left to hear what it raised."""
+    """Take what the task raised, so that asyncio does not report it as lost: all who waited may have gone."""
     if not task.cancelled():
         task.exception()

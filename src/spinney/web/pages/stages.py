@@ -1,4 +1,8 @@
-"""The stages of a job with their attempts, from which the picture on its page is drawn. No I/O."""
+"""The stages of a job with their attempts, from which the picture on its page is drawn. No I/O.
+
+A job has a history of attempts, and its type a list of stages; neither is enough alone. The type may have
+changed since the job ran, stages that have not been reached have no attempts, and attempts of an outdated run
+no longer count."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
-"""Scripts, styles and icons: served from this server alone, under addresses that contain their digest, so that browsers
-may keep them for ever.
+"""Scripts, styles and icons: served from this server alone, under addresses that contain their digest, so
+that browsers may keep them for ever.
 
-htmx comes out of a package of the registry, of which only the file is used: ``django-htmx`` ships it pinned, and it is
-found by the distribution's name without importing the package.
-"""
+A file that changes has another address, so no browser shows an old script with a new page. htmx comes out of
+a package of the registry, of which only the file is used: ``django-htmx`` ships it pinned, and it is found by
+the distribution's name without importing the package."""
 
 import gzip
 from collections.abc import Mapping
@@ -20,8 +20,10 @@ from starlette.responses import Response
 from spinney.model.errors import UsageError
 
 PREFIX = "/static"
+"""The path below which all static files are."""
 _FOR_EVER = "public, max-age=31536000, immutable"
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+"""The media types of the files that are served, by their suffixes; others are left out."""
 _FROM_PACKAGES = {"htmx.js": ("django-htmx", "django_htmx/static/django_htmx/htmx-2.min.js")}
 _LEAST_PACKED = 512
 """A file that is not longer is sent without compression."""
@@ -43,8 +45,9 @@ class Static:
 
 
 class StaticFiles:
-    """All static files, read once. ``packages``: the package of each application that brings some; its file ``x.css``
-    is named ``APPLICATION/x.css``."""
+    """All static files, read once. ``packages``: the package of each application that brings some; its file
+    ``x.css`` is named ``APPLICATION/x.css``. Raises UsageError where a package that brings a file of the
+    server is not installed."""
 
     def __init__(self, packages: Mapping[str, str]) -> None:
         contents = {name: _from_package(name, *where) for name, where in _FROM_PACKAGES.items()}
@@ -77,6 +80,7 @@ async def static_file(request: Request, digest: str, name: str) -> Response:
 
 
 def _in_folder(package: str) -> dict[str, bytes]:
+    """Return the static files of a package, by name; none if it has no such folder."""
     folder = files(package).joinpath("static")
     if not folder.is_dir():
         return {}
@@ -84,6 +88,7 @@ def _in_folder(package: str) -> dict[str, bytes]:
 
 
 def _from_package(name: str, package: str, path: str) -> bytes:
+    """Return a file of an installed distribution. Raises UsageError when it is missing."""
     try:
         return Path(str(distribution(package).locate_file(path))).read_bytes()
     except (PackageNotFoundError, FileNotFoundError):
@@ -93,6 +98,7 @@ def _from_package(name: str, package: str, path: str) -> bytes:
 
 
 def _made(name: str, content: bytes) -> Static:
+    """Return a file as it is sent, with its address."""
     packed = gzip.compress(content, 9, mtime=0)
     return Static(
         address=f"{PREFIX}/{sha256(content).hexdigest()[:16]}/{name}",

@@ -59,6 +59,8 @@ def interval(seconds: float) -> str:
 
 
 def _parts(seconds: float) -> str:
+    """Return a length of time in its two largest units that follow each other: ``2 days 3 h``, and not ``2
+    days 5 s``."""
     rest_s = round(seconds)
     parts: list[str] = []
     for size, unit in _UNITS:
@@ -149,8 +151,8 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\
 
 
 def terminal_text(text: str) -> str:
-    """Return output without what a terminal would not show: colours and other controls, and what a carriage return let
-    a progress bar overwrite."""
+    """Return output without what a terminal would not show: colours and other controls (ECMA-48), and what a
+    carriage return let a progress bar overwrite. Of each line the last state is left."""
     lines = _CONTROL.sub("", text).split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
@@ -162,6 +164,7 @@ def cut(text: str | None, most: int = 160) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Convert what orjson does not know by itself: other mappings and sets, and anything else as its text."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple | set | frozenset):

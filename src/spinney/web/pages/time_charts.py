@@ -220,4 +220,5 @@ def _x_ticks(starts_us: Sequence[int], width_us: int) -> list[Tick]:
 
 
 def _clock(at_us: int, form: str) -> str:
+    """Return a time of UTC in this form of ``strftime``."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime(form)

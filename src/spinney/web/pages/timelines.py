@@ -1,4 +1,7 @@
-"""When something waited and when it ran: bars over time, as numbers for SVG. No I/O."""
+"""When something waited and when it ran: bars over time, as numbers for SVG. No I/O.
+
+The store records when attempts began and ended. What lies between the end of one and the beginning of the
+next is shown as waiting, whatever the job waited for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,7 +98,8 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> 
 def segment(
     kind: str, start_us: int, end_us: int, from_us: int, until_us: int, title: str, job_id: int | None = None
 ) -> Segment:
-    """Return the bar of a period within another one."""
+    """Return the bar of a period within another one, cut to it. A short period is at least ``_NARROWEST``
+    wide. All times are in microseconds since 1970. ``job_id``: the job that the bar leads to."""
     span = max(1, until_us - from_us)
     x = (max(start_us, from_us) - from_us) / span * 100
     width = max(_NARROWEST, (min(end_us, until_us) - max(start_us, from_us)) / span * 100)
@@ -110,7 +114,8 @@ def outcome(attempt: Attempt) -> str:
 
 
 def kind_of(attempt: Attempt) -> str:
-    """Return the state whose colour the bar of an attempt has."""
+    """Return the state whose colour the bar of an attempt has. An attempt that neither passed nor failed
+    (deferred, held, interrupted) has that of ``scheduled``."""
     if attempt.outcome is None:
         return "running"
     if attempt.outcome in PASSED:

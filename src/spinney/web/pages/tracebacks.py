@@ -1,4 +1,7 @@
-"""The text of a traceback as frames, so that a page can fold those of libraries."""
+"""The text of a traceback as frames, so that a page can fold those of libraries.
+
+Failures are stored as text, since the exception itself lives in a worker that may be gone. The text is what
+``traceback.format_exception`` writes; anything else, as of a program, is shown as it is."""
 
 import re
 from collections.abc import Sequence
