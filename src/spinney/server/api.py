@@ -94,6 +94,7 @@ PARTS = (
     external_output.router,
     me,
 )
+"""The routers of the API, in the order in which addresses are compared."""
 
 
 def add_to(app: FastAPI) -> None:

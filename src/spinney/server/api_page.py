@@ -1,4 +1,8 @@
-"""The page that documents the API, made of its OpenAPI document: groups, routes, problems, and how to call them."""
+"""The page that documents the API, made of its OpenAPI document: groups, routes, problems, and how to call
+them.
+
+It is made of the document alone, so that it cannot say anything else than clients are generated from. It
+needs no script and, unlike the usual viewers of such documents, loads nothing from other hosts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -70,6 +74,7 @@ async def api(request: Request, context: Authenticated, group: str = "") -> Resp
 
 
 async def _groups(request: Request) -> Mapping[str, Sequence[Route]]:
+    """Return the routes by group, from a document that is made at the first request, in a thread."""
     state = request.app.state
     if not hasattr(state, "api_groups"):  # the document never changes, and making it takes a second
         state.api_groups = groups(await asyncio.to_thread(openapi.document, request.app, PREFIX))
@@ -78,7 +83,8 @@ async def _groups(request: Request) -> Mapping[str, Sequence[Route]]:
 
 
 def groups(document: Mapping[str, Any]) -> Mapping[str, Sequence[Route]]:
-    """Return the routes of an OpenAPI document by their first tag, in its order."""
+    """Return the routes of an OpenAPI document by their first tag, in its order; those without a tag are
+    ``other``."""
     routes_by_group: dict[str, list[Route]] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
@@ -90,6 +96,8 @@ def groups(document: Mapping[str, Any]) -> Mapping[str, Sequence[Route]]:
 
 
 def _route(method: str, path: str, operation: Mapping[str, Any]) -> Route:
+    """Return one operation of the document as the page shows it. Answers and refusals are told apart by their
+    status."""
     answers = {
         code: answer.get("description", "") for code, answer in sorted(operation.get("responses", {}).items())
     }
@@ -112,4 +120,5 @@ def _route(method: str, path: str, operation: Mapping[str, Any]) -> Route:
 
 
 def _refused(code: str) -> bool:
+    """Return whether this status is that of a refusal."""
     return code.isdigit() and int(code) >= _REFUSED_FROM

@@ -1,4 +1,9 @@
-"""Put the web application together: the layers that each request passes, and the background tasks."""
+"""Put the web application together: the layers that each request passes, and the background tasks.
+
+What parts share is in ``app.state``, where each part finds it by its name: ``stores``, ``settings``,
+``identity``, ``quotas``, ``refusals``, ``feed``, ``counters`` and others. ``app.state.beside`` lists what
+lives as long as the application; it is started in its order, after the store pool, and stopped in the reverse
+one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +33,7 @@ from spinney.web.store_pool import StorePool
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What an application is made of."""
+    """What an application is made of. Tests pass another authenticator here."""
 
     settings: ServerSettings
     open_store: Callable[[], Store]
@@ -44,7 +49,11 @@ class Parts:
 
 
 def make(parts: Parts) -> FastAPI:
-    """Make the application; it opens nothing before it is started."""
+    """Make the application; it opens nothing before it is started.
+
+    The order of the ``add_to`` calls is that of the layers: a middleware that is added later is further
+    outside, routes that are added first are compared first, and error pages extend the handlers that are
+    there by then. Raises UsageError where a package that a setting needs is not installed."""
     stores = StorePool(parts.open_store, threads=parts.settings.threads)
     app = FastAPI(
         title="Spinney",
@@ -89,6 +98,9 @@ def make(parts: Parts) -> FastAPI:
 
 
 def _lifespan(stores: StorePool) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return what starts and stops all that lives beside requests, with the store pool around it: the pool is
+    opened first and closed last, since the others call it until they end."""
+
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:

@@ -44,8 +44,9 @@ class _Address(Generic[ConnectionT]):
 
 
 class ConnectionTable(Generic[ConnectionT]):
-    """The connections of one server. At most ``most`` may be open in all; from one address ``per_address``, of which
-    ``idle_per_address`` may be idle."""
+    """The connections of one server. At most ``most`` may be open in all; from one address ``per_address``,
+    of which ``idle_per_address`` may be idle. It belongs to the event loop, and closes connections by
+    ``Closable.close``; those remove themselves by ``closed``, which may be called twice."""
 
     def __init__(self, *, most: int, per_address: int, idle_per_address: int) -> None:
         self._most, self._per_address, self._idle_per_address = most, per_address, idle_per_address
@@ -58,7 +59,9 @@ class ConnectionTable(Generic[ConnectionT]):
         return len(self._address_of)
 
     def opened(self, connection: ConnectionT, address: str, *, bounded: bool) -> None:
-        """Add a new connection, which is idle. ``bounded``: whether connections are counted by this address."""
+        """Add a new connection, which is idle, and close an idle one for it where there is no room. Where
+        none is idle the new one stays open, and ``refusal`` says why its requests are refused. ``bounded``:
+        whether connections are counted by this address."""
         self._address_of[connection] = address
         entry = self._addresses.setdefault(address, _Address(bounded))
         entry.open.add(connection)
@@ -71,7 +74,8 @@ class ConnectionTable(Generic[ConnectionT]):
             self._placeless.add(connection)
 
     def idle(self, connection: ConnectionT) -> None:
-        """Mark the connection as idle: no request on it is being answered."""
+        """Mark the connection as idle from now on: no request on it is being answered. Where its address has
+        too many idle ones, the one that has been idle for the longest is closed."""
         entry = self._of(connection)
         if entry is None:
             return
@@ -87,7 +91,7 @@ class ConnectionTable(Generic[ConnectionT]):
             entry.idle.pop(connection, None)
 
     def closed(self, connection: ConnectionT) -> None:
-        """Remove the connection, which is no longer open."""
+        """Remove the connection, which is no longer open. Idempotent."""
         entry = self._of(connection)
         if entry is None:
             return
@@ -99,7 +103,8 @@ class ConnectionTable(Generic[ConnectionT]):
             del self._addresses[address]
 
     def refusal(self, connection: ConnectionT) -> Refusal | None:
-        """Return why requests on this connection are to be refused; None: they are not."""
+        """Return why requests on this connection are to be refused; None: they are not. Only a connection
+        that came when there was no room is refused, and only until there is room."""
         entry = self._of(connection)
         lack = None if entry is None or connection not in self._placeless else self._lack_of_room(entry)
         if lack is None:
@@ -107,15 +112,19 @@ class ConnectionTable(Generic[ConnectionT]):
         return lack
 
     def _lack_of_room(self, address: _Address[ConnectionT]) -> Refusal | None:
+        """Return which limit is exceeded with this address; None: none."""
         if address.bounded and len(address.open) > self._per_address:
             return Refusal.CROWDED
         return Refusal.FULL if len(self._address_of) > self._most else None
 
     def _of(self, connection: ConnectionT) -> _Address[ConnectionT] | None:
+        """Return the entry of a connection's address; None: the connection is not in the table."""
         address = self._address_of.get(connection)
         return None if address is None else self._addresses[address]
 
     def _evict_of_all(self, *, sparing: ConnectionT) -> None:
+        """Close the connection that has been idle for the longest, of the address that has most open.
+        ``sparing``: the new one."""
         others = [
             address for address in self._addresses.values() if len(address.idle) > (sparing in address.idle)
         ]
@@ -123,6 +132,7 @@ class ConnectionTable(Generic[ConnectionT]):
             self._evict(max(others, key=lambda address: len(address.open)), sparing=sparing)
 
     def _evict(self, address: _Address[ConnectionT], *, sparing: ConnectionT) -> None:
+        """Close the connection that has been idle for the longest, of this address, if there is any."""
         longest = next((connection for connection in address.idle if connection is not sparing), None)
         if longest is not None:
             self.closed(longest)

@@ -24,7 +24,9 @@ REST_S = 5.0
 READ_S = 60.0
 """How long a client may read nothing of an answer."""
 ADDRESS_MAX_BYTES = 16_384
+"""The longest address of a request, with its query."""
 HEAD_MAX_BYTES = 65_536
+"""The longest head of a request, with its address."""
 HEADERS_MAX = 100
 """The most headers of a request."""
 CLOSE = "spinney.close"
@@ -33,8 +35,11 @@ _PEERCRED = struct.Struct("3i")
 
 
 class Connection(HttpToolsProtocol):
-    """An HTTP connection of uvicorn that knows the peer of a Unix socket, and limits size and time of a request's head,
-    the patience with a slow reader, and the number of connections."""
+    """An HTTP connection of uvicorn that knows the peer of a Unix socket, and limits size and time of a
+    request's head, the patience with a slow reader, and the number of connections.
+
+    Its methods are calls of asyncio and of the parser. A request that is refused here reaches neither the
+    application nor its log lines and metrics."""
 
     head_s = HEAD_S
     rest_s = REST_S
@@ -80,6 +85,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begin to answer a request; its scope gets what closes its connection (``CLOSE``)."""
         self._answering = cycle
         cycle.scope[CLOSE] = self.close  # type: ignore[literal-required]
         super()._start_asgi_task(cycle, app)
@@ -90,7 +96,8 @@ class Connection(HttpToolsProtocol):
         self.loop.call_later(self.rest_s, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come, and refuse a head that is too long before it has ended."""
+        """Parse what has come, and refuse a head that is too long before it has ended: the parser alone would
+        collect it without bound."""
         super().data_received(data)
         if not self._in_head or self.transport.is_closing():
             return
@@ -146,7 +153,9 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Count the connection as idle; it is closed soon where the rest of a request's body does not come."""
+        """Count the connection as idle; it is closed soon where the rest of a request's body does not come. A
+        client may send requests ahead (pipelining): while one of those is being answered the connection stays
+        busy."""
         super().on_response_complete()
         if self.cycle.response_complete:  # and none that was sent ahead is being answered
             self.table.idle(self)
@@ -178,15 +187,19 @@ class Connection(HttpToolsProtocol):
         raise ValueError(sentence)
 
     def _close_after(self, seconds: float) -> None:
+        """Close the connection after so many seconds, unless ``_in_time`` is called before."""
         self._in_time()
         self._timer = self.loop.call_later(seconds, self._too_slow)
 
     def _in_time(self) -> None:
+        """End the time limit that runs."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _too_slow(self) -> None:
+        """Close the connection of a client that did not send in time what it had begun. It gets no answer:
+        nothing of its request is known."""
         self._timer = None
         if not self.transport.is_closing():
             self.transport.close()
@@ -209,11 +222,13 @@ _ALWAYS = (b"/health", b"/ready")
 
 
 def _length(header: tuple[bytes, bytes]) -> int:
+    """Return the length of a header as it was sent."""
     return len(header[0]) + len(header[1]) + len(": \r\n")
 
 
 def bounded(connection: type[Connection], settings: ServerSettings) -> type[Connection]:
-    """Return the class of the connections of one server, whose number the settings limit."""
+    """Return the class of the connections of one server, whose number the settings limit: uvicorn makes its
+    connections by calling a class, so the table that they share is an attribute of it."""
     table: ConnectionTable[Connection] = ConnectionTable(
         most=settings.connections,
         per_address=settings.connections_per_address,

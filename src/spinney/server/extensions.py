@@ -23,23 +23,27 @@ log = logging.getLogger(__name__)
 
 @cache
 def installed(group: str) -> Sequence[EntryPoint]:
-    """Return the entry points of the installed packages. They are read once for each process, because that looks
-    through all packages."""
+    """Return the entry points of this group of the installed packages, by name. They are read once for each
+    process, because that looks through all packages."""
     return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
 
 
 def add_routes(app: FastAPI) -> None:
-    """Add the routes of all installed packages to the API."""
+    """Add the routes of all installed packages to the API, behind those of the server, so that none can take
+    the place of one."""
     for of_package in _loaded(routes.GROUP, _routes):
         app.router.routes.extend(of_package)
 
 
 def page_sets() -> Sequence[Pages]:
-    """Return the pages of all installed packages."""
+    """Return the pages of all installed packages that keep the rules, in the order of their entry points'
+    names."""
     return list(_loaded(pages.GROUP, _pages))
 
 
 def _loaded(group: str, load: Callable[[EntryPoint], T]) -> Iterator[T]:
+    """Yield what ``load`` makes of each entry point. One for which it raises is left out, and the log says
+    why."""
     for entry in installed(group):
         try:
             yield load(entry)
@@ -50,6 +54,8 @@ def _loaded(group: str, load: Callable[[EntryPoint], T]) -> Iterator[T]:
 
 
 def _routes(entry: EntryPoint) -> list[ApiRoute]:
+    """Return the routes of a package. Raises TypeError and ValueError for an entry point that breaks the
+    rules, and whatever the package raises when it is imported."""
     router = entry.load()
     if not isinstance(router, APIRouter):
         raise TypeError(f"it is no fastapi.APIRouter, but a {type(router).__name__}")

@@ -1,7 +1,8 @@
 """HEAD answers what GET would, without the body, at every address.
 
-No body is made: an answer without end, such as an event stream, ends with its head.
-"""
+No body is made: an answer without end, such as an event stream, ends with its head. The route is left by an
+exception at that moment, which no error handler catches, so that what it holds (a file, a quota) is released
+as after any request."""
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -1,4 +1,8 @@
-"""Health checks for supervisors and load balancers: whether the server lives, and whether it can answer."""
+"""Health checks for supervisors and load balancers: whether the server lives, and whether it can answer.
+
+They are two addresses because they have two consequences: who does not live is restarted, and who is not
+ready gets no requests. Both are answered although there is no room for connections
+(``server.connections``)."""
 
 import asyncio
 

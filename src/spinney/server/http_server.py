@@ -32,8 +32,8 @@ DRAIN_S = 10
 
 
 class Server(uvicorn.Server):
-    """A server of uvicorn that calls ``on_listening`` when it listens, and ``on_ending`` when it is stopped, which ends
-    the event streams: they would never end by themselves."""
+    """A server of uvicorn that calls ``on_listening`` when it listens, and ``on_ending`` when it is stopped,
+    which ends the event streams: they would never end by themselves, and uvicorn waits for open requests."""
 
     def __init__(
         self, config: uvicorn.Config, on_listening: Callable[[], None], on_ending: Callable[[], None]
@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
         self._on_listening, self._on_ending = on_listening, on_ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, then call ``on_listening``."""
+        """Begin to listen, then call ``on_listening``; it is not called when starting has failed."""
         await super().startup(sockets)
         if not self.should_exit:
             self._on_listening()
@@ -56,8 +56,10 @@ class Server(uvicorn.Server):
 def serve(
     app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, on_listening: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered have ``DRAIN_S`` seconds then. ``on_listening``
-    is called when requests are answered."""
+    """Serve until SIGTERM or SIGINT; requests that are being answered have ``DRAIN_S`` seconds then. It
+    blocks, and must be called in the main thread. ``on_listening`` is called when requests are answered.
+
+    SIGTERM is handled as before when it returns, so that the caller can clean up its sockets and files."""
     _make_room(settings.connections + OWN_FILES)
     uvicorn_server = server(app, settings, on_listening=on_listening)
 
@@ -94,7 +96,9 @@ def server(
     on_listening: Callable[[], None],
     connection: type[Connection] = Connection,
 ) -> Server:
-    """Return a server, for callers that stop it themselves or have connections with other limits."""
+    """Return a server, for callers that stop it themselves or have connections with other limits.
+    ``connection``: the class of its connections, of which ``bounded`` makes one of its own. ``app`` must have
+    its feed (``events.add_to``)."""
     config = uvicorn.Config(
         app,
         http=bounded(connection, settings),
@@ -115,7 +119,8 @@ def server(
 
 
 def listen_tcp(host: str, port: int) -> socket.socket:
-    """Listen on this host and port. Raises UsageError (no such address), StoreUnusable (it cannot be bound)."""
+    """Return a socket that is bound to this host and port; 0: any free port. Of several addresses of a name
+    the first one counts. Raises UsageError (no such address), StoreUnusable (it cannot be bound)."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -134,10 +139,10 @@ def listen_tcp(host: str, port: int) -> socket.socket:
 
 
 def listen_unix(path: Path) -> socket.socket:
-    """Listen on a socket at this path, for its owner alone. A socket that a dead server left there is removed.
+    """Return a socket that is bound to this path, for its owner alone. A socket that a dead server left there
+    is removed.
 
-    Raises StoreUnusable when another server listens there, or the path is no socket.
-    """
+    Raises StoreUnusable when another server listens there, or the path is no socket."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _clear(path)
@@ -159,8 +164,8 @@ def listen_unix(path: Path) -> socket.socket:
 
 
 def _clear(path: Path) -> None:
-    """Remove a socket that a dead server has left. Raises StoreUnusable when the path is no socket, or a server listens
-    there."""
+    """Remove a socket that a dead server has left: nobody accepts a connection to it. Raises StoreUnusable
+    when the path is no socket, or a server listens there."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -33,7 +33,8 @@ _SWEEPS = 50
 
 
 class ServerMaintenance(BackgroundLoop):
-    """Runs maintenance within ``async with``, a round every ``every_s`` seconds."""
+    """Runs maintenance within ``async with``, a round every ``every_s`` seconds. An error ends a round and
+    not the loop; what the round had not done is done in the next."""
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class ServerMaintenance(BackgroundLoop):
         self._folders, self._uploads_s = folders, -upload_steps.EVERY_S
 
     async def _run(self) -> None:
+        """Run rounds until cancelled. While the store does not answer they are silent: requests meet the
+        same, and tell it."""
         while True:
             try:
                 await self._stores.run(self.look)
@@ -65,7 +68,8 @@ class ServerMaintenance(BackgroundLoop):
             await asyncio.sleep(self._every_s)
 
     def look(self, store: Store) -> None:
-        """Run one round, in a thread with this store."""
+        """Run one round, in a thread with this store: external workers, then the leader's work where no node
+        leads, then uploads. Nodes are woken when anything became claimable. Raises what the store raises."""
         before_s = self._monotonic()
         nodes = store.nodes()
         changed = self._external_workers(store, [node for node in nodes if node.is_external_worker], before_s)
@@ -93,6 +97,8 @@ class ServerMaintenance(BackgroundLoop):
         )
 
     def _external_workers(self, store: Store, external_workers: Sequence[NodeInfo], before_s: float) -> bool:
+        """Take back what external workers have that are silent or overdue; return whether anything was taken
+        back. ``before_s``: by the monotonic clock, just before the store was queried for them."""
         silent = self._watch.look(external_workers, before_s, self._monotonic())
         for external_worker in silent:
             back = take_back_silent(store, external_worker, now_us=self._now_us())
@@ -107,7 +113,8 @@ class ServerMaintenance(BackgroundLoop):
 
 
 def _housekeeping(store: Store, now_us: int) -> bool:
-    """Do the leader's timed work; return whether something may have become claimable."""
+    """Do the leader's timed work in steps: schedules, scheduled jobs, holds. Return whether something may
+    have become claimable. A backlog of more than ``_SWEEPS`` steps goes on in the next round."""
     changed = False
     for _ in range(_SWEEPS):
         if not store.schedules.tick(now_us=now_us):

@@ -1,4 +1,9 @@
-"""The OpenAPI document of the API: only of routes under its prefix, with the problems described once and examples."""
+"""The OpenAPI document of the API: only of routes under its prefix, with the problems described once and
+examples.
+
+FastAPI makes most of it of the routes' signatures. What it does not know is added here: refusals of any body,
+lines of progress, names of lists, examples. It is version 3.1, and complete enough that clients are generated
+from it (``tests/server/api/test_openapi.py``)."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +34,8 @@ async def openapi(request: Request, context: Authenticated) -> dict[str, Any]:
 
 
 def document(app: FastAPI, prefix: str) -> dict[str, Any]:
-    """Return the document, which is made once."""
+    """Return the document of the routes below this prefix. It is made once for each application, which takes
+    about a second, and belongs to the application: callers must not change it."""
     if app.openapi_schema is None:
         routes = [r for r in app.routes if isinstance(r, APIRoute) and r.path.startswith(prefix)]
         for route in routes:

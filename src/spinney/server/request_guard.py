@@ -61,7 +61,11 @@ def add_to(app: FastAPI, settings: ServerSettings, quotas: Quotas, *, long_s: fl
 
 
 class RequestGuard:
-    """ASGI middleware without the layers of BaseHTTPMiddleware, so that event streams pass unbuffered."""
+    """ASGI middleware without the layers of BaseHTTPMiddleware, so that event streams pass unbuffered.
+
+    For each request it checks Host and target, puts a ``Body`` and a stack for quotas into the scope, adds
+    headers to the answer, and ends what a route leaves open: refused bodies, aborted responses, clients that
+    have gone, unexpected errors. The stack is closed in any case."""
 
     def __init__(self, app: App, settings: ServerSettings, quotas: Quotas, long_s: float) -> None:
         self._app, self._settings, self._quotas, self._long_s = app, settings, quotas, long_s
@@ -190,6 +194,7 @@ class _LongBody:
 
 
 async def _error_response(scope: Scope, error: Exception) -> App:
+    """Return the answer to an unexpected error, by the application's own handler where it has one."""
     handler = scope["app"].exception_handlers.get(Exception)
     if handler is None:
         return of_error(error, instance=scope["path"])
@@ -234,6 +239,8 @@ def target_fault(raw_path: bytes, query: bytes) -> str | None:
 
 
 def _decoded(raw: bytes) -> str | None:
+    """Return what percent-encoded bytes mean as text; None for bytes that are no ASCII, broken escapes and
+    what is no UTF-8."""
     if not raw.isascii() or _BROKEN.search(raw):
         return None
     try:
