@@ -13,8 +13,9 @@ from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 
 def folder_of(root: Path, job_id: int, *, is_marked: bool = True) -> Path:
-    """Return a job's folder below the folder root; make it when it is missing. Raises OSError, also where the root
-    ``is_marked`` and lacks its token."""
+    """Return a job's folder below the folder root; make it when it is missing. It is not synced: the worker
+    syncs it with the attempt's files. Raises OSError, also where the root ``is_marked`` and lacks its
+    token."""
     path = root / job_folder(job_id)
     if not is_marked:
         path.mkdir(parents=True, exist_ok=True)
@@ -69,13 +70,15 @@ class Data(MutableMapping[str, Any]):
     def append(self, name: str, value: Any) -> int:
         """Append to the list of that name, which is created when missing; return its length.
 
-        Many jobs may append to their parent's at once: none loses another's.
-        """
+        Many jobs may append to their parent's at once: none loses another's. An attempt that runs again
+        appends again, so put something into the value by which the two can be told apart. Raises Refused when
+        the entry is no list, and BadParameters when it would be larger than 64 kB."""
         text = finite_text(value, f"data[{name!r}]")
         length: int = self._port.ask("append_data", target=self._target, name=self._checked(name), value=text)
         return length
 
     def _checked(self, name: str) -> str:
+        """Return the name if an entry may be written under it. Raises BadParameters."""
         if self._generated and not str(name).endswith("_"):
             raise BadParameters(
                 f"names of data that jobs of this type write end in '_' (names=\"generated_\"); write {name}_"
@@ -83,6 +86,7 @@ class Data(MutableMapping[str, Any]):
         return data_name(name)
 
     def _all(self) -> dict[str, Any]:
+        """Return all entries by name, by one request."""
         values: dict[str, Any] = self._port.ask("get_data", target=self._target, name=None)
         return values
 
@@ -95,6 +99,7 @@ class Data(MutableMapping[str, Any]):
         return values
 
     def _names(self) -> list[str]:
+        """Return the names of all entries, without their values."""
         names: list[str] = self._port.ask("data_names", target=self._target)
         return names
 

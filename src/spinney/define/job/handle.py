@@ -37,10 +37,11 @@ several requests."""
 _CHUNK_CHARS = 4 * 2**20
 """How many characters of parameters one request has, about: a character takes up to four bytes of a message."""
 _CHILDREN_PAGE = 1000
+"""How many subjobs one request reads at most; fewer when their parameters are long."""
 
 
 class Child(NamedTuple):
-    """A direct subjob, as of the request."""
+    """A direct subjob, as it was when it was read. ``params`` are its parameters as JSON values."""
 
     id: int
     type: str
@@ -235,14 +236,17 @@ class Job:
     def spawn_many(
         self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
-        """Spawn a subjob for each dict of parameters; return their ids in order. ``keys``: one for each."""
+        """Spawn a subjob for each dict of parameters; return their ids in order. ``keys``: one for each. All
+        parameters are checked before the first is sent. A long list is sent in several requests; the subjobs
+        without keys still appear together, when the stage has passed."""
         ids: list[int] = []
         for part in self._parts(kind, rows, keys):
             ids += self._port.ask("spawn", submissions=[part])
         return ids
 
     def children(self) -> Iterator[Child]:
-        """Yield the direct subjobs by id, without those that are deleted or superseded. They are read in pages."""
+        """Yield the direct subjobs by id, without those that are deleted or superseded. They are read in
+        pages as the iteration goes on, so that their states may be of different moments."""
         after = 0
         while page := self._port.ask("children", after=after, limit=_CHILDREN_PAGE):
             for id_, type_, state, *rest in page:
@@ -381,6 +385,8 @@ class _ForeignKind:
 
 
 def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Split a submission, as JSON values, into parts that are each short enough for one message and one
+    transaction, in their order."""
     texts, keys = row["params"], row.get("keys", ())
     start = 0
     while start < len(texts):

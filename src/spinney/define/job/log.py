@@ -8,7 +8,9 @@ _LOG_ROOT = "spinney.define.jobtype.stage"
 
 
 def stage_logger(type_: str, stage: str) -> logging.Logger:
-    """Return the logger of this stage. Its level is INFO; set another one on ``spinney.define.jobtype.stage``."""
+    """Return the logger of this stage. Its level is INFO; set another one on
+    ``spinney.define.jobtype.stage``, of which the loggers of all stages are children. The first call sets up
+    the handler."""
     top = logging.getLogger(_LOG_ROOT)
     if not top.handlers:
         handler = _Stderr()

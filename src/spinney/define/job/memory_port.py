@@ -65,9 +65,12 @@ class MemoryPort:
         return self._data[job_id]
 
     def cancelled(self) -> bool:
+        """Return whether this port says that cancellation was requested."""
         return self._cancelled
 
     def ask(self, verb: str, **args: Any) -> Any:
+        """Answer a request from memory. Raises what a node would raise, and UsageError for a verb that only a
+        node can answer."""
         answer: Callable[..., Any] | None = getattr(self, f"_answer_{verb}", None)
         if answer is None:
             raise UsageError(f"{self._place} cannot answer {verb!r}; try this stage on a node")

@@ -1,4 +1,7 @@
-"""The options of a submission, beside the parameters. An option that is None is inherited."""
+"""The options of a submission, beside the parameters. An option that is None is inherited.
+
+Code writes them as ``kind.options(…)``. They are checked in one place, when an ``Options`` is made, so that a
+wrong value is refused with the same sentence wherever it comes from."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -97,6 +100,7 @@ class Options:
         )
 
     def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
+        """Return the keys of so many jobs: one for each, or None. Raises UsageError when they do not fit."""
         if keys is None:
             if self.key is None:
                 return None
@@ -134,6 +138,7 @@ def check_priority(priority: int) -> None:
 
 
 def _check_at(at: datetime | None) -> None:
+    """Raise UsageError unless it is a time with a zone that every calendar has."""
     if at is None:
         return
     if not isinstance(at, datetime) or at.utcoffset() is None:
@@ -148,6 +153,7 @@ def _check_at(at: datetime | None) -> None:
 
 
 def _check_needs(needs: Sequence[int]) -> None:
+    """Raise UsageError unless it is a list of job ids. Whether there are such jobs, the store says."""
     is_list = isinstance(needs, Collection) and not isinstance(needs, str | bytes | Mapping)
     if not is_list or not all(type(need) is int and 1 <= need <= JOB_ID_MAX for need in needs):
         raise UsageError(
@@ -156,6 +162,8 @@ def _check_needs(needs: Sequence[int]) -> None:
 
 
 def _check_lengths(type_: str, texts: Sequence[str]) -> None:
+    """Raise BadParameters when the parameters of a job are longer than a store keeps, with the number of the
+    job."""
     for number, text in enumerate(texts, 1):
         # A character has at most four bytes: only what may be too long is counted in bytes.
         if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:

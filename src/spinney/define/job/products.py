@@ -10,7 +10,8 @@ from spinney.model.values.products import TITLE_CHARS, WEB, Product, product_ent
 
 
 class Products:
-    """The products of a job's tree. Iteration yields those of all its jobs, by job and title."""
+    """The products of a job's tree. Iteration yields those of all its jobs, by job and title; adding belongs
+    to one job."""
 
     __slots__ = ("_folder", "_job_id", "_redact", "_root_data")
 
@@ -43,6 +44,8 @@ class Products:
         yield from products_of(self._root_data.snapshot())
 
     def _relative(self, target: str) -> str:
+        """Return the path of a file in the job's folder, relative to it. Links are followed first, so that
+        none leads out. Raises BadParameters."""
         folder = self._folder().resolve()
         path = (folder / target).resolve()
         if not path.is_relative_to(folder) or not path.is_file():

@@ -37,6 +37,7 @@ Runner = Callable[[str, Job], Any]
 """Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
 function, a coroutine) or raises one of the signals."""
 _ANY_STAGES = (StageSpec(name="any"),)
+"""Stands in for the stages while the options of a type are checked that has none yet."""
 _WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what an external worker runs"}
 
 
@@ -150,7 +151,9 @@ class SubmittableType:
         return self.app.submit_rows(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
-        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
+        """Submit a job for each dict of parameters, all or none; return their ids in order. ``keys``: one for
+        each. Raises BadParameters, which names the first wrong row, and UsageError for keys that do not
+        fit."""
         return self.app.submit_rows(self, rows, keys)
 
 
@@ -163,7 +166,8 @@ class ConfiguredJob(SubmittableType):
 
 
 class JobType(SubmittableType):
-    """A job type of one stage or many."""
+    """A job type of one stage or many. Its name and options are checked when it is declared, and each stage
+    when it is added."""
 
     def __init__(self, name: str, app: JobSubmitter, options: TypeOptions) -> None:
         require_known(f"job type {name!r}", options, TypeOptions)
@@ -235,6 +239,7 @@ class JobType(SubmittableType):
 
     @property
     def _fields(self) -> dict[str, signature.DeclaredParameter]:
+        """Return the parameters that its stages declare, by name."""
         return signature.merge_signatures(self.name, {n: s.signature for n, s in self._stages.items()})
 
     def _described(self) -> str:
@@ -245,6 +250,8 @@ class JobType(SubmittableType):
         return text.partition("\n")[0] if text else ""
 
     def _add(self, stage: Stage) -> None:
+        """Add a stage behind the others. Raises UsageError for a name that is taken and for parameters that
+        do not go together with those of the other stages; then it is not added."""
         name = stage.spec.name
         if name in self._stages:
             raise UsageError(f"job type {self.name!r} has two stages named {name!r}; rename one")
@@ -356,6 +363,8 @@ def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    """Return the runner of a plain function. There is one for each way to pass the handle, so that a quick
+    job does not pay for deciding that anew."""
     if inspect.iscoroutinefunction(function):
         return _async_runner(function, read, job_name)
     if job_name is None:
@@ -366,6 +375,8 @@ def _runner(function: Callable[..., Any], read: Reader, job_name: str | None) ->
 
 
 def _async_runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    """Return the runner of an async function."""
+
     async def run(text: str, job: Job) -> Any:
         handle = {} if job_name is None else {job_name: job}
         return await function(**handle, **read(text))

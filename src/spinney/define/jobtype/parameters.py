@@ -1,7 +1,8 @@
 """The parameters of a job type: checked and converted to JSON at submission, converted back for each stage.
 
-Many jobs are checked together as a list, so that a submission of a hundred thousand costs a microsecond or two a job.
-"""
+Many jobs are checked together as a list, so that a submission of a hundred thousand costs a microsecond or
+two a job. The checks are pydantic's, by the annotations of the stages' functions. Where all values are the
+same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cache, cached_property, lru_cache, partial
@@ -43,7 +44,8 @@ _CHUNK = 1000
 
 
 class Parameters:
-    """The parameters of the jobs of one type."""
+    """The parameters of the jobs of one type. Making it raises UsageError for a lock that is named by a
+    parameter which does not exist or is a secret, and ``schema`` for an annotation without JSON form."""
 
     def __init__(
         self,
@@ -101,6 +103,7 @@ class Parameters:
 
     @cached_property
     def _row(self) -> TypeAdapter[Any]:
+        """Return the validator of one job's parameters; paths are text in it."""
         fields = {
             name: DeclaredParameter(annotation=_path_as(_PATH_TEXT, f.annotation), required=f.required)
             for name, f in self._fields.items()
@@ -109,9 +112,12 @@ class Parameters:
 
     @cached_property
     def _rows(self) -> TypeAdapter[Any]:
+        """Return the validator of a list of jobs' parameters."""
         return TypeAdapter(list[self._row._type])  # type: ignore[name-defined]
 
     def _texts(self, rows: list[Any], first: int | None) -> list[str]:
+        """Check some rows together and return them as JSON texts. ``first``: the number of the first row in
+        its list, for messages; None: there is only one. Raises BadParameters."""
         try:
             valid = self._rows.validate_python(rows)
         except ValidationError as error:
@@ -138,6 +144,8 @@ class Parameters:
         return texts
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
+        """Return valid values as JSON has them, with the real values of secrets: ``by`` is the validator that
+        made them."""
         dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True)
         json_value = dump(mode="json")
         return revealed(dump(mode="python"), json_value) if self._secret else json_value
@@ -149,9 +157,12 @@ class Parameters:
 
     @cached_property
     def _secret(self) -> bool:
+        """Return whether any parameter may hold a secret. Then no error may have the validator's own as its
+        cause, which quotes values."""
         return not self._plain and has_secrets(self.schema)
 
     def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
+        """Return the refusal of the first row that the validator did not take."""
         errors = error.errors(include_url=False, include_context=False)
         row = int(errors[0]["loc"][0])
         problems = (_problem(e, rows[row]) for e in errors if e["loc"][0] == row)
@@ -243,6 +254,8 @@ def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[T
 
 
 def _converting(where: str, signature: Signature) -> Reader:
+    """Return a reader that converts values by the annotations of the stage. It raises Fail, and the job is
+    not tried again, for parameters that do not fit: the type has changed since the job was submitted."""
     validator = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
     convert, schema_of = validator.validate_json, cache(validator.json_schema)
 
@@ -283,6 +296,7 @@ def _path_as(instead: Any, annotation: Any) -> Any:
 
 
 def _path_text(value: object) -> object:
+    """Return a path as text, and anything else as it is, for the validator to judge."""
     return str(value) if isinstance(value, PurePath) else value
 
 
@@ -290,6 +304,7 @@ _PATH_TEXT = Annotated[str, BeforeValidator(_path_text), WithJsonSchema({"type":
 
 
 def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
+    """Raise UsageError for a lock whose name has a field that is no parameter."""
     for name in named:
         if name not in fields:
             raise UsageError(
@@ -299,6 +314,7 @@ def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, De
 
 
 def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
+    """Raise UsageError for a lock that is named by a secret."""
     for name in named:
         annotation = fields[name].annotation if name in fields else str
         if not is_plain(annotation) and has_secrets(
@@ -311,6 +327,7 @@ def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str
 
 
 def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
+    """Return which parameter has no JSON form, with its annotation."""
     for name, field in fields.items():
         try:
             TypeAdapter(field.annotation).json_schema()
@@ -337,6 +354,7 @@ def _where(first: int | None, row: int) -> str:
 
 
 def _problem(error: Any, row: Any) -> Problem:
+    """Return what one error of the validator says, in terms of the parameter: unknown, missing or wrong."""
     _, *path = error["loc"]
     if not path:
         return Problem(ProblemKind.WRONG, "(all)", error["input"], "a dict of parameters is needed")

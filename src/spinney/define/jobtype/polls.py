@@ -1,6 +1,8 @@
 """Polls: a list of rows, of which each gets a job again and again, and never two that are unsettled at once.
 
-A poll is a job type whose stage reads the list and submits the jobs under unique keys, and a schedule of its jobs."""
+A poll is a job type whose stage reads the list and submits the jobs under unique keys, and a schedule of its
+jobs. The key of a row is ``poll:NAME:VALUE``: while the job of a row is unsettled, submitting it again
+returns that job."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +43,9 @@ def poll_function(kind: SubmittableType, source: RowSource, key: str, name: str)
 
 
 def _read(path: Path, kind: SubmittableType) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a file. Raises BadParameters, which names the line."""
+    """Yield the rows of a file: CSV with a heading, whose words are read as the schema of ``kind`` wants them
+    and whose empty cells are left out, or JSON lines. Raises BadParameters for a line that is no JSON object,
+    with its number."""
     with path.open(newline="", encoding="utf-8") as file:
         if path.suffix.lower() == ".csv":
             for row in csv.DictReader(file):

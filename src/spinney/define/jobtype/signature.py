@@ -1,4 +1,8 @@
-"""The parameters of a stage, read from the annotations of its function."""
+"""The parameters of a stage, read from the annotations of its function.
+
+A parameter without an annotation takes any JSON value. ``job``, and whatever is annotated as ``spinney.Job``,
+is the handle and no parameter. All stages of a type get the parameters of one job by their names, so that a
+name must mean the same in each (``merge_signatures``)."""
 
 import inspect
 import types
@@ -37,8 +41,9 @@ class Signature:
 
 
 def of_function(where: str, function: Callable[..., Any]) -> Signature:
-    """Return the signature of a function; ``where`` names it in messages. Raises UsageError for parameters that no job
-    can pass."""
+    """Return the signature of a function; ``where`` names it in messages. Raises UsageError for parameters
+    that no job can pass, for annotations that cannot be read, and for defaults that jobs would share or that
+    are too short for a secret."""
     hints = _hints(where, function)
     fields: dict[str, DeclaredParameter] = {}
     job_name, extra = None, False
@@ -110,6 +115,7 @@ def _require_long_secret(where: str, name: str, annotation: Any, default: object
 
 
 def _secrets(annotation: Any) -> Iterator[Secret]:
+    """Yield the marks of secrets in an annotation, at any depth."""
     for part in typing.get_args(annotation):
         if isinstance(part, Secret):
             yield part
@@ -178,6 +184,8 @@ def annotation_text(annotation: Any) -> str:
 
 
 def _hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function by parameter. Raises UsageError when one names something that is
+    not defined."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:

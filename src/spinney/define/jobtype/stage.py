@@ -1,4 +1,8 @@
-"""Options of stages, and how a function or a program becomes a stage."""
+"""Options of stages, and how a function or a program becomes a stage.
+
+Options are TypedDicts, so that editors and type checkers know them; they are checked once more when the stage
+is declared, for code that is not type-checked. An option that is left out has the default of
+``StageSpec``."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,7 +81,9 @@ class Stage:
 
 
 def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
-    """Make a stage that runs ``function``."""
+    """Make a stage that runs ``function``, named by it or by the option ``name``. Raises UsageError and
+    BadName for a function that cannot be a stage, options that do not exist, and annotations without JSON
+    form."""
     require_function(f"a stage of {type_name!r}", function)
     name = options["name"] if "name" in options else name_of(function)
     where = f"stage {name!r} of {type_name!r}"
@@ -116,7 +122,8 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
 
 
 def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
-    """Make a stage that external workers claim over the API and run."""
+    """Make a stage that external workers claim over the API and run. Raises UsageError for options that do
+    not exist."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ExternalOptions)
     return _foreign_stage(where, name, options, isolation=Isolation.EXTERNAL)
@@ -131,6 +138,7 @@ def _foreign_stage(where: str, name: str, options: ProgramOptions | ExternalOpti
 
 
 def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
+    """Return the options that all kinds of stages have, as ``StageSpec`` takes them."""
     policy: dict[str, Any] = {
         key: options[key] for key in ("queue", "max_attempts", "backoff", "again") if key in options
     }
@@ -144,6 +152,8 @@ def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
 
 
 def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
+    """Return the locks of a stage. Raises UsageError for names that cannot be, and for one that is there
+    twice."""
     if isinstance(locks, str | LockSpec):
         raise UsageError(f"{where}: locks is a list of names; write locks=[{locks!r}]")
     if not isinstance(locks, Iterable):
@@ -163,6 +173,8 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
 
 
 def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
+    """Return where the function runs. Raises UsageError for a word that is none, and for one that does not
+    suit the function."""
     is_async = inspect.iscoroutinefunction(function)
     isolation = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
     offered = [i for i in Isolation if i not in (Isolation.PROGRAM, Isolation.EXTERNAL)]
@@ -180,6 +192,8 @@ def _isolation(where: str, name: str, function: Callable[..., Any], options: Sta
 
 
 def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
+    """Return what exit codes mean. Raises UsageError for codes outside 0 to 255, and for outcomes that a
+    stage cannot have."""
     if not isinstance(codes, Mapping):
         raise UsageError(f'{where}: exit codes map numbers to outcomes, as in {{3: "hold"}}, not {codes!r}')
     for code, word in codes.items():
@@ -194,7 +208,8 @@ def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
 
 
 def require_known(where: str, options: Mapping[str, Any], typed_dict: Any) -> None:
-    """Raise UsageError for an option that the TypedDict ``known`` does not have."""
+    """Raise UsageError for an option that this TypedDict does not have, with the one that was probably
+    meant."""
     allowed = typed_dict.__required_keys__ | typed_dict.__optional_keys__
     for option in options:
         if option not in allowed:

@@ -13,7 +13,8 @@ _OTHERS = re.compile(r"[^A-Z0-9_]")
 
 
 def variable(parameter: str) -> str:
-    """Return the name of the environment variable of this parameter."""
+    """Return the name of the environment variable of this parameter: in capitals, with ``_`` for everything
+    but letters of ASCII, digits and ``_``."""
     return f"SPINNEY_PARAM_{_OTHERS.sub('_', parameter.upper())}"
 
 

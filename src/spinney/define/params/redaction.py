@@ -88,12 +88,14 @@ def names_of(schema: Schema) -> frozenset[str]:
 
 
 def redact_params(schema: Schema, params: Any) -> Any:
-    """Return ``params`` with ``REDACTED`` in place of secrets, also in nested objects and lists. Null stays null."""
+    """Return ``params`` with ``REDACTED`` in place of secrets, also in nested objects and lists; they are not
+    changed. Null stays null, so that it can be seen whether there is a secret."""
     return _Walk(schema).shown(schema, params)
 
 
 def secrets_in(schema: Schema, params: Any) -> list[str]:
-    """Return the texts of all secrets in these parameters."""
+    """Return the texts of all secrets in these parameters: of each secret that is an object or a list, those
+    of its parts."""
     walk = _Walk(schema)
     walk.shown(schema, params)
     return walk.hidden
@@ -110,7 +112,9 @@ def require_not_redacted(type_name: str, schema: Schema, params: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Hides the secrets of one job in everything that is shown of it."""
+    """Hides the secrets of one job in everything that is shown of it: messages, results, data, output. A
+    secret of ``MIN_SECRET_LENGTH`` characters or more is searched as it is, in JSON and as Python prints it;
+    one that was changed otherwise (encoded, cut, split) is not found."""
 
     names: frozenset[str] = frozenset()
     """Values with one of these names are hidden."""
@@ -193,6 +197,7 @@ class _Walk:
         self.hidden: list[str] = []
 
     def shown(self, node: Schema, value: Any) -> Any:
+        """Return a value as it may be shown, and add its secrets to ``hidden``."""
         if value is None:
             return None
         unfolded = alternatives_of(self._root, node)

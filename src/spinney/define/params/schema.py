@@ -1,4 +1,8 @@
-"""Check parameters by the JSON schema that nodes registered, for submission without the application's code."""
+"""Check parameters by the JSON schema that nodes registered, for submission without the application's code.
+
+Command lines, servers and stages of other applications submit this way. A schema says less than code:
+validators that are functions run only in the stage. Most jobs pass a quick check of plain types; only what
+that does not accept goes through jsonschema, which is imported then."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
@@ -89,14 +93,17 @@ def faults(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, st
 
 
 def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
-    """Return parameters from ``name=text`` pairs of a command line.
+    """Return parameters from ``name=text`` pairs of a command line, a form or a line of CSV.
 
-    A text is taken as it is where the schema expects a string, else read as JSON; a text that is no JSON stays text,
-    and validation says what is wrong with it."""
+    A text is taken as it is where the schema expects a string, else read as JSON; a text that is no JSON
+    stays text, and validation says what is wrong with it. Names that the schema does not have are kept, for
+    validation to refuse."""
     return {name: _word(schema, property_of(schema, name), text) for name, text in words.items()}
 
 
 def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
+    """Return a function that raises BadParameters for parameters that do not fit the schema; it prepares what
+    does not depend on the parameters."""
     quick, secret = _Quick.of(schema), has_secrets(schema)
     text = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
 
@@ -131,12 +138,15 @@ class _Quick(NamedTuple):
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> "_Quick | None":
+        """Return the quick check for a schema; None for one that says more than types and required
+        parameters, or allows unknown ones."""
         if schema.keys() - _QUICK_KEYS or schema.get("additionalProperties") is not False:
             return None
         types = {name: _quick_types(prop) for name, prop in schema.get("properties", {}).items()}
         return cls(types, frozenset(schema.get("required", ())))
 
     def fits(self, params: Mapping[str, Any]) -> bool:
+        """Return whether the parameters are valid for certain. False says nothing."""
         types = self.types
         if not self.required <= params.keys():
             return False
@@ -205,6 +215,7 @@ def _property_names(validator: Any, names: Mapping[str, Any], instance: Any, _: 
 
 
 def _problems(schema: Mapping[str, Any], params: Mapping[str, Any], error: Any) -> list[Problem]:
+    """Return what an error of jsonschema says, in terms of the parameters."""
     path = [str(part) for part in error.absolute_path]
     if not path and error.validator == "additionalProperties":
         properties = schema.get("properties", {})
@@ -229,6 +240,7 @@ _KINDS = {
 
 
 def _word(schema: Mapping[str, Any], prop: Mapping[str, Any], text: str) -> Any:
+    """Return the value that a word means for this property."""
     nodes = alternatives_of(schema, prop)
     if any(text in node.get("enum", ()) or node.get("const") == text for node in nodes):
         return text

@@ -17,6 +17,9 @@ _SHOWN = 5
 
 
 class ProblemKind(StrEnum):
+    """How a parameter is wrong: the type has none of this name, it is required and missing, or its value does
+    not fit."""
+
     UNKNOWN = "unknown"
     MISSING = "missing"
     WRONG = "wrong"
@@ -82,6 +85,7 @@ def is_secret(schema: Mapping[str, Any], top: str) -> bool:
 
 
 def _signature(schema: Mapping[str, Any]) -> str:
+    """Return what a type takes, as a sentence: each parameter with what it expects."""
     required = schema.get("required", ())
     parts = [
         f"{name} ({describe(prop, schema)}{'' if name in required else ', optional'})"
@@ -153,10 +157,12 @@ def _length(prop: Mapping[str, Any]) -> str:
 
 
 def property_of(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the schema of a parameter; empty for one that the schema does not name."""
     prop: Mapping[str, Any] = schema.get("properties", {}).get(name, {})
     return prop
 
 
 def _short(value: Any) -> str:
+    """Return a value as messages quote it, cut to 60 characters."""
     text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -30,12 +30,12 @@ def _plain(value: Any) -> Any:
 
 
 def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) -> str:
-    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form; ``plain``
-    converts what is none of JSON's own types.
+    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form;
+    ``plain`` converts what is none of JSON's own types.
 
-    Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
-    and pydantic models; keys that are numbers, dates or enums become text.
-    """
+    Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named
+    tuples and pydantic models; keys that are numbers, dates or enums become text. NaN and infinity become
+    null; ``finite_text`` refuses them. Raises BadParameters."""
     try:
         return orjson.dumps(value, default=plain).decode()
     except TypeError:
