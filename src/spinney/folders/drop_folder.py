@@ -29,7 +29,9 @@ from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
 READY = ".ready"
 _PASSED_OVER = (".part", ".tmp", READY)
+"""The ends of names that are no drops: files that are still being written, and marks."""
 _CHUNK = 1 << 20
+"""How many bytes are read at a time; between two reads long work can be stopped."""
 _ELSEWHERE = (errno.EXDEV, errno.EACCES, errno.EPERM)
 """Why a rename may fail where a copy works: another file system, or a folder that belongs to somebody else."""
 
@@ -39,7 +41,8 @@ class Stopped(Exception):
 
 
 class DropFolder:
-    """The folder of one inbox. Methods raise OSError where the folder, or the job's, cannot be worked with."""
+    """The folder of one inbox. Methods raise OSError where the folder, or the job's, cannot be worked with.
+    They block, for as long as files are large and file systems slow, so they are called in threads."""
 
     def __init__(self, path: Path, stopped: Callable[[], bool] = lambda: False) -> None:
         """``stopped``: whether long work is to end with ``Stopped``."""
@@ -97,6 +100,7 @@ class DropFolder:
         return digest.hexdigest()
 
     def _digest_of_file(self, fd: int) -> str:
+        """Return the SHA-256 of an open file, and sync the file. Raises Stopped."""
         digest = hashlib.sha256()
         while chunk := self._read(fd):
             digest.update(chunk)
@@ -104,6 +108,7 @@ class DropFolder:
         return digest.hexdigest()
 
     def _read(self, fd: int) -> bytes:
+        """Return the next bytes of a file; empty at its end. Raises Stopped."""
         if self._stopped():
             raise Stopped
         return os.read(fd, _CHUNK)
@@ -141,10 +146,12 @@ class DropFolder:
         move_to_rejected(self.path, source, arrival)
 
     def _remove_ready(self, name: str) -> None:
+        """Remove the mark that says that a drop is whole."""
         if self.is_ready(name):  # beside a long name there can be none: the system refuses to look for it
             (self.path / (name + READY)).unlink(missing_ok=True)
 
     def _claimed(self, arrival: Arrival) -> Path:
+        """Return the path under which the drop of an arrival is, once it is claimed."""
         return self.path / f".spinney-{arrival.id}"
 
     def _claim(self, arrival: Arrival) -> bool:
@@ -196,6 +203,7 @@ class DropFolder:
         return self._digest(target, arrival.kind) == arrival.sha256
 
     def _put_back(self, arrival: Arrival) -> None:
+        """Give a claimed drop its own name again, unless something else has it by now."""
         if not os.path.lexists(self.path / arrival.name):  # else it is rejected, and the new one counts
             self._claimed(arrival).rename(self.path / arrival.name)
 
@@ -210,6 +218,8 @@ class DropFolder:
         return None
 
     def _move(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
+        """Move a claimed drop to its place: by a rename where possible, which is durable when this returns,
+        else by a copy. Return False as ``_copy`` does."""
         try:
             claimed.rename(target)
         except OSError as error:
@@ -247,6 +257,8 @@ class DropFolder:
         return True
 
     def _copy_file(self, fd: int, target: Path) -> None:
+        """Copy an open file to a new path, with its times, and with no rights for others than the owner.
+        Raises Stopped."""
         status = os.fstat(fd)
         with target.open("xb", buffering=0) as copy:
             os.fchmod(copy.fileno(), 0o600 | (status.st_mode & 0o100))
@@ -263,10 +275,12 @@ def _is_of(arrival: Arrival, drop: Drop) -> bool:
 
 
 def _is_passed_over(name: str) -> bool:
+    """Return whether what has this name is no drop."""
     return name.startswith(".") or name.endswith(_PASSED_OVER) or name == REJECTED
 
 
 def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
     if stat.S_ISDIR(path.lstat().st_mode):
         shutil.rmtree(path)
     else:

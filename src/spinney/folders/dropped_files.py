@@ -129,10 +129,12 @@ _OTHERS = {
 
 
 def _kind(mode: int) -> Kind:
+    """Return what a mode of ``stat`` is of; links, pipes and the like are ``OTHER``."""
     return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
 
 
 def _fault_of_name(name: str) -> str | None:
+    """Return why nothing of this name is taken; None: it may be."""
     if not name.isprintable():
         return "its name has characters that cannot be printed; rename it"
     if name.startswith("-"):

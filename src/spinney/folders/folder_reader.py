@@ -1,7 +1,9 @@
 """Read files and list directories in a job's folder, for a user or a request from another host.
 
-The path comes from outside, so the folder root, the job's folder and each part of the path are opened one after the
-other: no part may be ``..``, no link is followed, and only plain files and directories are read."""
+The path comes from outside, so the folder root, the job's folder and each part of the path are opened one
+after the other: no part may be ``..``, no link is followed, and only plain files and directories are read. A
+check of the path as text, or of where it leads before it is opened, would not do: a stage may put a link into
+its folder at any moment."""
 
 import contextlib
 import errno
@@ -20,8 +22,9 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def read(root: Path, fetch: Fetch) -> FetchResult:
-    """Return a piece of a file or, for a ``length`` of 0, a page of a directory's names. It raises nothing: the
-    result has the message of an error."""
+    """Return a piece of a file or, for a ``length`` of 0, a page of a directory's names, by name and from the
+    number ``start`` on. It raises nothing: the result has the message of an error, which ends a sentence that
+    begins with the path."""
     try:
         with _open_path(root, _components(fetch.job_id, fetch.path)) as fd:
             return _names(fd, fetch.start) if fetch.length == 0 else _piece(fd, fetch)
@@ -83,12 +86,14 @@ def _open_path(root: Path, components: list[str]) -> Iterator[int]:
 
 
 def _piece(fd: int, fetch: Fetch) -> FetchResult:
+    """Return at most ``PIECE_BYTES`` of a plain file; fewer at its end, and none behind it."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         return FetchResult(error="is no plain file")
     return FetchResult(data=os.pread(fd, min(fetch.length, PIECE_BYTES), max(0, fetch.start)))
 
 
 def _names(fd: int, start: int) -> FetchResult:
+    """Return at most ``NAMES_MOST`` entries of a directory, by name."""
     if not stat.S_ISDIR(os.fstat(fd).st_mode):
         return FetchResult(error="is no folder")
     with os.scandir(fd) as entries:
@@ -99,6 +104,7 @@ def _names(fd: int, start: int) -> FetchResult:
 
 
 def _entry(fd: int, name: str) -> DirectoryEntry:
+    """Return what an entry of a directory is, without following a link."""
     text = os.fsencode(name).decode(
         "utf-8", "backslashreplace"
     )  # a name may be any bytes, and the answer is text

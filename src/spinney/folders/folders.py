@@ -39,6 +39,7 @@ LEAST_ROOM_BYTES = 1024**2
 program) need some room, and a job that finds none would fail for a cause that is not its own."""
 _DIRECTORY_MODE = 0o700
 _NUMBER = re.compile(r"[0-9]{2,12}")
+"""Names of the directories of a level (two digits) and of jobs' folders (twelve)."""
 _undeletable: set[Path] = set()
 """What stays in the trash and has been logged."""
 
@@ -54,11 +55,11 @@ def path(root: Path, job_id: int) -> Path:
 
 
 def make(root: Path, job_id: int) -> Path:
-    """Return the folder of this job; make it, and its name durable, when it is missing.
+    """Return the folder of this job; make it, and its name durable, when it is missing. Two processes may do
+    so at once.
 
-    Raises DiskFull; StoreUnusable when the root is missing, not marked or read-only, or when a part of the path is no
-    directory.
-    """
+    Raises DiskFull; StoreUnusable when the root is missing, not marked or read-only, or when a part of the
+    path is no directory."""
     folder = path(root, job_id)
     if _is_directory(folder):
         return folder
@@ -73,13 +74,18 @@ def make(root: Path, job_id: int) -> Path:
 
 
 def highest_job(root: Path) -> int:
-    """Return the highest number of a job whose folder is here; 0: there is none. It is the first number of its group
-    where the folders of the highest group are removed already, so that one directory a level is read."""
+    """Return the highest number of a job whose folder is here; 0: there is none. It is the first number of
+    its group where the folders of the highest group are removed already, so that one directory a level is
+    read.
+
+    A node compares it with the store at its start: a store that was restored from an older backup would give
+    out numbers again whose folders are still here."""
     return _highest_below(root, 0, 0)
 
 
 def _highest_below(directory: Path, prefix: int, depth: int) -> int:
-    """``prefix``: the number that the names of the ``depth`` levels above make together."""
+    """Return the highest number of a job below a directory; 0: there is none. ``prefix``: the number that the
+    names of the ``depth`` levels above make together."""
     try:
         with os.scandir(directory) as entries:
             names = {
@@ -140,17 +146,18 @@ def unusable(root: Path, error: OSError, failure: str, remedy: str = "see that i
 
 
 def _full(root: Path, prefix: str) -> DiskFull:
+    """Return the error for a disk without room."""
     return DiskFull(
         f"{prefix}the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
     )
 
 
 def remove(root: Path, job_id: int) -> None:
-    """Remove the folder of this job with its contents. Idempotent.
+    """Remove the folder of this job with its contents. Idempotent, and two processes may do so at once: the
+    rename into the trash succeeds for one of them.
 
-    Raises StoreUnusable when the root is missing or not marked, or the folder cannot be moved to the trash; nothing is
-    lost then.
-    """
+    Raises StoreUnusable when the root is missing or not marked, or the folder cannot be moved to the trash;
+    nothing is lost then."""
     folder = path(root, job_id)
     trash = root / TRASH
     try:
@@ -227,8 +234,9 @@ def write_token(root: Path, token: str) -> None:
 
 
 def fingerprint(root: Path, *, make: bool) -> str | None:
-    """Return the mark of this root; None: it has none, and ``make`` is false. Nodes that start at the same time agree
-    on one. Raises StoreUnusable."""
+    """Return the mark of this root; None: it has none, and ``make`` is false. It is random text, by which a
+    store knows the root of a host again wherever it is mounted. Nodes that start at the same time agree on
+    one. Raises StoreUnusable."""
     file = root / FINGERPRINT_FILE
     try:
         mark = _read(file)
@@ -275,6 +283,7 @@ def require_marked(root: Path) -> None:
 
 
 def _unmarked(root: Path) -> StoreUnusable:
+    """Return the error for a root without a token."""
     return StoreUnusable(
         f"{root} is not the folder root of this store (it has no token); "
         f"mount the shared folder there, or run 'spinney init' once"
@@ -282,10 +291,12 @@ def _unmarked(root: Path) -> StoreUnusable:
 
 
 def _read_token(root: Path) -> str | None:
+    """Return the token in this root; None: it has none."""
     return _read(root / TOKEN)
 
 
 def _read(file: Path) -> str | None:
+    """Return the text of a small file without blanks around it; None: there is no such file."""
     try:
         return file.read_text().strip()
     except FileNotFoundError:
@@ -353,6 +364,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _sync_file(file: Path) -> None:
+    """Make the contents of a file durable."""
     fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -17,7 +17,12 @@ _NAME_BYTES = 200
 
 
 def move_to_rejected(inbox: Path, source: Path, arrival: Arrival) -> None:
-    """Move it there under a name that replaces nothing, and say why it was rejected."""
+    """Move a drop from ``source`` into the folder ``rejected`` of its inbox, under a name that replaces
+    nothing, with a text beside it that says why.
+
+    The text comes first, so that no drop lies there without its reason; after a crash in between, the next
+    call finds the text and uses its name again. No link is followed in the place of ``rejected``. Raises
+    OSError."""
     rejected, draft = inbox / REJECTED, f".{arrival.id}.txt"
     text = f"{arrival.name!r} of {arrival.owner} was rejected: {arrival.reason}\n".encode()
     with suppress(FileExistsError):
@@ -62,6 +67,7 @@ def _is_free(name: str, why: bytes, directory: int) -> bool:
 
 
 def _lies_in(directory: int, name: str) -> bool:
+    """Return whether the directory has an entry of this name, a link included."""
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

@@ -52,9 +52,11 @@ class UploadFolder:
         self._open, self._done = root / UPLOADS / "open", root / UPLOADS / "done"
 
     def begin(self, upload: Upload, *, is_here: bool = False) -> Upload:
-        """Return the open upload of the same file, which goes on, or make this one, under a new id. Raises Refused.
+        """Return the open upload of the same file, which goes on, or make this one, under a new id. The
+        directory is durable then, so that the id can be given out. Raises Refused when the user has
+        ``OPEN_MOST`` uploads open.
 
-        ``is_here``: its bytes are on the disk of the root already."""
+        ``is_here``: its bytes are on the disk of the root already, so that no further room is needed."""
         own = self.opened_by(upload.by)
         begun = next(filter(upload.is_of_same_file, own), None)
         missing = 0 if is_here else upload.size - (begun.received if begun else 0)
@@ -83,7 +85,7 @@ class UploadFolder:
         return upload
 
     def opened_by(self, by: str) -> list[Upload]:
-        """Return the open uploads of this user."""
+        """Return the open uploads of this user, by id."""
         uploads = [upload for upload in map(_read, _entries(self._open)) if upload and not upload.is_done]
         return [upload for upload in uploads if upload.by == by]
 
@@ -167,7 +169,9 @@ class OpenUpload:
             )
 
     def write(self, data: bytes) -> None:
-        """Append bytes. Raises UsageError for more than were announced, which are not kept."""
+        """Append bytes. They are durable only with ``seal``; after a crash fewer may be there, and the
+        uploader goes on from ``received``. Raises UsageError for more than were announced, which are not
+        kept."""
         if self.upload.received + len(data) > self.upload.size:
             raise UsageError(
                 f"more bytes come of {self.upload.name!r} than the {self.upload.size} announced; begin a new upload "
@@ -208,7 +212,8 @@ class OpenUpload:
         return True
 
     def place(self, job_id: int) -> None:
-        """Rename the file into the job's folder, durably, unless it is there already."""
+        """Rename the file into the job's folder, durably, unless it is there already. It gets the name of the
+        upload."""
         folder = folders.make(self._root, job_id)
         try:
             with suppress(FileNotFoundError):
@@ -243,11 +248,14 @@ class OpenUpload:
         return max(_changed_s(self._place), _changed_s(self._place / _BYTES))
 
     def _keep(self, **fields: str | int | None) -> None:
+        """Set fields of the upload, durably."""
         self.upload = replace(self.upload, **fields)  # type: ignore[arg-type]
         _write(self._place, self.upload)
 
 
 def _entries(folder: Path) -> list[Path]:
+    """Return the directories of uploads in this folder, by id; none where the folder is missing. Raises
+    StoreUnusable."""
     try:
         return sorted(place for place in folder.iterdir() if _ID.fullmatch(place.name))
     except FileNotFoundError:
@@ -266,17 +274,20 @@ def _read(place: Path) -> Upload | None:
 
 
 def _received(place: Path, upload: Upload) -> int:
+    """Return how many bytes have come: the length of the file, while it is here."""
     if upload.sha256 is not None or upload.is_done:
         return upload.received
     return (place / _BYTES).stat().st_size
 
 
 def _write(place: Path, upload: Upload) -> None:
+    """Write what is known of an upload, durably, in place of what was known before."""
     write_durably(place / _META, orjson.dumps(asdict(upload)).decode())
     give_to_owner(place / _META, like=place)
 
 
 def _changed_s(path: Path) -> float:
+    """Return when a path was changed, in seconds since 1970; 0 when it is gone."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -284,6 +295,7 @@ def _changed_s(path: Path) -> float:
 
 
 def _unusable(place: Path, error: OSError) -> StoreUnusable:
+    """Return the error for a failed step of an upload: DiskFull, or StoreUnusable, with what to do."""
     if is_full(error):
         return DiskFull(
             f"the upload cannot go on: the disk of {place} is full; make room there, and continue it: what has come "

@@ -13,8 +13,8 @@ PIECE_BYTES = 8 << 20
 
 
 def described(inbox: str, file: Path, name: str | None = None) -> Upload:
-    """Return the upload of a file, under this name or its own, with its SHA-256. Raises UsageError for what cannot be
-    read."""
+    """Return the upload of a file, under this name or its own, with its size and its SHA-256, by which an
+    interrupted upload is found again. It reads the whole file. Raises UsageError for what cannot be read."""
     try:
         with file.open("rb") as source:
             digest = hashlib.file_digest(source, "sha256").hexdigest()
@@ -25,7 +25,8 @@ def described(inbox: str, file: Path, name: str | None = None) -> Upload:
 
 
 def piece_of(source: BinaryIO, upload: Upload) -> bytes:
-    """Return the next bytes of an upload. Raises UsageError when the file has become shorter meanwhile."""
+    """Return the next bytes of an upload, at most ``PIECE_BYTES`` from ``received`` on; empty when all have
+    been sent. Raises UsageError when the file has become shorter meanwhile."""
     source.seek(upload.received)
     piece = source.read(min(PIECE_BYTES, upload.size - upload.received))
     if not piece and upload.received < upload.size:

@@ -42,8 +42,11 @@ def finish(do: Do, opened: OpenUpload, arrival: Arrival, *, now_us: int) -> Uplo
 
 
 def sweep(do: Do, root: Path, *, now_us: int, now_s: float | None = None) -> int:
-    """Finish the uploads whose job is in the store, and remove those that were abandoned; return how many jobs may
-    begin. Uploads that another process works on are left alone. ``now_s``: by the clock of the folder root."""
+    """Finish the uploads whose job is in the store, and remove those that were abandoned; return how many
+    jobs may begin. Uploads that another process works on are left alone. ``now_s``: by the clock of the
+    folder root.
+
+    Raises what the store raises, and StoreUnusable for an upload that the disk does not let finish."""
     now_s = time.time() if now_s is None else now_s
     folder, finished = UploadFolder(root), 0
     folder.clear(open_before_s=now_s - KEEP_S, done_before_s=now_s - ANSWER_S)

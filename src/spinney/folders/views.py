@@ -65,7 +65,8 @@ class ViewTree:
         return self._views.is_dir() and not self._views.is_symlink()
 
     def links(self, below: str = "") -> Iterator[ViewLink]:
-        """Yield the links, while they may change."""
+        """Yield the links below a directory of the views, while they may change: one that comes or goes
+        meanwhile may be among them or not. ``below`` is relative to the views; empty: all."""
         try:
             with os.scandir(self._views / below) as entries:
                 for entry in entries:
@@ -78,7 +79,9 @@ class ViewTree:
             return
 
     def job_ids(self, below: Path | None = None, depth: int = 0) -> Iterator[int]:
-        """Yield the ids of the jobs that have a folder, in order."""
+        """Yield the ids of the jobs that have a folder, in order. The directories are read as the iteration
+        goes on, so that it can be continued over many steps. ``below`` and ``depth`` are of its own
+        recursion."""
         try:
             names = sorted(path.name for path in (below or self._root).iterdir() if _is_number(path.name))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -101,7 +104,9 @@ class ViewTree:
             return False
 
     def place(self, path: str, job_id: int) -> bool:
-        """Let the link at this path lead to the folder of this job; return whether anything had to change."""
+        """Let the link at this path lead to the folder of this job; return whether anything had to change.
+        The link is replaced by a rename, so that it is never missing. Its target is relative, so that it
+        holds wherever the root is mounted."""
         if self.is_right(path, job_id):
             return False
         link = self._views / path
@@ -143,6 +148,7 @@ class ViewTree:
         return job is None or view_path(job) != link.path or not self.has_folder(link.job_id)
 
     def _target(self, path: str, job_id: int) -> str:
+        """Return the text of the link at this path to a job's folder."""
         return os.path.relpath(folders.path(self._root, job_id), (self._views / path).parent)
 
 
