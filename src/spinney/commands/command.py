@@ -124,7 +124,9 @@ class Command(BaseModel):
                 raise UsageError(_sentence(error)) from None
 
     def run(self, service: Service) -> Any:
-        """Perform the operation and return its answer. ``perform`` has checked the role; the rest is checked here."""
+        """Perform the operation and return its answer, whose type the annotation of the subclass documents.
+        ``perform`` has checked the role; what depends on the fields, such as limits of the caller, is checked
+        here."""
         raise NotImplementedError
 
     def is_long(self) -> bool:
@@ -139,7 +141,8 @@ class Command(BaseModel):
 
     @classmethod
     def answer(cls) -> Any:
-        """Return the type of the command's answer; None for a command that has none."""
+        """Return the type of the command's answer, as ``run`` is annotated; None for a command that has
+        none."""
         hint = get_type_hints(cls.run)["return"]
         return None if hint is type(None) else hint
 
@@ -168,7 +171,8 @@ class CompletePerformer(LocalPerformer):
 
 
 def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
-    """Yield all items of a list, page by page. The command has a field ``after``."""
+    """Yield all items of a list, page by page: a page is requested when the items before it are used up. The
+    command has a field ``after``. Raises what ``Performs.do`` raises."""
     while True:
         page = performer.do(command)
         yield from page.items
@@ -178,7 +182,8 @@ def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
 
 
 def _sentence(error: ValidationError) -> str:
-    """Return what is wrong with the first of the wrong values."""
+    """Return what is wrong with the first of the wrong values: its field, the sentence, and the value,
+    cut."""
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "value_error":  # of a type of ours, whose sentence is whole

@@ -54,6 +54,7 @@ def lines(item: type, items: Iterable[Any]) -> bytes:
 
 
 def _columns(item: type, before: str) -> Iterator[str]:
+    """Yield the names of the columns, those of a field's own fields with its name before them."""
     hints = typing.get_type_hints(item)
     for field in dataclasses.fields(item):
         hint = hints[field.name]
@@ -81,16 +82,19 @@ def _cell(value: Any) -> str | int | float:
 
 
 def _json(value: Any) -> str:
+    """Return a value as JSON text on one line."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _plain(value: Any) -> Any:
+    """Convert what orjson does not know by itself."""
     if hasattr(value, "items"):
         return dict(value)
     return list(value) if isinstance(value, Iterable) else str(value)
 
 
 def _written(rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return the rows as lines of CSV in UTF-8. What UTF-8 cannot encode becomes a question mark."""
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     return text.getvalue().encode(errors="replace")

@@ -43,6 +43,7 @@ After = Annotated[int, Field(ge=0, le=2**62, description="`next` of the page bef
 
 
 def _priority(priority: int) -> int:
+    """Return the priority. Raises UsageError for one that is out of range."""
     if priority not in PRIORITIES:
         raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")
     return priority

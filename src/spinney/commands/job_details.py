@@ -33,7 +33,8 @@ class JobDetails(Job):
 
 
 def job_details(service: Service, jobs: Sequence[Job]) -> list[JobDetails]:
-    """Return the details of these jobs, which ``Queries`` has read for the same caller."""
+    """Return the details of these jobs, in their order. ``Queries`` must have read them for the same caller:
+    secrets are redacted there and not here. Causes of failures are read for all together."""
     failed = [job.id for job in jobs if job.state in _BADLY]
     causes = service.store.failures.of(failed) if failed else {}
     queries = service.part(Queries)
@@ -56,6 +57,7 @@ def _details(queries: Queries, job: Job, cause: "Cause | None") -> JobDetails:
 
 
 def _links(job: Job) -> dict[str, str]:
+    """Return the addresses of more about a job, below the server's own."""
     address = f"{JOBS}/{job.id}"
     links = {"self": address} | {part: f"{address}/{part}" for part in ("tree", "attempts", "files")}
     if job.parent_id is not None:

@@ -15,7 +15,7 @@ _FINGERPRINT = WithJsonSchema({"type": "string", "pattern": "^[0-9a-fA-F]{1,16}$
 
 
 class JobFilter(BaseModel):
-    """Every field that is given must fit."""
+    """A job fits when it fits every field that is set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -67,6 +67,6 @@ class JobFilter(BaseModel):
 
 
 class JobFilterBody(JobFilter):
-    """The same in a body of JSON, where a number is a number."""
+    """The filter of jobs as JSON, where a number must be a number."""
 
     model_config = ConfigDict(strict=True)

@@ -27,6 +27,8 @@ class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
     )
 
     def _require_existing(self, service: Service, filter_: Filter, jobs: int) -> None:
+        """Raise what ``require_known`` raises if nothing fits and the caller wants to know why: a filter that
+        names what does not exist."""
         if self.existing and not jobs:
             require_known(service.store, filter_, labels=False, within=service.rights.within)
 
@@ -34,8 +36,8 @@ class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
 class ListJobs(_JobFilterCommand, route="GET /jobs"):
     """List jobs.
 
-    Jobs that fit all of the filters, the newest first. An unknown filter is refused, so that a typing error lists
-    nothing rather than everything."""
+    Returns the jobs that fit all of the filters, the newest first. An unknown filter is refused, so that a
+    typing error lists nothing rather than everything."""
 
     newest: bool = Field(default=True, description="The newest first; false: the oldest.")
     after: After = 0
@@ -51,7 +53,7 @@ class ListJobs(_JobFilterCommand, route="GET /jobs"):
 class CountJobs(_JobFilterCommand, route="GET /jobs/count"):
     """Count jobs by state.
 
-    How many jobs that fit stand in each state, exactly."""
+    Returns how many of the jobs that fit the filters are in each state, exactly."""
 
     def run(self, service: Service) -> Mapping[str, int]:
         filter_ = self.filter(service)
@@ -63,7 +65,8 @@ class CountJobs(_JobFilterCommand, route="GET /jobs/count"):
 class ShowJob(Command, route="GET /jobs/{job}"):
     """Show a job.
 
-    Where it stands, and which verbs are allowed now. Parameters that the type declares secret are redacted."""
+    Returns where it stands, and which verbs you may use on it now. Parameters that the type declares secret
+    are redacted."""
 
     job: JobNumber
 
@@ -74,7 +77,7 @@ class ShowJob(Command, route="GET /jobs/{job}"):
 class ShowTree(Command, route="GET /jobs/{job}/tree"):
     """Show a job and all below it.
 
-    In depth-first order, the job itself first. Of larger trees: `/jobs?root=` in pages."""
+    The jobs are in depth-first order, the job itself first. For larger trees, list `/jobs?root=` in pages."""
 
     job: JobNumber
     limit: Annotated[
@@ -92,7 +95,7 @@ class ShowTree(Command, route="GET /jobs/{job}/tree"):
 class ListChildren(Command, route="GET /jobs/{job}/children"):
     """List the direct subjobs of a job.
 
-    Those that count: not what a stage bore that ran again since."""
+    Only those that count: subjobs of a stage that has run again since are left out."""
 
     job: JobNumber
     after: After = 0
@@ -118,7 +121,8 @@ class ListAttempts(Command, route="GET /jobs/{job}/attempts"):
 class ShowData(Command, route="GET /jobs/{job}/data"):
     """Show what a job keeps.
 
-    `job.data`: what its stages and those of its subjobs have kept in it, by name."""
+    Returns the entries of `job.data` by name: what its stages, and those of its subjobs, have stored
+    there."""
 
     job: JobNumber
 
@@ -129,7 +133,7 @@ class ShowData(Command, route="GET /jobs/{job}/data"):
 class ShowResults(Command, route="GET /jobs/{job}/results"):
     """Show the results of a job's stages.
 
-    The values of the stages that have passed, by stage."""
+    Returns the values of the stages that have passed, by stage."""
 
     job: JobNumber
 
