@@ -51,10 +51,10 @@ class Returns(Protocol[T_co]):
     """A command whose answer has this type."""
 
     def run(self, service: Service) -> T_co:
-        """As ``Command.run``."""
+        """Perform the operation and return its answer, as ``Command.run`` does."""
 
     def perform(self, service: Service) -> Any:
-        """As ``Command.perform``."""
+        """Check the caller's role and perform the operation, as ``Command.perform`` does."""
 
 
 class Performs(Protocol):
@@ -162,7 +162,9 @@ class CompletePerformer(LocalPerformer):
     """Performs commands on a store, and what follows them (``Command.then``): for a caller that has no server."""
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
-        """As ``LocalPerformer.do``."""
+        """Return the command's answer, when what follows the command is done, too. Raises as
+        ``LocalPerformer.do``, and what ``Command.then`` raises: then the command itself has been
+        performed."""
         answer = super().do(command, tell=tell)
         then = type(cast("Command", command)).then
         if then is not None:

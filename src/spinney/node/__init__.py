@@ -15,7 +15,7 @@ recovers, and never runs user code either. User code runs in workers, which belo
 ``store_thread``     a thread that owns a store's connection
 ``context``          what all parts of a node get at their creation
 ``signals``          what parts of a node tell each other, without knowing each other
-``settings``         what a node is told, checked once at its start
+``settings``         the settings of a node, checked once at its start
 ``settings_table``   the table ``[node]`` of ``spinney.toml``
 ``health``           trouble with the database, logged once and stored with each heartbeat
 ``measurements``     figures for the node's own ``/metrics``

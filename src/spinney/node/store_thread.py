@@ -109,7 +109,7 @@ class StoreThread:
                     self._resolve(answer, None, error)
                 else:
                     self._resolve(answer, value, None)
-        except BaseException as error:  # noqa: BLE001 - the thread ends; callers are told
+        except BaseException as error:  # noqa: BLE001 - the thread ends, and all calls fail
             # In the loop's own thread, so that no call slips in between the look and the end.
             self._loop.call_soon_threadsafe(self._abandon, answer, error)
         finally:

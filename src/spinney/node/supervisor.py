@@ -87,7 +87,7 @@ class _BackgroundTasks:
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Start a task."""
+        """Start a task, which is kept until it ends: asyncio itself holds only a weak reference to it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -1,7 +1,7 @@
 """The HTTP server of a store: a documented API and live pages, over TCP and a Unix socket.
 
 ``application``       puts the web application together: layers, routes and background tasks
-``http_server``       listens on TCP and the Unix socket, and runs until it is told to stop
+``http_server``       listens on TCP and the Unix socket, and runs until a signal stops it
 ``connections``       one connection: its peer, and limits on a slow or large head
 ``connection_table``  which connection is closed when there is no room
 ``request_guard``     checks before every route: host, address, body; and headers that protect pages

@@ -18,7 +18,7 @@ class Closable(Protocol):
     """A connection that can be closed."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; it calls ``ConnectionTable.closed`` when that has happened."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=Closable)

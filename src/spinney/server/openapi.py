@@ -29,7 +29,7 @@ router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 @router.get("/openapi.json")
 async def openapi(request: Request, context: Authenticated) -> dict[str, Any]:
-    """Return the OpenAPI document."""
+    """Return the OpenAPI document to a caller who is authenticated."""
     return document(request.app, PREFIX)
 
 

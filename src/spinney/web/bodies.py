@@ -79,7 +79,7 @@ class Body:
         if self._coding.lower() != PLAIN:
             raise self._unfit(415, f"the body is coded as {self._coding!r:.100}; send it as it is")
         if self._announced is not None and self._announced > self.most:
-            raise self._unfit(413, self._too_large())  # before "100 Continue" is said
+            raise self._unfit(413, self._too_large())  # before "100 Continue" is sent
         message = await self._next()
         self._taken += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)

@@ -1,6 +1,6 @@
 """Traces by OpenTelemetry, sent to an OTLP/HTTP receiver: loaded only when ``otlp`` of ``[server]`` asks for them.
 
-A request that bears a ``traceparent`` (W3C Trace Context) is a part of that trace.
+A request that has a header ``traceparent`` (W3C Trace Context) is a part of that trace.
 """
 
 import asyncio

@@ -137,7 +137,7 @@ class Requests:
     async def _spawn_jobs(
         self, submissions: list[Submission], verb: Callable[[Store], SpawnResult]
     ) -> list[int]:
-        """Create jobs and return their ids. Jobs with keys exist at once, so that nodes are told of them, and
+        """Create jobs and return their ids. Jobs with keys exist at once, so that nodes are woken, and
         a repeated request finds them by their keys; jobs without keys exist when the stage has passed, and a
         repeated request would create them twice."""
         keyed = any(s.keys for s in submissions)

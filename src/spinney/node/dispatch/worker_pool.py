@@ -128,6 +128,8 @@ class WorkerPool(Events):
 
     @property
     def workers(self) -> Sequence[PoolWorker]:
+        """Return the workers that have processes, or whose last output is still being written, in the order
+        of their start."""
         return list(self._workers.values())
 
     # --- workers for slots ------------------------------------------------------------------
@@ -337,12 +339,16 @@ class WorkerPool(Events):
             self.dispatcher.available()
 
     def done(self, child: Child, rows: list[list[Any]]) -> None:
+        """Pass on the rows of attempts that have ended. A worker that serves one attempt alone is ended after
+        it."""
         worker = self._workers[child]
         self.dispatcher.done(worker, rows)
         if worker.slot is None and (worker.isolated or not child.concurrent):
             worker.retire()  # a cold worker serves one attempt, and so does the worker of a suspect
 
     def back(self, child: Child, fences: list[int]) -> None:
+        """Pass on leases that the worker hands back. A shared worker does that only when it is ending, so it
+        gets no more."""
         worker = self._workers[child]
         if child.concurrent:
             worker.retire()  # a concurrent worker only hands back when it is ending
@@ -374,6 +380,7 @@ class WorkerPool(Events):
             child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); see the node's log"))
 
     def output(self, child: Child, fence: int, stream: str, text: str) -> None:
+        """Pass on what an attempt in a shared worker has printed."""
         self._pump.put(child.name, fence, stream, text)
 
     def exited(self, child: Child, how: Exit) -> None:

@@ -62,7 +62,7 @@ class OrderWatcher:
             worker.child.recall()
 
     def _resume(self) -> None:
-        """Take jobs again, at once."""
+        """Take new jobs again, and claim at once."""
         log.info("resumed by an operator")
         self._context.status.drained_by_operator = False
         self._context.signals.claimable()

@@ -117,7 +117,7 @@ def append(path: Path, data: bytes) -> int:
         fd = _open(path)
     try:
         written = os.write(fd, data)
-        with contextlib.suppress(OSError):  # the returned number tells it
+        with contextlib.suppress(OSError):  # the returned number says how much was written
             while written < len(data):
                 written += os.write(fd, data[written:])
         return written

@@ -328,7 +328,7 @@ class Child:
                 schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
                 error=hello.get("error"),
             )
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is said in one sentence
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it becomes one sentence
             why = (
                 str(error)
                 if isinstance(error, SpinneyError)

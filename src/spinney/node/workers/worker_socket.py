@@ -68,7 +68,7 @@ class WorkerSocket:
         try:
             for message in self._decoder.feed(data):
                 self._on_message(message)
-        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+        except Exception as error:  # noqa: BLE001 - nobody else would handle it
             self._loop.remove_reader(self._sock)
             self._on_broken(error)
             return False

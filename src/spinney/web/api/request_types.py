@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from spinney.model.jobs import JOB_ID_MAX
 
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
-Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
+Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history shows it.")]
 
 
 class RequestModel(BaseModel):

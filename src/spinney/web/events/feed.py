@@ -166,7 +166,7 @@ class Feed(BackgroundLoop):
 
     def _watched_topic(self, topic: Topic, context: RequestContext) -> WatchedTopic:
         """Return the topic that all callers who see the same share; it is added if nobody watches it yet."""
-        # Whoever has the same name and rights sees the same; a submitter's own jobs hang on his name.
+        # Whoever has the same name and rights sees the same: the name, because submitters see their own jobs.
         key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
         if context.principal.rights.everywhere:
             key = (topic.name, context.principal.rights)
@@ -228,7 +228,7 @@ class Feed(BackgroundLoop):
             if watched.topic.from_stats is None:
                 state = watched.topic.look(control)
             else:
-                # Whoever is told of it and asks for more gets what was seen here, and nothing older.
+                # A page that gets this event and reads more gets what was read here, and nothing older.
                 state = watched.topic.from_stats(self._stores.stats_cache.stats(control, anew=True))
             return state, time.perf_counter() - begun
 

@@ -60,7 +60,7 @@ class History(BackgroundLoop):
                     sample(await self._stores.run(self._stores.stats_cache.of_all, long=True))
                 )
             except SpinneyError as error:
-                log.debug("no sample: %s", error)  # requests meet the same, and tell it
+                log.debug("no sample: %s", error)  # requests meet the same error, and report it
             except Exception:
                 log.exception("a fault in the sampling")
             took_s = self._monotonic() - begun

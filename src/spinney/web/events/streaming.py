@@ -60,7 +60,7 @@ class Stream:
             try:
                 events = await self._allowed()
             except StoreUnavailable:
-                # Nothing is told while nobody can say whether it may be. The events are kept.
+                # Nothing is sent while the rights cannot be checked. The events are kept.
                 await asyncio.sleep(self._renewal.every_s)
                 events = []
             except LOST as error:

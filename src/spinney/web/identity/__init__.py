@@ -1,4 +1,4 @@
-"""Who sends a request: decided by the first of four credentials that the request bears.
+"""Who sends a request: decided by the first of four credentials that the request has.
 
 ``authenticator``  the decision, by what store, configuration and kernel say
 ``cookies``        signed cookies: names, keys and what each proves
@@ -8,7 +8,7 @@
 ``oidc``           sign-in by an OpenID Connect provider
 ``sign_in``        signing in and out, for all pages that do it
 
-1. ``Authorization: Bearer spn_…``: a token of the store. A wrong one is refused, whatever else is borne.
+1. ``Authorization: Bearer spn_…``: a token of the store. A wrong one is refused, whatever else the request has.
 2. The peer of the Unix socket, by its user id: ``peers`` of ``[server]`` says what it may; the server's own user is
    admin. It acts as ``socket:NAME``: no user's name has a colon, so nobody gets by it what a user of the store of the
    same name may, or what that user submitted. What was passed on by a proxy is refused there: all its visitors would

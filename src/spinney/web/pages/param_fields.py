@@ -26,7 +26,9 @@ _REFS_MAX = 8
 
 
 class Kind(StrEnum):
-    """How a parameter is written in a form, and so which control the form has for it."""
+    """How a parameter is written in a form, and so which control the form has for it: text, a number, a
+    choice, a date, a secret (which is never filled in), or JSON for everything that no plain field can
+    hold."""
 
     TEXT = "text"
     WORD = "word"
