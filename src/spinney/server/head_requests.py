@@ -17,7 +17,9 @@ def add_to(app: FastAPI) -> None:
 
 
 class HeadRequests:
-    """ASGI middleware that answers a HEAD request with the head of what GET would answer."""
+    """ASGI middleware that answers a HEAD request with the head of what GET would answer. What inner layers
+    find out about the request (its route, its caller) is copied to the scope of the HEAD request, for the
+    log."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -177,7 +177,8 @@ class RequestGuard:
 
 
 class _LongBody:
-    """Checks a body that takes long: its sender must still have the rights, and it counts against the limits."""
+    """Checks a body that takes long: its sender must still have the rights, and it counts against the limits,
+    as the sender's and as one from its address."""
 
     def __init__(self, scope: Scope, quotas: Quotas) -> None:
         self._scope, self._quotas, self._counted = scope, quotas, False

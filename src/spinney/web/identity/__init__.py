@@ -8,7 +8,8 @@
 ``oidc``           sign-in by an OpenID Connect provider
 ``sign_in``        signing in and out, for all pages that do it
 
-1. ``Authorization: Bearer spn_…``: a token of the store. A wrong one is refused, whatever else the request has.
+1. ``Authorization: Bearer spn_…``: a token of the store. A wrong one is refused, whatever else the request
+   has.
 2. The peer of the Unix socket, by its user id: ``peers`` of ``[server]`` says what it may; the server's own user is
    admin. It acts as ``socket:NAME``: no user's name has a colon, so nobody gets by it what a user of the store of the
    same name may, or what that user submitted. What was passed on by a proxy is refused there: all its visitors would
