@@ -1,4 +1,9 @@
-"""The page of what happened over an hour, a day or a week: throughput, depth, and times by type and stage."""
+"""The page of what happened over an hour, a day or a week: throughput, depth, and times by type and stage.
+
+It reads only what ``history_sql`` has rolled up, never the jobs, so its cost does not grow with them. The
+figures are kept by lane. A lane knows its queue and type, by which the page can therefore be narrowed, but no
+collection: a caller who is limited to some collections gets the page without figures.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +42,7 @@ SPANS: Mapping[str, Span] = {
     "day": Span(label="Day", width_s=QUARTER_S, slices=96, depth="Jobs, average of each quarter of an hour"),
     "week": Span(label="Week", width_s=HOUR_S, slices=168, depth="Jobs, average of each hour"),
 }
+"""The periods by the word that the address names them with. An unknown word shows the hour."""
 Name = Annotated[str, Query(max_length=200)]
 
 
@@ -51,7 +57,8 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """The charts and tables of the page of activity, and the names that its filter offers."""
+    """The charts and tables of the page of activity, and the names that its filter offers. Callers with
+    the same limits share one."""
 
     charts: Sequence[tuple[str, str, TimeChart]]
     """Id, title and chart."""
@@ -96,7 +103,13 @@ async def activity(
 
 
 def read(control: Control, span: Span, queue: str, type_: str, visible: Collection[str] | None) -> Activity:
-    """Read the figures of the lanes that the caller may see. ``visible``: the queues of these; None: all."""
+    """Read the figures of the lanes that the caller may see.
+
+    The newest slice shown is the current one if it has been recorded already, else the one before; the
+    period always has ``span.slices`` of them. ``queue`` and ``type_`` narrow the figures, empty: to
+    nothing; the names that the filter offers are those of all visible lanes. ``visible``: the queues that
+    the caller may see; None: all.
+    """
     history = control.store.throughput_history
     lanes = history.lanes(queues=visible)
     chosen = {
@@ -119,6 +132,11 @@ def read(control: Control, span: Span, queue: str, type_: str, visible: Collecti
 
 
 def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tuple[str, str, TimeChart]]:
+    """Return id, title and chart of throughput, depth and times, in the order of the page.
+
+    A slice that nobody recorded, because no leader was there, is a gap in a line; an idle one is drawn as
+    zero.
+    """
     width_us = span.width_s * 1_000_000
     numbers = range(first, first + span.slices)
     starts_us = [n * width_us for n in numbers]
@@ -185,7 +203,11 @@ def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures
 
 
 def _together(parts: Sequence[Figures]) -> Figures:
-    """Return the sum of some figures; times are averaged, weighted by the attempts that ended."""
+    """Return the sum of some figures; times are averaged, weighted by the attempts that ended.
+
+    None means that nothing was measured: such parts are left out, and a figure without any part is None
+    itself.
+    """
 
     def total(values: Sequence[float | None]) -> float | None:
         counted = [value for value in values if value is not None]
@@ -207,6 +229,8 @@ def _together(parts: Sequence[Figures]) -> Figures:
 
 
 def _count(value: float | None) -> str:
+    """Return a number as text with at most one decimal: an average of 0.02 jobs is ``< 0.1`` and not 0;
+    None is a dash."""
     if value is None:
         return "–"
     return "< 0.1" if 0 < value < 0.05 else number(int(value) if value == int(value) else round(value, 1))

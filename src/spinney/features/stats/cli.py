@@ -1,4 +1,9 @@
-"""The command ``stats``: queue depths, throughput, run times and slots in use."""
+"""The command ``stats``: queue depths, throughput, run times and slots in use.
+
+It prints once, or again and again with ``--watch``: live on a terminal, one table below the other in a pipe,
+one JSON object a line with ``--json``. What runs in all three cases is one generator of statistics
+(``_looks``), which ends only after the first without ``--watch``.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +23,14 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
 
 WINDOW_S, WINDOW_MAX_S = 60, 840
+"""The period for rates in seconds: the default, and the longest, for which the store keeps enough throughput.
+"""
 EVERY_S = 2.0
-"""The interval of ``--watch``."""
+"""The interval of ``--watch`` in seconds."""
 REST = 4
 """A query that took long is followed by a pause this many times as long: the store is there for the work."""
 SHOWN_SHARES = 20
+"""How many shares are listed, those with the most slots; every root of a tree may be one."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,6 +66,7 @@ def stats(
     }
     with open_commands(store) as performer:
         if narrowed:
+            # Only for its check: a queue or type that does not exist is refused, instead of shown as empty.
             performer.do(ListJobs(existing=True, limit=1, **narrowed))
         looks = _looks(performer, window, narrowed, again=watch)
         if json and watch:
@@ -75,7 +84,11 @@ def stats(
 def _looks(
     performer: "Performs", window_s: float, narrowed: Mapping[str, Any], *, again: bool
 ) -> Iterator[Stats]:
-    """Yield the statistics once, or again and again."""
+    """Yield the statistics once, or again and again, with a pause between them.
+
+    ``narrowed``: the queue and type that are chosen. The numbers of jobs by state are then counted for
+    these alone, in a second query and therefore not in the same snapshot.
+    """
     from spinney.commands.job_queries import CountJobs
     from spinney.features.stats.commands import ShowStats
 
@@ -91,8 +104,11 @@ def _looks(
 
 
 def _narrowed(stats: Stats, queue: str | None = None, type: str | None = None) -> Stats:  # noqa: A002 - as in filters
-    """Leave out other queues and their shares, or the stages of other types. Stages are counted over all queues, and
-    queues over all types."""
+    """Leave out other queues and their shares, or the stages of other types.
+
+    A queue's figures are over all its types, and a stage's over all queues, because the store groups them
+    so: choosing both a queue and a type shows the whole queue beside the whole type.
+    """
     if queue is not None:
         stats = replace(
             stats,
@@ -113,7 +129,8 @@ def _live(looks: Iterator[Stats]) -> None:
 
 
 def _print(stats: Stats) -> bool:
-    """Print the statistics; return whether somebody still reads the output."""
+    """Print the statistics; return False when the reader of a pipe has gone, which ends ``--watch``
+    without an error."""
     with display.closed_pipe_ends_output():
         display.console().print(_picture(stats))
         return True
@@ -121,6 +138,7 @@ def _print(stats: Stats) -> bool:
 
 
 def _picture(stats: Stats) -> "RenderableType":
+    """Return what is printed of one snapshot: states, rate, and the tables that have rows."""
     from rich.console import Group
     from rich.text import Text
 

@@ -11,7 +11,7 @@ from spinney.service.queries import STATS_WINDOW_S, Queries
 from spinney.service.service import Service
 
 WINDOW_MAX_S = 840
-"""Throughput is recorded for some minutes only."""
+"""The longest window in seconds: throughput is kept for a quarter of an hour, in slices of ten seconds."""
 
 
 class ShowStats(Command, route="GET /stats"):
@@ -31,6 +31,8 @@ class ShowStats(Command, route="GET /stats"):
     ] = STATS_WINDOW_S
 
     def run(self, service: Service) -> Stats:
+        # A server that serves many callers keeps a recent snapshot of the usual window; any other window is
+        # read anew.
         if self.window_s == STATS_WINDOW_S and service.recent_stats is not None:
             return service.recent_stats(service)
         return service.part(Queries).stats(self.window_s)

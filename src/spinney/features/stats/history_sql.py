@@ -1,12 +1,18 @@
 """Figures over time: what the leader rolls up once a minute for charts, and what is read of it.
 
-``throughput`` counts every ended attempt in slices of ten seconds and keeps them for a quarter of an hour. ``record``
-sums them up by minute, and those minutes by quarter and hour, for each lane in which something happened. It also notes
-how many jobs were pending and running, and how long a sample of jobs waited and ran. Quarters and hours have averages
-of these numbers, because averages of lanes add up, as maxima do not. Every step replaces what an earlier call wrote for
-the same slice, so a call that is repeated, or made by two leaders, changes nothing.
+``throughput`` counts every ended attempt in slices of ten seconds and keeps them for a quarter of an hour.
+``record`` sums them up by minute, and those minutes by quarter and hour, for each lane in which something
+happened. It also notes how many jobs were pending and running, and how long a sample of jobs waited and ran.
+Quarters and hours have averages of these numbers, because averages of lanes add up, as maxima do not.
 
-A row of ``NO_LANE`` says that somebody recorded a slice: an idle slice has zeros, a missed one no figures."""
+Every step replaces what an earlier call wrote for the same slice, so a call that is repeated, or made by two
+leaders, changes nothing. A leader that was away for less than a quarter of an hour loses no attempt, since
+the counts are still in ``throughput``; depths and times of the minutes that it missed are lost, because they
+can only be observed.
+
+A slice is a number: seconds since 1970 divided by its width. A row of ``NO_LANE`` says that somebody recorded
+a slice: an idle slice has zeros, a missed one no figures.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -18,16 +24,21 @@ from spinney.store.sql.record import throughput
 from spinney.store.sql.session import Session
 
 MINUTE_S, QUARTER_S, HOUR_S = 60, 900, 3600
+"""The widths of slices, in seconds."""
 KEPT: Mapping[int, int] = {MINUTE_S: 180, QUARTER_S: 200, HOUR_S: 400}
 """How many slices of each width are kept: 3 hours, 2 days, 16 days. So the table has at most 780 rows for a lane."""
 _AGAIN = 14 * MINUTE_S
-"""So much of ``throughput`` is summed up again, because a leader may have been missing for a while."""
+"""So many seconds of ``throughput`` are summed up again, because a leader may have been missing for a while.
+One minute less than ``throughput`` keeps, so that no minute is replaced by the part of it that is left there.
+"""
 NO_LANE = 0
 """The lane of the rows that say which slices were recorded."""
 _TIMES = (
     "sum(h.wait_s * h.ended) / nullif(sum(case when h.wait_s is not null then h.ended end), 0), "
     "sum(h.run_s * h.ended) / nullif(sum(case when h.run_s is not null then h.ended end), 0)"
 )
+"""The mean of wait and run times, weighted by attempts. Rows without a time must not count in the divisor; a
+slice without any time has none."""
 _REPLACE = (
     "on conflict (width_s, slice, lane) do update set ended = excluded.ended, failed = excluded.failed, "
     "pending = excluded.pending, running = excluded.running, wait_s = excluded.wait_s, run_s = excluded.run_s"
@@ -52,14 +63,19 @@ class Figures(NamedTuple):
 
 
 class SqlThroughputHistory:
-    """Figures over time for each lane: attempts that ended and failed, jobs pending and running, times waited and
-    run."""
+    """Read and write figures over time for each lane: attempts that ended and failed, jobs pending and
+    running, times waited and run. Slices are named by their width in seconds and their number."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def record(self, *, now_us: int) -> None:
-        """Roll up what happened until the last full minute. The leader calls it once a minute."""
+        """Roll up what happened until the last full minute, and delete what is older than ``KEPT``.
+
+        The leader calls it once a minute. Depths and times are read before the transaction that
+        writes, so that sampling, the slow part, does not keep other writers waiting on SQLite; they
+        are those of this moment, and are written to the minute that has just ended.
+        """
         minute = now_us // 1_000_000 // MINUTE_S - 1
         with self._session.look() as tx:
             observed = self._observed(tx)
@@ -67,6 +83,7 @@ class SqlThroughputHistory:
             _sum_up_minutes(tx, minute)
             tx.many(
                 "insert into throughput_history (width_s, slice, lane, ended, failed, pending, running, wait_s, run_s) "
+                # An existing row has the counts that _sum_up_minutes has just written: they stay.
                 "values (?, ?, ?, 0, 0, ?, ?, ?, ?) on conflict (width_s, slice, lane) do update set "
                 "pending = excluded.pending, running = excluded.running, wait_s = excluded.wait_s, "
                 "run_s = excluded.run_s",
@@ -79,11 +96,19 @@ class SqlThroughputHistory:
                 tx.run("delete from throughput_history where width_s = ? and slice < ?", (width_s, oldest))
 
     def by_slice(self, width_s: int, first: int, last: int, lanes: Collection[int]) -> Mapping[int, Figures]:
-        """Return the figures of these slices over some lanes, as far as the slices were recorded."""
+        """Return the figures of the slices ``first`` to ``last`` (inclusive), each summed over these
+        lanes.
+
+        A slice that was not recorded is missing; one in which the lanes were idle has zeros.
+        """
         return self._figures("slice", width_s, first, last, [NO_LANE, *lanes])
 
     def by_lane(self, width_s: int, first: int, last: int, lanes: Collection[int]) -> Mapping[int, Figures]:
-        """Return the figures of some lanes over these slices."""
+        """Return the figures of these lanes, each over the slices ``first`` to ``last`` (inclusive).
+
+        Jobs pending and running are averages over the slices that were recorded, also those in which
+        the lane has no row because nothing was in it. A lane without any row is missing.
+        """
         figures = self._figures("lane", width_s, first, last, lanes)
         sql = "select count(*) from throughput_history where width_s = ? and slice >= ? and slice <= ? and lane = ?"
         with self._session.look() as tx:
@@ -98,7 +123,8 @@ class SqlThroughputHistory:
         }
 
     def lanes(self, *, queues: Collection[str] | None = None) -> Sequence[tuple[int, str, str, str]]:
-        """Return the lanes there have been: id, queue, type and stage. ``queues``: only those of these queues."""
+        """Return the lanes there have ever been: id, queue, type and stage. ``queues``: only those of
+        these queues."""
         with self._session.look():  # which knows lanes that others have just made
             lanes = [*self._session.registry.lanes.values()]
         return [
@@ -110,7 +136,11 @@ class SqlThroughputHistory:
     def _figures(
         self, column: str, width_s: int, first: int, last: int, lanes: Collection[int]
     ) -> Mapping[int, Figures]:
-        """Return the sums over these slices and lanes, by ``column`` (``slice`` or ``lane``)."""
+        """Return the sums over these slices and lanes, by ``column`` (``slice`` or ``lane``).
+
+        The primary key begins with width and slice. Lanes are a JSON list, because there may be more
+        of them than a statement may have parameters.
+        """
         sql = (
             f"select h.{column}, sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES} "
             "from throughput_history h where h.width_s = ? and h.slice >= ? and h.slice <= ? "
@@ -121,7 +151,12 @@ class SqlThroughputHistory:
         return {key: Figures(int(ended), int(failed), *figures) for key, ended, failed, *figures in rows}
 
     def _observed(self, tx: Tx) -> Mapping[int, tuple[int, int, float | None, float | None]]:
-        """Return, by lane, how many jobs are pending and running, and the median times of its stage in its queue."""
+        """Return, by lane, how many jobs are pending and running, and the median times of its stage
+        in its queue.
+
+        Only lanes in which there is or was something lately are listed, and ``NO_LANE``, which marks
+        the minute as recorded.
+        """
         registry = self._session.registry
         pending = {lane: (n, lowest) for lane, n, lowest in tx.all(_PENDING)}
         running = {lane: (n, highest) for lane, n, highest in tx.all(_RUNNING)}
@@ -141,7 +176,10 @@ class SqlThroughputHistory:
 
 
 _PENDING = "select lane, count(*), min(job_id) from ready group by lane"
+"""By lane, the pending jobs and the lowest id among them: just below it are the jobs that were done last."""
 _RUNNING = "select lane, count(*), max(job_id) from leases where running_us is not null group by lane"
+"""By lane, the attempts that have begun and the highest job id among them, from where the sample looks
+downwards."""
 _NONE = (0, 0)
 
 
@@ -155,7 +193,9 @@ def _medians(sample: duration_samples.Sample | None) -> tuple[float | None, floa
 
 
 def _sum_up_minutes(tx: Tx, minute: int) -> None:
-    """Replace the counts of the last minutes by those of ``throughput``."""
+    """Replace the counts of the last minutes by those of ``throughput``; other figures of these minutes
+    stay."""
+    # Ten-second slices in a minute. Whole minutes only: the current one is still being counted.
     each = MINUTE_S * 1_000_000 // throughput.SLICE_US
     first = minute - _AGAIN // MINUTE_S + 1
     tx.run(
@@ -168,7 +208,13 @@ def _sum_up_minutes(tx: Tx, minute: int) -> None:
 
 
 def _sum_up(tx: Tx, width_s: int, until_s: int) -> None:
-    """Replace the slice of this width that has the moment, and the one before, by the sums of its minutes."""
+    """Replace the slice of this width that contains ``until_s``, and the one before, by the sums of its
+    minutes.
+
+    The one before is summed up again because its last minute may have been recorded only after it ended.
+    Averages are over the minutes that were recorded (the subquery ``r``), and not over those in which a
+    lane has a row: a lane that was busy for one minute of an hour has a sixtieth of that minute's depth.
+    """
     each = width_s // MINUTE_S
     last = until_s // width_s
     minutes = (MINUTE_S, (last - 1) * each, (last + 1) * each)

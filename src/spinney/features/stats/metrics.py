@@ -1,6 +1,9 @@
-"""The route ``/metrics`` for Prometheus: jobs, queues and nodes of the store, and the requests of this server.
+"""The route ``/metrics`` for Prometheus: jobs, queues and nodes of the store, and the requests of this
+server.
 
-The figures of the store are those of ``GET /stats``; many scrapes share one look at the store.
+The figures of the store are those of ``GET /stats``; many scrapes share one look at the store. They are the
+same from every server, so an alert on them need only scrape one. Names of metrics are an interface:
+``tests/node/test_monitoring_files.py`` compares them with the dashboards and alerts that are delivered.
 """
 
 import asyncio
@@ -25,7 +28,8 @@ router = APIRouter(tags=["metrics"])
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the route, and what this process counts."""
+    """Add the route to the application, and set up what this process counts itself: requests, streams,
+    memory, file descriptors."""
     registry: CollectorRegistry = app.state.registry
     app.state.requests = Requests(registry)
     ProcessCollector(registry=registry)
@@ -36,7 +40,8 @@ def add_to(app: FastAPI) -> None:
 
 @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
 async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
-    """Needs a token of somebody without limits, or `metrics = "open"` in `[server]`."""
+    """The figures of the store and of this server in Prometheus' text format. Needs a token of somebody
+    without limits, or `metrics = "open"` in `[server]`."""
     if request.app.state.settings.metrics != "open":
         if context is None:
             raise Unidentified
@@ -54,11 +59,15 @@ async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
 
 
 _QUANTILES = ("0.5", "0.9", "0.99")
-"""Of ``Percentiles``."""
+"""The label of each of the three ``Percentiles``, in their order."""
 
 
 class _Once(CollectorRegistry):
-    """The statistics of one snapshot, as a registry that is written once."""
+    """The statistics of one snapshot, as a registry that is written once.
+
+    A registry of gauges that are set before each scrape would keep the series of queues and nodes that
+    are gone.
+    """
 
     def __init__(self, stats: Stats, bridges: Sequence[BridgeStatus]) -> None:
         super().__init__(auto_describe=False)
@@ -74,6 +83,7 @@ class _Once(CollectorRegistry):
 
 
 def _queue_families(queues: Sequence[QueueStats]) -> Iterator[GaugeMetricFamily]:
+    """Yield gauges by queue, also of those without jobs. A queue without a limit has no ``limit``."""
     for name, about in (
         ("pending", "Jobs that may be claimed."),
         ("running", "Occupied slots."),
@@ -89,6 +99,8 @@ def _queue_families(queues: Sequence[QueueStats]) -> Iterator[GaugeMetricFamily]
 
 
 def _stage_families(stages: Sequence[StageStats]) -> Iterator[GaugeMetricFamily]:
+    """Yield the quantiles of wait and run times by stage. They are of a sample of recent attempts, so
+    they are gauges with a label ``quantile``, and not a summary, whose sums Prometheus would add up."""
     for name, about in (("wait", "Time until a stage began"), ("run", "Running time of a stage")):
         times = {
             (stage.type, stage.stage, quantile): seconds
@@ -100,6 +112,8 @@ def _stage_families(stages: Sequence[StageStats]) -> Iterator[GaugeMetricFamily]
 
 
 def _node_families(nodes: Sequence[NodeStats]) -> Iterator[GaugeMetricFamily]:
+    """Yield gauges by node. External workers have slots, but no heartbeat of their own: those two gauges
+    leave them out."""
     slots = {(n.node, n.state): n.slots for n in nodes}
     yield _family("node_slots", "Slots of a node.", ["node", "state"], slots)
     running = {(n.node,): n.running for n in nodes}

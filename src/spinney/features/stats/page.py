@@ -1,9 +1,10 @@
 """The overview: what needs attention first, then what runs, how fast, and what failed.
 
-``needs`` decides what needs attention: work that does not continue until somebody acts. The parts are read within a
-moment, but not in one snapshot, and the result is shared by callers with the same limits. The charts come from what
-this server has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is
-limited to some collections gets none.
+``needs`` decides what needs attention: work that does not continue until somebody acts. The parts are read
+within a moment, but not in one snapshot, and the result is shared by callers with the same limits. Those that
+take long on a large store are kept a little longer (``stats_cache``). The charts come from what this server
+has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is limited
+to some collections gets none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,20 +39,24 @@ from spinney.web.stats_cache import OVERVIEW, StatsCache
 router = APIRouter(include_in_schema=False)
 
 CHARTED_US = 600_000_000
-"""The period of the charts: ten minutes."""
+"""The period of the charts in microseconds: ten minutes."""
 OLD_HOLD_US = 86_400_000_000
-"""A hold that is older than a day may have been forgotten. One on everything is listed at once."""
+"""A hold that is older than a day (in microseconds) may have been forgotten. One on everything is listed at
+once."""
 LISTED = 8
-"""Failures, and shares of a queue."""
+"""How many failures are listed, and how many shares of a queue."""
 BATCHES = 5
-"""Failed batches."""
+"""How many failed batches are listed."""
 CAUSES = 3
-"""Causes of failures that are named, of a batch and in all."""
+"""How many causes of failures are named, of a batch and in all."""
 LOOKED_AT = 1_000
 """How many of the latest batches are looked at for failed ones."""
 _POISON = "poison"
+"""The exception of jobs that failed as poison."""
 _BAD = (State.FAILED, State.ORPHANED)
+"""The states of a batch that has come to a bad end."""
 _UNWELL = ("dead", "silent", "degraded")
+"""States of nodes that need attention."""
 _TAKES_NOTHING = ("draining", "drained")
 """States of nodes that are about to end, and of those that an operator has drained."""
 
@@ -76,7 +81,7 @@ class ActionNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLine:
-    """A queue with its charts over the last minutes; None: too few samples."""
+    """A queue with its charts over the last minutes; a chart is None where there are too few samples."""
 
     stats: QueueStats
     depth: Spark | None
@@ -98,27 +103,33 @@ class Overview:
 
     stats: Stats
     failures: FailureGroups
+    """The causes with the most failed jobs, at most ``LISTED``."""
     nodes: Sequence[NodeStatus]
+    """All nodes that have not left, with external workers."""
     holds: Sequence[Hold]
+    """The holds in force that cover visible jobs, the oldest first."""
     queues: Sequence[QueueInfo]
+    """The visible queues with what keeps their jobs from running."""
     failed: Sequence[FailedBatch]
     """The latest failed jobs that have subjobs, at most ``BATCHES``. Single jobs are among the failures by cause."""
     more_failed: int
     """How many other of the ``LOOKED_AT`` latest batches have failed."""
     held_by_stages: int
-    """Held jobs that no hold covers."""
+    """How many jobs are held by their own stages, and by no hold."""
     webhooks: Mapping[str, WebhookHealth]
     """Webhooks whose deliveries are not accepted, by name; for operators only."""
 
 
 @router.get("/", summary="The overview")
 async def overview(request: Request, context: Authenticated) -> Response:
-    """Show what needs attention, and the state of queues, nodes, holds and failures."""
+    """Show what needs attention, and the state of queues, nodes, holds and failures. The page's script
+    reads it again at changes."""
     topics = ("overview", "failures", "holds")
     return page_or_part(request, context, "overview", topics=topics, **await _shown(request, context))
 
 
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
+    """Return the values of the template."""
     rights = context.principal.rights
     stats_cache = context.stores.stats_cache
     shown = await request.app.state.coalesced.get(
@@ -138,7 +149,8 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
 
 
 def read(control: Control, stats_cache: StatsCache) -> Overview:
-    """Read all parts, as the caller may see them."""
+    """Read all parts, as the caller may see them. What cannot be there, by the counts of states, is not
+    looked for."""
     look = control.queries
     stats = stats_cache.stats(control)
     bad = sum(stats.states.get(state, 0) for state in _BAD)
@@ -167,7 +179,8 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
 
 
 def _failed_batches(look: Queries) -> tuple[Sequence[FailedBatch], int]:
-    """Return the latest failed batches, and how many more there are."""
+    """Return the latest failed batches with their causes, and how many more there are among the
+    ``LOOKED_AT`` latest trees."""
     failed = look.store.statistics.failed_trees(look.rights.within, latest=LOOKED_AT)
     latest = look.jobs(Filter(ids=tuple(failed[:BATCHES])), limit=BATCHES, newest=True) if failed else ()
     within = look.within(Filter()).within
@@ -179,6 +192,8 @@ def _failed_batches(look: Queries) -> tuple[Sequence[FailedBatch], int]:
 
 
 def _unwell_webhooks(control: Control) -> Mapping[str, WebhookHealth]:
+    """Return the webhooks that the caller may see, that are not paused, and whose deliveries are not
+    accepted, by name."""
     health = control.store.webhooks.health()
     if not any(one.is_unwell for one in health.values()):
         return {}
@@ -187,7 +202,12 @@ def _unwell_webhooks(control: Control) -> Mapping[str, WebhookHealth]:
 
 
 def needs(shown: Overview) -> Iterator[ActionNeeded]:
-    """Yield what needs attention, the worst first."""
+    """Yield what needs attention, the worst first.
+
+    The order is: nothing can run; jobs that kill their workers; nodes in trouble; failed batches; other
+    causes of failures; held jobs; webhooks; and holds that may have been forgotten, or that a circuit
+    breaker has placed.
+    """
     yield from _stuck(shown.queues, shown.nodes)
     groups = shown.failures.groups
     yield from (_poison(group) for group in groups if group.exception == _POISON)
@@ -208,7 +228,7 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
 
 
 def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
-    """Return the queues that have jobs or throughput, the busiest first."""
+    """Return the queues that have jobs or throughput, the busiest first: by running, then by pending jobs."""
     busy = [q for q in stats.queues if q.pending or q.running or q.scheduled or q.waiting or q.held or q.rate]
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     lines = []
@@ -230,7 +250,7 @@ def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
 
 
 def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark | None]:
-    """Return the charts of depth and throughput over all queues."""
+    """Return the charts of depth and throughput over all queues; both are None where there are no samples."""
     if not samples:
         return None, None
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
@@ -241,7 +261,8 @@ def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark 
 
 
 def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
-    """Return the shares that occupy most slots, by queue."""
+    """Return the shares that occupy most slots, by queue, at most ``LISTED`` of each. Queues without
+    shares are left out."""
     by_queue: dict[str, list[ShareStats]] = {}
     for share in shares:
         if share.share is not None and len(of := by_queue.setdefault(share.queue, [])) < LISTED:
@@ -253,7 +274,11 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
 
 
 def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
-    """Yield queues with pending jobs that no node would take."""
+    """Yield queues with pending jobs that no node would take.
+
+    Where no node takes anything at all, that is the one thing that is said, instead of the same for each
+    queue.
+    """
     pending = [queue for queue in queues if queue.pending]
     running = [node for node in nodes if node.state not in ("left", "dead")]
     if pending and all(node.state in _TAKES_NOTHING for node in running):
@@ -272,7 +297,11 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
 
 
 def _no_node(pending: int, running: Sequence[NodeStatus]) -> ActionNeeded:
-    """``running``: the nodes that run, all of which take no new jobs. One that is about to end cannot be resumed."""
+    """Return the line that no node takes jobs.
+
+    ``running``: the nodes that run, all of which take no new jobs. One that is about to end cannot be
+    resumed, so another must be started.
+    """
     drained = [node for node in running if node.state == "drained"]
     wait = f"{counted(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
     title = "All nodes are about to end" if running else "No node is running"
@@ -291,7 +320,11 @@ def _no_node(pending: int, running: Sequence[NodeStatus]) -> ActionNeeded:
 
 
 def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
-    """Return the kind of trouble, what it is, and what would help; None: there is none."""
+    """Return the kind of trouble, what it is, and what would help; None: there is none.
+
+    The trouble that has to be dealt with first comes first: a type that no node has, then nodes that may
+    not serve the queue.
+    """
     if queue.unknown:
         return (
             "silent",
@@ -317,6 +350,7 @@ def _poison(group: Failure) -> ActionNeeded:
 
 
 def _is_unwell(node: NodeStatus) -> bool:
+    """Return whether a node needs attention: by its state, or for trouble that has not passed."""
     return node.state in _UNWELL or (node.trouble is not None and not node.trouble.startswith(OVER))
 
 
@@ -368,6 +402,7 @@ def _held(jobs: int) -> ActionNeeded:
 
 
 def _place(group: Failure) -> str:
+    """Return the stage of a failure as text; a type with one stage of the same name is named once."""
     return group.type if group.stage == group.type else f"{group.type}.{group.stage}"
 
 
@@ -410,6 +445,7 @@ def _more_failed(batches: int) -> ActionNeeded:
 
 
 def _listed_hold(hold: Hold, *, is_old: bool) -> ActionNeeded:
+    """Return the line of a hold, with who has placed it and why."""
     why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}"
     if is_old and not hold.automatic:
         why += ", for longer than a day"
@@ -424,5 +460,6 @@ def _listed_hold(hold: Hold, *, is_old: bool) -> ActionNeeded:
 
 
 def _named(names: Sequence[str]) -> str:
+    """Return up to two names, and how many more there are."""
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more

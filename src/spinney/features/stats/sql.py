@@ -1,7 +1,9 @@
 """Statistics of queues, stages, shares and nodes, computed from one snapshot.
 
-Depths are counted from the narrow tables (``ready``, ``leases``, ``inactive_jobs``), never from all jobs; rates come
-from ``throughput``, in which nodes record how many attempts of each lane ended; times from a sample of recent jobs.
+Depths are counted from the narrow tables (``ready``, ``leases``, ``inactive_jobs``), never from all jobs;
+rates come from ``throughput``, in which nodes record how many attempts of each lane ended; times from a
+sample of recent jobs. A lease is not a running attempt: a node claims ahead, so what runs is counted by
+occupied slots.
 """
 
 from collections import Counter
@@ -23,26 +25,31 @@ from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.session import Session
 
 _SHOWN_INACTIVE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
+"""The states of inactive jobs that ``QueueStats`` has a field for."""
 
 
 class SqlStatistics:
-    """Figures for people: queue depths, rates, times and slots."""
+    """Compute figures for people: queue depths, rates, times and slots. Nothing here is written, and no
+    decision uses it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def stats(self, *, window_s: float, now_us: int, within: AccessScope | None = None) -> Stats:
-        """Return the figures of one snapshot, within 200 ms beside a million finished jobs. Counts are exact; rates are
-        those of the last ``window_s`` seconds (at most some minutes), times come from a sample.
+        """Return the figures of one snapshot, within 200 ms beside a million finished jobs.
 
-        ``within``: only what lies within these limits. Where they name collections, rates and times are None, because
-        the samples do not know the collection of a job.
+        Counts are exact; rates are those of the last ``window_s`` seconds (at most some minutes),
+        times come from a sample.
+
+        ``within``: only what lies within these limits. Where they name collections, rates and times
+        are None, because the samples do not know the collection of a job.
         """
         with self._session.look() as tx:
             return _Look(tx, self._session.registry, round(window_s * 1e6), now_us, within).stats()
 
     def held_by_stages(self, within: AccessScope) -> int:
-        """Return how many visible jobs are held by their own stages, and by no hold."""
+        """Return how many visible jobs are held by their own stages, and by no hold: their row names
+        nothing that they wait for."""
         where, args = filter_queries.conditions(Filter(within=within))
         sql = (
             "select count(*) from inactive_jobs narrow join jobs on jobs.id = narrow.job_id "
@@ -52,9 +59,13 @@ class SqlStatistics:
             return int(tx.value(sql, (State.HELD, *args)))
 
     def failed_trees(self, within: AccessScope, *, latest: int) -> list[int]:
-        """Return those of the ``latest`` newest visible jobs with subjobs at the top of a tree that are failed or
-        orphaned, the newest first. This takes one look into an index for each tree, however many jobs it has, and
-        however many other jobs have failed."""
+        """Return the newest visible batches (jobs at the top of a tree that have subjobs) that failed
+        or were orphaned, newest first.
+
+        Only the ``latest`` newest trees are looked at, so there may be fewer or none. This takes one
+        look into an index for each tree, however many jobs it has, and however many other jobs have
+        failed.
+        """
         where, args = filter_queries.conditions(Filter(within=within))
         sql = f"{_TREES} where {' and '.join(['i.state in (?, ?)', *where])} order by jobs.id desc"
         with self._session.look() as tx:
@@ -62,8 +73,10 @@ class SqlStatistics:
         return [job_id for (job_id,) in rows]
 
     def waits(self, job_ids: Sequence[int]) -> list[Wait]:
-        """Return how long each attempt of these jobs that has ended had waited; attempts after a failure, which wait
-        for something else than their turn, are left out."""
+        """Return how long each attempt of these jobs that has ended had waited.
+
+        Attempts after a failure, which wait for something else than their turn, are left out.
+        """
         with self._session.read() as tx:
             return duration_samples.waits(tx, job_ids)
 
@@ -74,11 +87,17 @@ _TREES = (
     "from trees where trees.root_id is not null and nth < ?) select jobs.id from trees join jobs on "
     "jobs.id = trees.root_id join inactive_jobs i on i.job_id = jobs.id"
 )
-"""The newest roots of jobs with subjobs, one by one from the index of lineages."""
+"""The newest roots of jobs with subjobs, one by one from the index of lineages.
+
+A ``distinct`` would read all subjobs of each tree. Here each step of the recursion seeks the greatest root
+below the last one, and the recursion ends after ``?`` steps or when there is none. The join with
+``inactive_jobs``, which has failed jobs but not completed ones, leaves out the others.
+"""
 
 
 class Slot(NamedTuple):
-    """A slot of a node that has leases of a lane and a share."""
+    """A slot of a node that has leases of a lane and a share; a slot with several of these is several
+    rows."""
 
     lane: int
     """The number of the lane."""
@@ -93,7 +112,11 @@ class Slot(NamedTuple):
 
 
 def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
-    """Return the slots that have leases on visible jobs, by lane and share, with the number of leases."""
+    """Return the slots that have leases on visible jobs, by lane and share, with the number of leases.
+
+    Without limits the jobs need not be joined. ``cross join`` makes SQLite begin with the leases, which
+    are few.
+    """
     where, args = filter_queries.conditions(Filter(within=within))
     source = (
         f"leases l cross join jobs where jobs.id = l.job_id and {' and '.join(where)}"
@@ -106,11 +129,16 @@ def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
 
 
 class _Look:
-    """The figures of one snapshot, within the limits of the caller."""
+    """The figures of one snapshot, within the limits of the caller.
+
+    Everything that several tables need is read once at the beginning; the methods then only put it
+    together.
+    """
 
     def __init__(
         self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: AccessScope | None
     ) -> None:
+        """``window_us``: the period for rates. ``within``: the limits of the caller; None: none."""
         self.tx, self.registry, self.now_us, self.within = tx, registry, now_us, within
         self.queues = None if within is None else within.queues
         self.is_measured = within is None or within.collections is None
@@ -126,6 +154,8 @@ class _Look:
         self.pending, fronts = pending(tx, registry, within)
         self.samples: Mapping[tuple[str, str], Sample] = {}
         if self.is_measured:
+            # The sample is taken around the work in progress: below the pending jobs, and from the highest
+            # leased one.
             fronts += [
                 (lane, highest + 1)
                 for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
@@ -151,7 +181,11 @@ class _Look:
     # --- by queue and by stage ------------------------------------------------------------
 
     def _queues(self) -> list[QueueStats]:
-        """Return the figures of all visible queues, also of those without jobs, by name."""
+        """Return the figures of all visible queues, also of those without jobs, by name.
+
+        The limit is the one in force now: a percentage is counted over the slots of the nodes that
+        are there.
+        """
         inactive = self._inactive()
         names = {
             DEFAULT_QUEUE,
@@ -177,7 +211,8 @@ class _Look:
         return queues
 
     def _stages(self) -> list[StageStats]:
-        """Return the stages in the order of each type; one that has vanished from its type only while it has jobs."""
+        """Return the stages in the order of each type; one that has vanished from its type follows,
+        and only while it has jobs."""
         declared = [(spec.name, stage.name) for spec in self.registry.types.values() for stage in spec.stages]
         busy = {(kind.type, kind.stage) for kind in self.pending}
         busy |= {(lane.type, lane.stage) for lane in (self.registry.lanes[slot.lane] for slot in self.slots)}
@@ -201,10 +236,12 @@ class _Look:
         )
 
     def _totals(self, of: "Callable[[Kind | Lane], bool]") -> "_Totals":
-        """Return the figures of the lanes for which ``of`` is true."""
+        """Return the figures of the lanes for which ``of`` is true, added up; a slot counts once,
+        whatever it was given."""
         lanes = {lane.id for lane in self.registry.lanes.values() if of(lane)}
         ends = [ended for lane, ended in self.lane_throughput.items() if lane in lanes]
         return _Totals(
+            # Pending jobs go by kind and not by lane, since some are not in a lane yet.
             pending=sum(n for kind, n in self.pending.items() if of(kind)),
             running=len({(slot.node, slot.slot) for slot in self.slots if slot.lane in lanes}),
             ended=sum(lane.ended for lane in ends),
@@ -212,12 +249,15 @@ class _Look:
         )
 
     def _rate(self, ended: int) -> float | None:
+        """Return attempts a second over the window; None where the figure would count jobs beyond the
+        limits."""
         if not self.is_measured:
             return None
         return ended / self.window_s if self.window_s else 0.0
 
     def _inactive(self) -> Mapping[tuple[str, str], int]:
-        """Return how many inactive jobs each queue has, by state."""
+        """Return how many inactive jobs each queue has, by queue and state. A pair without jobs
+        counts as 0."""
         counts: Counter[tuple[str, str]] = Counter()
         where, values = filter_queries.conditions(Filter(within=self.within))
         # Some condition, so that the job's row, which has the queue, is joined.
@@ -231,6 +271,11 @@ class _Look:
     # --- who has the slots ----------------------------------------------------------------
 
     def _shares(self) -> list[ShareStats]:
+        """Return the slots that each share of each queue occupies, those with the most slots first.
+
+        A slot with several leases of a share counts once. Leases have negative numbers for shares
+        with names, and for others the number of the root.
+        """
         occupied = {(self.registry.lanes[s.lane].queue, s.share, s.node, s.slot) for s in self.slots}
         names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
         # Where the queue does not share, the lease says 0.
@@ -279,7 +324,11 @@ class Kind(NamedTuple):
 def pending(
     tx: Tx, registry: Registry, within: AccessScope | None = None
 ) -> tuple[Mapping[Kind, int], list[tuple[int, int]]]:
-    """Return how many visible jobs are pending by kind, and the lowest id among those of each lane."""
+    """Return how many visible jobs are pending by kind, and the lowest id among those of each lane.
+
+    They are in two places: jobs that were accepted and have not been placed in a lane yet are counted
+    from their rows; all others are in ``ready``. Leased jobs are in neither.
+    """
     counts: Counter[Kind] = Counter()
     fronts = []
     for part in access_paths.narrow_parts(

@@ -1,4 +1,8 @@
-"""Statistics as tables of text, which ``stats`` prints and ``top`` shows live."""
+"""Statistics as tables of text, which ``stats`` prints and ``top`` shows live.
+
+A table is a mapping of titles to the text of a cell (``Columns``), so that both commands show the same
+columns. Numbers that are 0 are left empty: what is not 0 is what one looks for.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,7 +35,8 @@ def rate(per_second: float | None) -> str:
 
 
 def times(percentiles: Percentiles | None) -> str:
-    """Return median, 90 % and 99 % as text."""
+    """Return median, 90 % and 99 % as text, each as a duration such as ``1.2 s``; nothing when they are
+    not known."""
     return "" if percentiles is None else " / ".join(map(display.format_duration, percentiles))
 
 
@@ -89,6 +94,7 @@ def nodes(stats: Sequence[NodeStats]) -> "Table":
 
 
 def _table(columns: Columns, rows: Sequence[Any]) -> "Table":
+    """Return a table with a row for each of ``rows``; columns of numbers are aligned to the right."""
     cells = [
         [_text(getattr(row, title.lower())) if text is None else text(row) for title, text in columns.items()]
         for row in rows

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from spinney.terminal.screen import Screen
 
 EVERY_S = 1.0
+"""The refresh interval in seconds, unless ``--every`` says otherwise."""
 REST = 4
 """A query that took long is followed by a pause this many times as long: the store is there for the work."""
 WINDOW_S = 60
+"""The period for rates, in seconds."""
 LISTED_MAX = 200
 """How many jobs and causes can be scrolled through; ``list`` and ``failures`` show all."""
 
@@ -70,7 +72,12 @@ def top(
 
 
 class _Session:
-    """One run of the command, from taking the screen to leaving it."""
+    """One run of the command, from taking the screen to leaving it.
+
+    The loop refreshes when it is due, draws, and waits for keys until the next refresh. After a hold or
+    release directly on the store it also sweeps: it moves the affected jobs between the tables of ready
+    and held jobs, a step at a time between two drawings, since perhaps no node is running that would.
+    """
 
     def __init__(self, performer: "Performs", screen: "Screen", every_s: float) -> None:
         self._performer, self._screen, self._every_s = performer, screen, every_s
@@ -82,6 +89,8 @@ class _Session:
         """A hold was placed or released, and its sweep is not over."""
 
     def run(self, first: Snapshot) -> None:
+        """Draw and obey keys until ``q`` or a signal ends it. ``first``: the snapshot that was read
+        before the screen was taken."""
         self._board.see(first)
         self._due = time.monotonic() + self._every_s
         while self._screen.ended_by is None:
@@ -96,6 +105,8 @@ class _Session:
                 self._do(command)
 
     def _refresh(self) -> None:
+        """Read a new snapshot, and set when the next one is due. An unreachable store leaves the last
+        one on the screen."""
         begun = time.monotonic()
         try:
             self._board.see(_look(self._performer, self._board))
@@ -111,6 +122,8 @@ class _Session:
     # --- actions ---------------------------------------------------------------------------
 
     def _do(self, command: Action | KeyCommand | None) -> None:
+        """Do what a key has led to, and refresh at once, so that its effect is seen. A refusal is
+        shown as the message."""
         if command is None:
             return
         try:
@@ -124,7 +137,12 @@ class _Session:
         self._due = 0.0
 
     def _done(self, action: Action) -> str:
-        """Do it, and return the message about the result."""
+        """Carry out a confirmed action, and return the message about its result.
+
+        A job or the jobs of a failure are changed by a bulk command, so that a failure of 100,000
+        jobs is retried in steps with progress; a queue is held and released by holds. Raises what
+        these commands raise.
+        """
         if action.item.kind is Kind.QUEUE:
             return self._queue(action)
         from spinney.commands.job_filter import JobFilterBody
@@ -145,6 +163,8 @@ class _Session:
         self._draw()
 
     def _queue(self, action: Action) -> str:
+        """Hold a queue, or lift every hold on the queue itself, and return the message; wider holds
+        that also cover it stay."""
         from spinney.features.holds.commands import LayHold, LiftHold, lying_on
 
         name, performer = action.item.name, self._performer
@@ -171,6 +191,9 @@ class _Session:
 
 
 def _look(performer: "Performs", board: Board) -> Snapshot:
+    """Read what one refresh shows. Held and failed jobs are listed newest first, because those are the
+    ones to look at; all others in the order of their numbers, oldest first, which is roughly that in
+    which they run."""
     from spinney.commands.job_queries import ListJobs
     from spinney.features.failures.commands import ListFailures
     from spinney.features.stats.commands import ShowStats
@@ -189,6 +212,8 @@ def _seen_us(board: Board) -> int:
 
 
 def _result_text(result: "BulkResult") -> str:
+    """Return what a bulk command did in a few words: how many jobs, how many ancestors regrew, and the
+    first refusal."""
     parts = [f"{result.touched:,} done"] if result.touched != 1 else ["done"]
     if result.reopened:
         parts.append(f"{result.reopened:,} that wait for them are open again")

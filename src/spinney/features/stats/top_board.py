@@ -1,7 +1,10 @@
 """The state of ``top``: what it shows, and what a key does. It knows no terminal and no store.
 
-Everything that can be selected is an ``Item``, remembered by its name instead of its line, so that a refresh never puts
-another item under the user's hand.
+Everything that can be selected is an ``Item``, remembered by its name instead of its line, so that a refresh
+never puts another item under the user's hand. A change takes three steps, each a ``Mode``: a verb's key
+chooses the action for the selected item (LOOK), ``y`` or ``t`` confirms it (CONFIRM), a reason is typed and
+sent with Enter (REASON). Only then does ``press`` return the ``Action``; whoever shows the board carries it
+out.
 """
 
 import sys
@@ -18,6 +21,7 @@ from spinney.model.states import State
 LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
 """The states of which jobs can be listed; Tab goes from one to the next."""
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
+"""How many lines a key moves the selection."""
 REASON_MAX = 200
 """How many characters a typed reason may have."""
 
@@ -36,6 +40,7 @@ class Item:
 
     kind: Kind
     name: str
+    """A queue's name, a job's number, or the fingerprint of a failure."""
 
     def __str__(self) -> str:
         return f"{self.kind.value} {self.name[:8] if self.kind is Kind.FAILURE else self.name}"
@@ -47,7 +52,9 @@ class Snapshot:
 
     stats: Stats
     jobs: Sequence[Job]
+    """The jobs of the state that is listed, at most as many as can be scrolled through."""
     failures: Sequence[Failure]
+    """The causes of failures, those with the most jobs first."""
 
     @property
     def queues(self) -> list[QueueStats]:
@@ -95,10 +102,11 @@ class Action:
     tree: bool = False
     """Whether it is also done to all jobs below."""
     reason: str = ""
+    """What was typed; empty unless the verb needs a reason."""
 
 
 class KeyCommand(Enum):
-    """What keys ask of the program that shows the board, beyond what the board does itself."""
+    """What a key makes the program do that the board cannot do itself, because it knows no store."""
 
     QUIT = "quit"
     REFRESH = "look again"
@@ -106,22 +114,27 @@ class KeyCommand(Enum):
 
 
 VERBS: Mapping[str, Verb] = {"h": Verb.HOLD, "u": Verb.RELEASE, "r": Verb.RETRY, "c": Verb.CANCEL}
+"""The verb of each key that begins an action."""
 ALLOWED_VERBS: Mapping[Kind, frozenset[Verb]] = {
     Kind.QUEUE: frozenset({Verb.HOLD, Verb.RELEASE}),
     Kind.JOB: frozenset(VERBS.values()),
     Kind.FAILURE: frozenset({Verb.RETRY}),
 }
+"""What can be done to each kind of item: a queue is only held and released; the jobs of a failure have
+failed, so only a retry makes sense for all of them."""
 
 
 @dataclass(slots=True)
 class Board:
-    """What is shown, what is selected, and the action that is being confirmed."""
+    """What is shown, what is selected, and the action that is being confirmed. Changed only by ``see``
+    and ``press``."""
 
     look: Snapshot | None = None
     """What the last refresh has read; None: nothing yet."""
     listed: State = LISTED[0]
     """The state of the jobs that are listed."""
     mode: Mode = Mode.LOOK
+    """How the next key is understood."""
     pending_action: Action | None = None
     """The action that waits for its confirmation or reason."""
     message: str = ""
@@ -129,7 +142,8 @@ class Board:
     selected: Item | None = None
     """The selected item, by its name."""
     _line: int = field(default=0)
-    """The line of the selected item when it was last there."""
+    """The line of the selected item when it was last there; when it vanishes, its successor on that line
+    is selected."""
 
     # --- what is seen ---------------------------------------------------------------------
 
@@ -143,6 +157,7 @@ class Board:
             self._go(self._line)
 
     def _go(self, line: int) -> None:
+        """Select the item on a line; beyond the ends the first or last. Without items nothing is selected."""
         items = self.look.items if self.look is not None else []
         self._line = max(0, min(line, len(items) - 1))
         self.selected = items[self._line] if items else None
@@ -150,8 +165,13 @@ class Board:
     # --- what is typed --------------------------------------------------------------------
 
     def press(self, key: str) -> Action | KeyCommand | None:
-        """Handle a key, and return what the program has to do because of it: an action that was confirmed, or a
-        command; None: nothing."""
+        """Handle a key, and return what the program has to do because of it.
+
+        That is an action that has been confirmed, or a command; None: nothing but drawing again. Keys
+        are single characters, or names such as ``page up`` and ``enter``. A key without a meaning
+        does nothing, except that any key leaves the help and any key but ``y`` (and ``t``, where it
+        is offered) drops the action that is to be confirmed.
+        """
         if self.mode is Mode.HELP:
             self.mode = Mode.LOOK
             return None
@@ -183,6 +203,8 @@ class Board:
         return None
 
     def _ask(self, verb: Verb) -> None:
+        """Begin to confirm an action on the selected item, or say in the message why it cannot be
+        done to it."""
         if self.selected is None:
             self.message = "there is nothing to select"
         elif verb not in ALLOWED_VERBS[self.selected.kind]:
@@ -192,6 +214,8 @@ class Board:
             self.pending_action, self.mode = Action(verb=verb, item=self.selected), Mode.CONFIRM
 
     def _confirm(self, key: str) -> None:
+        """Handle the answer to the question whether an action is to be done; it still needs a reason,
+        which may be empty."""
         assert self.pending_action is not None
         if key == "t" and self.with_tree:
             self.pending_action, self.mode = replace(self.pending_action, tree=True), Mode.REASON
@@ -202,7 +226,8 @@ class Board:
 
     @property
     def with_tree(self) -> bool:
-        """Whether what is asked can be done to all below, too."""
+        """Whether the action that is being confirmed may also be done to all jobs below: only a
+        cancellation may."""
         return self.pending_action is not None and self.pending_action.verb is Verb.CANCEL
 
     def _write(self, key: str) -> Action | None:

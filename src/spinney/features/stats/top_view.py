@@ -1,4 +1,9 @@
-"""The board of ``top`` as lines that fill a terminal: nothing wider, nothing higher."""
+"""The board of ``top`` as lines that fill a terminal: nothing wider, nothing higher.
+
+From above: two lines of figures, the tables of queues, jobs and failures, and at the foot a message and the
+prompt. Lines are cut and never wrapped, so that the height of everything is known before it is drawn. On a
+terminal that is too small the tables give way first and the prompt last.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FOOT = 2
+"""Lines of message and prompt."""
 LEAST = 2
-"""Lines of a part that is crowded."""
+"""How many rows a part that is crowded keeps at least."""
 
 HELP = """\
 ↑ ↓ k j        select a line; Page Up, Page Down, Home, End go further
@@ -36,7 +42,8 @@ Any key goes back."""
 
 
 def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType":
-    """Return what ``top`` draws of the board on a terminal of this size (columns, lines)."""
+    """Return what ``top`` draws of the board on a terminal of this size (columns, lines). ``now_us``: the
+    time of the figures."""
     from rich.console import Group
     from rich.text import Text
 
@@ -83,6 +90,7 @@ def _lines(part: "RenderableType") -> int:
 
 
 def _between(tables: Sequence["Table"]) -> list["RenderableType"]:
+    """Return the tables with an empty line between them."""
     parts: list[RenderableType] = []
     for table in tables:
         parts += ["", table] if parts else [table]
@@ -90,6 +98,8 @@ def _between(tables: Sequence["Table"]) -> list["RenderableType"]:
 
 
 def _head(look: Snapshot, now_us: int) -> list["RenderableType"]:
+    """Return the lines above the tables: time and states, then rate and nodes with their occupied and all
+    slots."""
     from rich.text import Text
 
     nodes = ", ".join(
@@ -111,8 +121,12 @@ def _head(look: Snapshot, now_us: int) -> list["RenderableType"]:
 
 
 def _rooms(rows: Sequence[int], height: int) -> list[int]:
-    """Return how many rows each of three parts gets: the first and the last a quarter, the middle the rest, and what
-    one does not need goes to the others. ``rows``: how many they have."""
+    """Return how many rows each of three parts gets.
+
+    The first and the last get a quarter each, the middle the rest, and what one does not need goes to the
+    others. ``rows``: how many rows they have. ``height``: the lines for all, with headings and the empty
+    lines between them.
+    """
     first, middle, last = rows
     free = max(0, height - 2 * len(rows) + 1)  # a heading each, an empty line between them
     quarter = max(LEAST, free // 4)
@@ -125,6 +139,8 @@ def _rooms(rows: Sequence[int], height: int) -> list[int]:
 
 
 def _window(items: Sequence[T], kind: Kind, board: Board, room: int) -> Sequence[T]:
+    """Return the items of a part that are visible: as many as it has room for, with the selected one
+    among them."""
     start = _start(kind, board, room)
     return items[start : start + room]
 
@@ -143,6 +159,7 @@ def _line(kind: Kind, board: Board) -> int | None:
 
 
 def _part(table: "Table", kind: Kind, board: Board, room: int) -> "Table":
+    """Prepare a table for drawing: cut cells that are too wide, and mark the row of the selected item."""
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ellipsis"
     line = _line(kind, board)
@@ -181,6 +198,7 @@ def _failures(failures: Sequence[Failure]) -> "Table":
 
 
 def _foot(board: Board) -> list["RenderableType"]:
+    """Return the last two lines: the message about the last action, and the prompt."""
     from rich.text import Text
 
     lines = [
@@ -193,6 +211,8 @@ def _foot(board: Board) -> list["RenderableType"]:
 
 
 def _prompt(board: Board) -> str:
+    """Return the last line: the keys that can be pressed, or the question about the action that is being
+    confirmed."""
     if board.pending_action is None:
         return f"{_offered(board.selected)}Tab other jobs  ? help  q quit"
     if board.mode is Mode.CONFIRM:
@@ -206,6 +226,7 @@ def _prompt(board: Board) -> str:
 
 
 def _offered(item: Item | None) -> str:
+    """Return the keys that do something to the selected item."""
     if item is None:
         return ""
     keys = "".join(f"{key} {verb}  " for key, verb in VERBS.items() if verb in ALLOWED_VERBS[item.kind])
