@@ -11,18 +11,19 @@
 ``job_history``    what operators did to a job and to those below it
 ``tree_page``      a job among those above and below it, and those that it needs
 
-What people ask about jobs (``ListJobs``, ``ShowJob``, …) is in ``spinney.commands.job_queries``, because other features
-ask it, too. A verb on one job is carried out by the same code as one on many (``spinney.features.bulk``), as a run over
-one job that raises the refusal.
+The queries for jobs (``ListJobs``, ``ShowJob``, …) are in ``spinney.commands.job_queries``, because other
+features use them, too. A verb on one job is carried out by the same code as one on many
+(``spinney.features.bulk``), as a run over one job that raises the refusal.
 
-A page reads a job once and shows all its parts as of about that moment; picture, failure and output speak of the same
-attempt (``spinney.web.pages.stages.current``). Lists are sorted by id, newest first; any other order is computed among
-a bounded number of the newest matches, and the page says when there are more. Before a verb on many jobs is carried
-out, the page says how many match; where more match by the time it is confirmed, it asks again.
+A page reads a job once and shows all its parts as of about that moment; picture, failure and output are of
+the same attempt (``spinney.web.pages.stages.current``). Lists are sorted by id, newest first; any other order
+is computed among a bounded number of the newest matches, and the page says when there are more. Before a verb
+on many jobs is carried out, the page says how many match; where more match by the time it is confirmed, it
+asks again.
 
 Specified by ``tests/cli/test_jobs.py`` (the commands), ``tests/cli/test_bulk.py`` (the verbs),
-``tests/server/api/test_jobs.py`` (queries over the API), ``tests/server/api/test_verbs.py`` (verbs over the API),
-``tests/server/pages/test_lists.py`` (lists), ``tests/server/pages/test_tree.py`` (relatives),
-``tests/server/pages/test_same_attempt.py`` (the page of a job after a retry), ``tests/browser/test_lists.py`` (lists in
-a browser) and ``tests/browser/test_tree.py`` (trees in a browser).
+``tests/server/api/test_jobs.py`` (queries over the API), ``tests/server/api/test_verbs.py`` (verbs over the
+API), ``tests/server/pages/test_lists.py`` (lists), ``tests/server/pages/test_tree.py`` (relatives),
+``tests/server/pages/test_same_attempt.py`` (the page of a job after a retry), ``tests/browser/test_lists.py``
+(lists in a browser) and ``tests/browser/test_tree.py`` (trees in a browser).
 """

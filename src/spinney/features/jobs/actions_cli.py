@@ -1,5 +1,10 @@
 """The verbs of the command line, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
-``priority`` and ``delete``. ``hold`` and ``release`` are in ``spinney.features.holds.cli``."""
+``priority`` and ``delete``.
+
+Each is a thin command over ``run_verb`` (``spinney.features.bulk.cli``), which counts, asks for confirmation
+and works in steps. ``hold`` and ``release`` are in ``spinney.features.holds.cli``, because they also hold
+queues and types.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from spinney.features.bulk.commands import CanaryFields
 
 STOP_AT = "5%"
+"""The share of failures among the canary's jobs at which the others are not opened, unless ``--stop-at`` says
+otherwise."""
 FromOption = Annotated[
     str | None,
     option("--from", metavar="STAGE", help_="From this stage on.", complete=completion.stages),
@@ -33,6 +40,8 @@ class InQueueFilterOptions(FilterOptions):
         str | None,
         option("--in-queue", help_="Only in this queue.", complete=completion.queues),
     ] = None
+    """Takes the place of ``--queue`` of other filters, which has another meaning for ``retry`` and
+    ``rerun``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +53,7 @@ class RetryOptions:
         str | None,
         option("--queue", help_="Into this queue, for all they run from now on.", complete=completion.queues),
     ] = None
+    """The queue for the jobs; the command has it as ``--queue``."""
     and_after: Annotated[
         bool,
         typer.Option(
@@ -75,7 +85,8 @@ class RetryOptions:
     def run(
         self, verb: Verb, jobs: SomeJobsArgument, filter_options: InQueueFilterOptions, options: VerbOptions
     ) -> None:
-        """Carry out ``verb`` with these options, and end the command with its exit code."""
+        """Carry out ``verb`` with these options, and end the command with its exit code. Raises
+        UsageError for options that do not fit together."""
         run_verb(
             verb,
             jobs,
@@ -88,7 +99,8 @@ class RetryOptions:
         )
 
     def _canary(self) -> "CanaryFields | None":
-        """Raises UsageError for a canary that cannot be meant."""
+        """Return the canary; None without one. Raises UsageError for options of a canary without
+        ``--canary``, and wrong values."""
         if self.canary is None:
             if self.stop_at is not None or self.canary_wait is not None:
                 raise UsageError(
@@ -176,6 +188,7 @@ def delete(jobs: SomeJobsArgument = None, *, filter_options: FilterOptions, opti
 
 
 def _share(text: str) -> float:
+    """Return a share of 0 to 1 that was written as ``5%`` or ``0.05``. Raises UsageError."""
     number, percent, rest = text.strip().partition("%")
     try:
         share = float(number) / (100 if percent else 1)

@@ -1,4 +1,8 @@
-"""The commands that show jobs: ``list``, ``show`` and ``tree``."""
+"""The commands that show jobs: ``list``, ``show`` and ``tree``.
+
+They read through commands, so they show the same of a store and of a server, within the rights of the caller.
+Each has ``--json`` with the values behind the table, for programs.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -17,8 +21,9 @@ from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
 _SHOWN = 50
+"""How many jobs ``list`` shows by default."""
 _PAGE = 1_000
-"""So many jobs are asked for at once."""
+"""How many jobs one query reads; longer lists are read in pages, so that no transaction is long."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,6 +67,7 @@ def list_jobs(
         most = limit or (None if csv else _SHOWN)
         size = _PAGE if most is None else min(most, _PAGE)
         page = ListJobs(existing=True, newest=not oldest, after=after or 0, limit=size, **fields)
+        # Pages are read as they are printed, so a long CSV takes no memory.
         details = islice(each(performer, page), most)
         if csv:
             display.print_csv(JobDetails, details)
@@ -145,6 +151,7 @@ def tree(
     if json:
         display.print_json_lines(shown)
         return
+    # The indentation counts from the job itself, which need not be at the top of its tree.
     top = min(j.lineage.count(".") for j in shown)
     display.print_table(
         ("JOB", "TYPE", "STAGE", "STATE", "MESSAGE"),
@@ -164,6 +171,8 @@ def tree(
 
 
 def _print_counts(counts: Mapping[str, int], json: bool) -> None:
+    """Print how many jobs are in each state, by the name of the state; states without jobs are left out
+    of the table."""
     if json:
         display.print_json(counts)
     else:
@@ -171,6 +180,12 @@ def _print_counts(counts: Mapping[str, int], json: bool) -> None:
 
 
 def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the facts of a job as name and text, in the order in which they are shown; what it does not
+    have is left out.
+
+    ``note``: why the job is in its state. ``children``: its direct subjobs by state. ``allowed``: the
+    verbs for the caller.
+    """
     places = (
         ("queue", job.queue),
         ("priority", job.priority),
@@ -201,6 +216,8 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
 
 
 def _print_history(history: Sequence[Attempt]) -> None:
+    """Print the attempts, oldest first. A stage's second attempt and later ones have their number after
+    its name."""
     display.print_table(
         ("ATTEMPT", "STAGE", "OUTCOME", "STARTED", "TOOK", "NODE", "MESSAGE"),
         (
@@ -219,6 +236,8 @@ def _print_history(history: Sequence[Attempt]) -> None:
 
 
 def _print_last_error(history: Sequence[Attempt]) -> None:
+    """Print the traceback of the latest attempt that ended with an error, even if a later one passed;
+    nothing without one."""
     error = next((a.error for a in reversed(history) if a.error), None)
     if error and error.get("traceback"):
         display.console().print("\n" + display.safe_lines(str(error["traceback"]).rstrip()))

@@ -1,4 +1,8 @@
-"""The columns of the list of jobs: which a user has chosen, and by which the list is sorted."""
+"""The columns of the list of jobs: which ones a user has chosen, and by which one the list is sorted.
+
+The choice is kept in a cookie, since it is a matter of one browser; the sort is in the address, so that it is
+part of a link. Both are names that are compared with the known ones, and anything else is ignored.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +19,9 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 COOKIE = "spinney_columns"
+"""The cookie with the chosen columns: their names, joined by dots."""
 COOKIE_S = 31_536_000
+"""How long the browser keeps it, in seconds: a year."""
 COLUMNS: Mapping[str, str] = {
     "type": "Type",
     "subject": "Subject",
@@ -33,10 +39,12 @@ COLUMNS: Mapping[str, str] = {
 }
 """Their headings by name, in their order. Number and state are always shown."""
 DEFAULT = ("type", "subject", "stage", "created", "took", "ended", "message")
+"""The columns of those who have chosen none."""
 OLDEST = "job"
-"""The sort by which the list begins with the oldest jobs; with none it begins with the newest."""
+"""The sort by which the list begins with the oldest jobs; without a sort it begins with the newest."""
 _FALLS = ("took", "ended", "started")
-"""Columns whose largest values come first when their heading is followed."""
+"""Columns whose largest values come first at the first click on their heading: one looks for the longest or
+the latest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +63,11 @@ class Sort:
 
 
 def parse_sort(text: str) -> Sort | None:
-    """Return the sort that the value of ``sort`` in an address asks for; None for the default (newest first) and for
-    text that is no sort."""
+    """Return the sort that the value of ``sort`` in an address asks for, where a ``-`` in front means
+    descending.
+
+    None for the default (newest first) and for text that is no sort, such as one from an old link.
+    """
     column = text.removeprefix("-")
     if column not in SORT_KEYS and text != OLDEST:
         return None
@@ -64,8 +75,13 @@ def parse_sort(text: str) -> Sort | None:
 
 
 def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str, str]]:
-    """Return, for each column that sorts, the address that sorts by it (or the other way round), and the direction in
-    which the list is sorted by it now: ``ascending``, ``descending`` or empty."""
+    """Return, by column, the address that sorts by it, and the direction in which the list is sorted by
+    it now.
+
+    The address turns the direction round if the list is sorted by that column already. The direction is
+    ``ascending``, ``descending`` or empty. Filters stay in the address; the page does not, so that a new
+    order begins at its first page.
+    """
     links: dict[str, tuple[str, str]] = {}
     for column in (OLDEST, *SORT_KEYS):
         current = sort is not None and sort.column == column
@@ -85,7 +101,8 @@ def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str,
 
 
 def chosen(request: Request) -> Sequence[str]:
-    """Return the columns that the user's browser remembers, else those by default."""
+    """Return the columns that the user's browser remembers, in the order of ``COLUMNS``, else those by
+    default."""
     names = request.cookies.get(COOKIE, "").split(".")
     remembered = [name for name in COLUMNS if name in names]
     return remembered or DEFAULT
@@ -93,7 +110,8 @@ def chosen(request: Request) -> Sequence[str]:
 
 @router.post("/jobs/columns", summary="Choose the columns of the list")
 async def choose(context: Authenticated, form: Form) -> Response:
-    """Remember the chosen columns in a cookie; none chosen, or ``reset``: those by default."""
+    """Remember the chosen columns in a cookie; none chosen, or ``reset``: those by default. Redirects to
+    the list as it was."""
     query = form.text("query")
     response = redirect(f"/jobs?{query}" if query.isprintable() and query else "/jobs")
     names = [name for name in COLUMNS if name in form.all("column")]

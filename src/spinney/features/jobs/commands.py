@@ -1,5 +1,9 @@
-"""The verbs on one job, as commands; those on many jobs are in ``spinney.features.bulk.commands``, and queries for jobs
-in ``spinney.commands.job_queries``."""
+"""The verbs on one job, as commands.
+
+Those on many jobs are in ``spinney.features.bulk.commands``, and queries for jobs in
+``spinney.commands.job_queries``. The rights of a role are checked by ``role``; whether a submitter may do it
+to this very job, by ``OrderScope``.
+"""
 
 from typing import ClassVar
 
@@ -20,15 +24,21 @@ from spinney.service.service import Service
 
 
 class _JobCommand(Command, route=""):
-    """Its fields beside the job's number are those of the order that is given."""
+    """A verb on one job. Fields of a subclass beside the job's number are passed on as those of the order."""
 
     verb: ClassVar[Verb]
+    """The verb that is carried out."""
 
     job: JobNumber
     reason: Reason = None
 
     def run(self, service: Service) -> VerbResult:
-        """Raises NoSuchJob, Forbidden, Refused with what the state of the job says."""
+        """Carry out the verb as a bulk run over one job, and return the jobs that it changed, and
+        ancestors that regrew.
+
+        Raises NoSuchJob for one that the caller may not see, Forbidden, and Refused with the reason
+        why the job's state does not allow the verb.
+        """
         order = bulk_order(self.verb, **self.model_dump(exclude={"job"}))
         OrderScope(service=service, order=order).require_job(self.job)
         require_order(service, order)
@@ -36,6 +46,8 @@ class _JobCommand(Command, route=""):
         plan = Plan(order=order, job_filter=None, ids=(self.job,))
         report = service.part(Bulk).run(plan, on_step=lambda _, step: steps.append(step))
         if report.refused:
+            # A job that has been deleted meanwhile raises NoSuchJob, which is more to the point than the
+            # refusal.
             service.part(Queries).job(self.job)
             raise Refused(next(iter(report.refused.values())))
         return VerbResult(
@@ -76,6 +88,7 @@ class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTE
     tree: bool = Field(default=False, description="With all below it.")
 
     def is_long(self) -> bool:
+        """Return whether it may take long: only with all below, who may be many."""
         return self.tree
 
 

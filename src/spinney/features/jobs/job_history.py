@@ -1,7 +1,7 @@
-"""What operators did to a job and to those below it, as the audit tells it.
+"""What operators did to a job and to those below it, as the audit records it.
 
-The audit has no index by job: its latest entries are searched. An entry names the jobs that a step of a verb has
-changed. So a verb that was asked for on a batch, and that was carried out on its failed subjobs, is found by those.
+The audit has no index by job: its latest entries are searched. An entry names the jobs that a step of a verb
+has changed. So a verb on a batch that was carried out on its failed subjobs is found by those subjobs.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,8 +25,13 @@ _AT_ONCE = 1_000
 
 
 def entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
-    """Return the entries of the audit on the job and on those below it, newest first, one for each call of a verb, with
-    the number of these jobs that it changed; and whether all of the job's life was searched."""
+    """Return the entries of the audit on a job and on those below it, and whether all of the job's life
+    was searched.
+
+    The entries are the newest first, one for each call of a verb, with the number of these jobs that it
+    changed. The second value is False when the latest ``ENTRIES`` entries do not reach back to the job's
+    creation. Raises NoSuchJob, and Forbidden for a caller who may not read the audit.
+    """
     latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
     job = control.queries.job(job_id)
     whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us
@@ -41,7 +46,8 @@ def entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
 
 
 def _below(control: Control, job: Job, job_ids: Collection[int]) -> Iterator[int]:
-    """Yield those of the jobs that are below this one."""
+    """Yield those of the jobs that are below this one. A job without subjobs is found so by one look, as
+    most are."""
     if not control.queries.children(job.id, limit=1):
         return
     later = sorted(job_id for job_id in job_ids if job_id > job.id)  # a subjob is younger than its parent
@@ -51,7 +57,8 @@ def _below(control: Control, job: Job, job_ids: Collection[int]) -> Iterator[int
 
 
 def _named(details: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the jobs that an entry names."""
+    """Yield the jobs that an entry names: by ``job``, by ``jobs``, or as the target of a hold on a job or
+    tree."""
     jobs = details.get("jobs", ())
     yield from (
         n for n in (details.get("job"), *(jobs if isinstance(jobs, list) else ())) if isinstance(n, int)
@@ -62,7 +69,8 @@ def _named(details: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _concerned(entry: AuditEntry, details: Mapping[str, Any], tree: Collection[int]) -> int:
-    """Return how many jobs of the tree an entry is about."""
+    """Return how many jobs of the tree an entry is about; 0: none. An entry without a list of jobs counts
+    as it says itself."""
     jobs = details.get("jobs")
     if isinstance(jobs, list) and jobs:
         return sum(job_id in tree for job_id in jobs)
@@ -70,7 +78,11 @@ def _concerned(entry: AuditEntry, details: Mapping[str, Any], tree: Collection[i
 
 
 def _calls(named: Sequence[AuditEntry]) -> list[AuditEntry]:
-    """Put the steps of a verb on many jobs together: the latest of them, with the number of all."""
+    """Put the steps of a verb on many jobs together: the latest of them, with the number of all.
+
+    A call is one use of a verb (``Actor.call``), whose steps are entries of their own, because each is a
+    transaction.
+    """
     calls: dict[tuple[str, str], AuditEntry] = {}
     for entry in named:
         latest = calls.get((entry.call, entry.verb))

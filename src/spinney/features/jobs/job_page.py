@@ -1,7 +1,8 @@
 """The pages of one job: its state and the reason for it, what it did, and the actions that are allowed.
 
-The main page and its live part are read as a whole (``read``). Output, files, subjobs and history have addresses of
-their own, since they are longer and are read only by those who open them.
+The main page and its live part are read as a whole (``read``). Output, files, subjobs and history have
+addresses of their own, since they are longer and are read only by those who open them. Verbs come as forms
+and end in a redirect, so that loading the page again repeats nothing.
 """
 
 import re
@@ -40,22 +41,25 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
+"""The number of a job in an address; anything else is 422."""
 ABOVE = 12
-"""Ancestors that are named."""
+"""How many ancestors are named, the nearest ones."""
 BELOW = 200
 """How many subjobs the page of a job shows."""
 ATTEMPTS = 100
-"""The latest are shown."""
+"""How many attempts are shown, the latest ones."""
 
 SENTENCE = 400
 """How many characters of an explanation are shown."""
 _ONE_CHILD = re.compile(r"\bits (subjob \d+) failed")
+"""The part of an explanation that names the first subjob that failed."""
 _JOB = re.compile(r"\b(?:sub)?job (\d{1,18})\b")
+"""The number of a job in a sentence, which becomes a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """Everything that the page of a job shows."""
+    """Everything that the page of a job shows, as of about one moment."""
 
     job: Job
     spec: TypeSpec | None
@@ -71,7 +75,7 @@ class JobView:
     timeline: Timeline | None
     """When its stages waited and ran; None before the first attempt."""
     attempts: Sequence[Attempt]
-    """The newest first, at most ``ATTEMPTS``."""
+    """The attempts, the newest first, at most ``ATTEMPTS``."""
     numbers: Mapping[int, int]
     """The number by which pages call each attempt, by its fence."""
     failure: Attempt | None
@@ -83,7 +87,7 @@ class JobView:
     pieces: Sequence[Piece]
     """The traceback of ``failure``, in lines of the application and of others."""
     data: Mapping[str, Any]
-    """Without the products and summaries."""
+    """The job's data without the products and summaries, which have parts of their own."""
     products: Sequence[Product]
     summaries: Sequence[Summary]
     results: Mapping[str, Any]
@@ -137,7 +141,8 @@ async def job_output(
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Show the end of each stream of an attempt, or the lines that contain a text."""
+    """Show the end of each stream of an attempt, or the lines that contain a text. Without ``fence``, of
+    the current attempt."""
     root = request.app.state.folders
 
     def call(control: Control) -> tuple[Job, output.Output]:
@@ -158,7 +163,8 @@ async def job_output_more(
     stream: str,
     start: Annotated[int, Query(alias="from", ge=0, le=2**62)] = 0,
 ) -> Response:
-    """Return what a stream has after byte ``from``, as JSON: the page's script asks again while the attempt runs."""
+    """Return what a stream has after byte ``from``, as JSON. The page's script calls it again and again
+    while the attempt runs."""
     root = request.app.state.folders
     shown = await context.run(
         lambda control: output.more(control, job, root, fence=fence, stream=stream, start=start), long=True
@@ -170,7 +176,8 @@ async def job_output_more(
 async def job_files(
     request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
 ) -> Response:
-    """Show one directory of the job's folder; ``path`` is relative to that."""
+    """Show one directory of the job's folder; ``path`` is relative to that. Where it cannot be read, the
+    page says why."""
     root = request.app.state.folders
     folder = path.strip("/")
     trouble, entries = None, []
@@ -196,7 +203,7 @@ async def job_files(
 
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the first subjobs of the job; the page of its tree has all of them."""
+    """Show the first subjobs of the job, at most ``BELOW``; the page of its tree has all of them."""
     children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
     return page_or_part(
         request, context, "job_below", job_id=job, children=children[:BELOW], more=len(children) > BELOW
@@ -217,7 +224,11 @@ async def job_history(request: Request, context: Authenticated, job: JobId) -> R
 
 
 def read(control: Control, job_id: int) -> JobView:
-    """Read everything that the page of a job shows. Raises NoSuchJob."""
+    """Read everything that the page of a job shows. Raises NoSuchJob.
+
+    The parts are several queries and not one snapshot: a job that moves on between them may show its new
+    state beside an attempt less. The page is read anew when the job changes, so that lasts for a moment.
+    """
     look = control.queries
     shown_job, attempts = look.job(job_id), look.attempts(job_id)
     spec = look.types().get(shown_job.type)
@@ -271,6 +282,7 @@ def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
 
 
 def _runs_program(spec: TypeSpec | None, stage: str) -> bool:
+    """Return whether a stage runs a program; False also where the type or stage does not exist any more."""
     stage_spec = None if spec is None else spec.stage(stage)
     return stage_spec is not None and bool(stage_spec.program)
 
@@ -284,7 +296,12 @@ def _of_all_children(sentence: str, children: Mapping[str, int]) -> str:
 
 
 def _pieces(sentence: str) -> list[tuple[str, int | None]]:
-    """Return a sentence in pieces: each number of a job with the text before it, and the text behind the last."""
+    """Return a sentence in pieces: each number of a job with the text before it, and the text behind the
+    last.
+
+    Numbers are pieces of their own so that the template can make links of them without marking text as
+    safe HTML. The sentence begins with a capital letter and ends with a full stop, unless it was cut.
+    """
     text = cut(sentence, SENTENCE)
     text = text[:1].upper() + text[1:]
     pieces: list[tuple[str, int | None]] = []
@@ -297,6 +314,8 @@ def _pieces(sentence: str) -> list[tuple[str, int | None]]:
 
 
 def _because(explanation: Explanation) -> int | None:
+    """Return the job that an explanation is about first: the failed subjob, the job before it, the owner
+    of the lock that it waits for, or what it needs; None where it names none."""
     facts = explanation.facts
     value = next((facts[name] for name in ("first", "before", "owner", "needs") if facts.get(name)), None)
     named = value[0] if isinstance(value, list | tuple) else value
@@ -304,7 +323,8 @@ def _because(explanation: Explanation) -> int | None:
 
 
 def above(control: Control, job: Job) -> list[Job | None]:
-    """Return the nearest ancestors of a job, from above; None for one that is not visible."""
+    """Return the nearest ancestors of a job, from the top down, at most ``ABOVE``; None in place of one
+    that is not visible."""
     ancestors: list[Job | None] = []
     for number in job.lineage.split(".")[:-1][-ABOVE:]:
         try:
@@ -315,6 +335,8 @@ def above(control: Control, job: Job) -> list[Job | None]:
 
 
 def _may_upload(control: Control, job_id: int) -> bool:
+    """Return whether the page offers a form for files: the caller may put some there, and no attempt is
+    running."""
     try:
         control.part(Uploads).require_may_put(job_id)
     except (Refused, Forbidden):

@@ -34,10 +34,13 @@ from spinney.web.request_context import Authenticated, RequestContext, now_us
 router = APIRouter(include_in_schema=False)
 
 PAGE = 50
+"""How many jobs a page of the list has."""
 SAMPLE = 10
-"""How many of the jobs are shown that a verb would be done to."""
+"""How many of the jobs that a verb would change are shown for confirmation."""
 _BESIDE = ("after", "sort", "page")
+"""Parameters of the address that are no filters."""
 _DIGITS = len(str(JOB_ID_MAX))
+"""The length of the longest number of a job; longer text is no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +48,18 @@ class JobPage:
     """One page of the list of jobs, and where the next one begins."""
 
     jobs: Sequence[Job]
+    """The jobs of this page, in the order of the list."""
     next: int | None
     """What ``after`` of the next page has to be; None: this is the last one."""
     hint: str | None
-    """Why nothing was found, where a name may be mistyped."""
+    """Why nothing matches, where a name may be mistyped; None: there is no such reason."""
     partial: bool = False
     """Whether only the newest of the matching jobs were sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterNames:
-    """The names that the fields of a filter propose."""
+    """The names that the fields of a filter propose, each sorted, as far as the caller may see them."""
 
     types: Sequence[str]
     queues: Sequence[str]
@@ -74,9 +78,9 @@ class VerbPreview:
     stages: Sequence[StageCount]
     """For retry and rerun: the stages that would run again, each with the number of jobs."""
     sample: Sequence[Job]
-    """Some of the jobs."""
+    """The newest of the jobs, at most ``SAMPLE``."""
     queues: Sequence[str]
-    """The queues that a form may name."""
+    """The queues that the form may name as a target."""
     types: Mapping[str, Any]
     """The job types, whose stages a form may name."""
     still_held: str
@@ -84,11 +88,16 @@ class VerbPreview:
 
 
 _NOTHING = JobPage(jobs=(), next=None, hint=None)
+"""The page of a list whose filter is invalid."""
 
 
 @router.get("/jobs", summary="Jobs")
 async def jobs(request: Request, context: Authenticated) -> Response:
-    """Show the jobs that match the filters in the address."""
+    """Show the jobs that match the filters in the address.
+
+    Only the first page follows changes, and none does whose filter or sort has to look through many jobs
+    each time.
+    """
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
     is_dear = shown["sort"] is not None and not filters.countable
@@ -100,7 +109,12 @@ async def jobs(request: Request, context: Authenticated) -> Response:
 
 @router.get("/search", summary="Search for a job")
 async def search(context: Authenticated, q: str = "") -> Response:
-    """Redirect to the job of a number or a key, or to the list of the jobs whose message contains the text."""
+    """Redirect to the job of a number or a key, or to the list of the jobs whose message contains the
+    text.
+
+    A number is not looked up first: its page says when there is no such job. A ``#`` before it is
+    ignored.
+    """
     text = q.strip()
     plain = text.removeprefix("#")
     if (
@@ -120,14 +134,18 @@ async def search(context: Authenticated, q: str = "") -> Response:
 
 @router.get("/jobs/verbs", summary="What a verb on many jobs would do")
 async def plan(request: Request, context: Authenticated) -> Response:
-    """Ask for confirmation of a verb, and show what it would do to how many jobs."""
+    """Show the page that asks for confirmation of a verb, with what it would do to how many jobs."""
     pairs = request.query_params.multi_items()
     return await _asked_about(request, context, pairs)
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
 async def do(request: Request, context: Authenticated) -> Response:
-    """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again."""
+    """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again.
+
+    Fewer are no reason to ask, since some may have settled meanwhile. A short run ends with the list and
+    its outcome, a long one continues in the server, and the answer redirects to the page of its progress.
+    """
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     values = dict(pairs)
@@ -161,7 +179,8 @@ async def do(request: Request, context: Authenticated) -> Response:
 
 @router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
 async def run(request: Request, context: Authenticated, run_id: str) -> Response:
-    """Show the progress of a verb on many jobs that the caller started."""
+    """Show the progress of a verb on many jobs that the caller started; 404 for a run of others, or one
+    that is forgotten."""
     bulk_run = request.app.state.runs.of(run_id, context.principal.name)
     if bulk_run is None:
         raise HTTPException(404)
@@ -173,6 +192,8 @@ async def run(request: Request, context: Authenticated, run_id: str) -> Response
 
 
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
+    """Return the values of the template. An invalid filter shows no jobs, and never those that match
+    without it."""
     pairs = request.query_params.multi_items()
     filters = parse_filters(pairs, now_us(), beside=_BESIDE)
     after = _number(request.query_params.get("after", ""))
@@ -218,6 +239,11 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
 
 
 def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_number: int) -> str | None:
+    """Return the address of the next page; None for the last one.
+
+    By number, a page continues after its last job, so that new jobs do not shift it. A list sorted by
+    another column has no such place and is counted in pages.
+    """
     if job_page.next is None:
         return None
     further: dict[str, Any] = {} if sort is None else {"sort": sort.text}
@@ -231,8 +257,12 @@ def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_numbe
 def _job_page(
     control: Control, filters: FilterQuery, sort: Sort | None, after: int, page_number: int
 ) -> JobPage:
-    """Read one page of the list. Where nothing matches, the hint says which name of the filter does not exist. Raises
-    Refused for a prefix of a failure that is not unique."""
+    """Read one page of the list. Where nothing matches, the hint says which name of the filter does not
+    exist.
+
+    Raises Refused for the prefix of a failure's fingerprint that is not unique or fits none; a whole
+    fingerprint that fits none is an empty page with a hint.
+    """
     try:
         fits = filters.resolve(control)
     except Refused:
@@ -259,7 +289,11 @@ def _job_page(
 def _sorted_page(
     control: Control, fits: Filter, sort: Sort, page_number: int, *, is_indexed: bool
 ) -> JobPage:
-    """Read one page of a list that is sorted by a column other than the number."""
+    """Read one page of a list that is sorted by a column other than the number.
+
+    ``is_indexed``: whether an index answers the filter. A job that has been deleted meanwhile is left
+    out, so a page may be shorter although others follow.
+    """
     order = control.store.job_lists.sorted_ids(
         control.queries.within(fits),
         sort.column,
@@ -279,8 +313,11 @@ def _sorted_page(
 
 
 async def _filter_names(request: Request, context: RequestContext) -> FilterNames:
-    """Return the names that the filter proposes, as far as the caller may see them. They are kept for some seconds for
-    callers with the same limits."""
+    """Return the names that the filter proposes, as far as the caller may see them.
+
+    They are kept for some seconds for callers with the same limits. Only a caller without limits gets the
+    labels of all jobs by the index alone; for others the visible jobs decide.
+    """
 
     def call(control: Control) -> FilterNames:
         types, named = control.queries.types(), control.queries.names
@@ -300,7 +337,12 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
 
 
 def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, str]]:
-    """Return what has the name that was searched for among messages, as label and filter: a type, a queue, …."""
+    """Return what has the name that was searched for among messages, as label and filter: a type, a
+    queue, ….
+
+    Many people search for the name of a type; the page offers these filters beside the (often empty) list
+    of messages.
+    """
     if filters.values.keys() != {"message"}:
         return ()
     text = filters.value("message")
@@ -318,7 +360,11 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
 async def _counts(
     request: Request, context: RequestContext, filters: FilterQuery
 ) -> Mapping[str, int] | None:
-    """Return how many jobs are in each state, without the filter by state; None where counting would take long."""
+    """Return how many jobs are in each state, without the filter by state; None where counting would take
+    long.
+
+    The tabs of the list show them, so they must not change with the tab.
+    """
     if filters.errors or not filters.countable:
         return None
     every: Filter = replace(filters.job_filter, states=None)
@@ -334,6 +380,7 @@ async def _counts(
 
 
 def _number(text: str) -> int:
+    """Return a number of the address; 0 for text that is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
@@ -343,6 +390,8 @@ def _number(text: str) -> int:
 async def _asked_about(
     request: Request, context: RequestContext, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
 ) -> Response:
+    """Show the page that asks for confirmation of a verb. ``refused``: why a confirmation just now was
+    not enough."""
     values = dict(pairs)
     verb = verbs.verb(values.get("verb", ""))
     ids, filters = _whom(pairs)
@@ -375,6 +424,8 @@ async def _asked_about(
 
 
 def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: FilterQuery) -> VerbPreview:
+    """Return what a verb would do, without doing it. Raises UsageError for details of the verb that do
+    not fit."""
     bulk_plan = verbs.planned(control, order, None if ids else filters.resolve(control), ids)
     sample = Filter(ids=bulk_plan.newest[:SAMPLE])
     return VerbPreview(
@@ -388,8 +439,11 @@ def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: Filt
 
 
 def _stage_names(preview: VerbPreview, only_type: str | None) -> Sequence[str]:
-    """Return the stages from which the jobs of a preview may run again: those of their types, or of all types where not
-    all jobs were looked at and the filter does not name the type."""
+    """Return the stages from which the jobs of a preview may run again, by name.
+
+    They are those of the jobs' types, or of all types where not all jobs were looked at and the filter
+    does not name the type.
+    """
     if preview.plan.more and only_type is None:
         types = set(preview.types)
     else:
@@ -401,8 +455,11 @@ def _stage_names(preview: VerbPreview, only_type: str | None) -> Sequence[str]:
 
 
 def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
-    """Return the jobs that were chosen by their boxes; none if the box ``all`` chose all that the filter fits. Raises
-    UsageError if nothing was chosen, and for an invalid filter: without it, more jobs would match."""
+    """Return the jobs that were chosen by their boxes, and the filter; no jobs if the box ``all`` chose
+    all that match it.
+
+    Raises UsageError if nothing was chosen, and for an invalid filter: without it, more jobs would match.
+    """
     every = any(name == "all" and value for name, value in pairs)
     ids = () if every else verbs.numbers([value for name, value in pairs if name == "id"])
     if not every and not ids:

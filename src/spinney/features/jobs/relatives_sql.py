@@ -1,4 +1,10 @@
-"""The relatives of a job: its subjobs, the jobs that it needs, and those that need it, counted by type and state."""
+"""The relatives of a job: its subjobs, the jobs that it needs, and those that need it, counted by type and
+state.
+
+A job may have a million subjobs or be needed by as many. Everything here looks at ``RELATIVES_MAX`` at most,
+found by an index from the job itself, so a page of any job is quick and says when its counts are not
+complete.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +20,12 @@ from spinney.store.sql.registry.job_rows import VISIBLE
 from spinney.store.sql.session import Session
 
 RELATIVES_MAX = 10_000
-"""So many relatives of one kind are looked at."""
+"""So many relatives of one kind are looked at. More are reported as such, and not counted."""
 _SHOWN = (
     "case when l.job_id is null then few.state when l.running_us is null then 'claimed' else 'running' end"
 )
+"""The state that people see. A leased job is ``pending`` or so in its own row until its attempt is recorded,
+because claiming does not write that row: the lease says whether it is claimed or running."""
 
 
 class Relation(StrEnum):
@@ -33,7 +41,8 @@ _SOURCES = {
     Relation.NEEDS: "needs n cross join jobs where jobs.id = n.need_id and n.job_id = ?",
     Relation.NEEDED_BY: "needs n cross join jobs where jobs.id = n.job_id and n.need_id = ?",
 }
-"""The relatives, as SQL with the job's id as its only value."""
+"""The relatives, as SQL with the job's id as its only value. ``cross join`` keeps SQLite from beginning with
+all jobs; ``is not null`` lets it use the partial index of subjobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +52,24 @@ class Group:
     type: str
     state: State
     jobs: int
-    """How many they are."""
+    """How many jobs it has."""
 
 
 class SqlRelatives:
-    """The relatives of a job: those that it needs, and those that need it."""
+    """Read the relatives of a job: its subjobs, those that it needs, and those that need it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def needed_by(self, job_id: int) -> list[int]:
-        """Return the jobs that this one needs, at most ``RELATIVES_MAX``."""
+        """Return the jobs that this one needs, by number, at most ``RELATIVES_MAX``, visible to the
+        caller or not."""
         sql = "select need_id from needs where job_id = ? order by need_id limit ?"
         return self._ids(sql, job_id)
 
     def dependants(self, job_id: int) -> list[int]:
-        """Return the jobs that need this one, at most ``RELATIVES_MAX``."""
+        """Return the jobs that need this one, by number, at most ``RELATIVES_MAX``, visible to the
+        caller or not."""
         sql = "select job_id from needs where need_id = ? order by job_id limit ?"
         return self._ids(sql, job_id)
 
@@ -69,8 +80,13 @@ class SqlRelatives:
             return bool(tx.value(sql, (job_id, job_id)))
 
     def groups(self, job_id: int, relation: Relation, within: AccessScope | None) -> tuple[list[Group], bool]:
-        """Return the visible relatives of a job by type and state, the largest group of a type first, and whether only
-        the first ``RELATIVES_MAX`` were counted."""
+        """Return the visible relatives of a job by type and state, and whether only the first
+        ``RELATIVES_MAX`` were counted.
+
+        Groups are sorted by type, the largest of a type first. Deleted jobs are left out, and
+        superseded subjobs; a need that is superseded is still a need. The inner select is limited
+        before it is grouped, which bounds the work.
+        """
         superseded = False if relation is Relation.SUBJOBS else None
         where, values = filter_queries.conditions(Filter(superseded=superseded, within=within))
         few = (

@@ -1,7 +1,8 @@
 """Sorted lists of jobs, and the names that filters suggest.
 
-No index has the time at which jobs settled or how long they ran, because settling would have to write it. So a list is
-sorted among a bounded number of the newest matching jobs, and says when there are more."""
+No index has the time at which jobs settled or how long they ran, because settling would have to write it. So
+a list is sorted among a bounded number of the newest matching jobs, and says when there are more.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ EXAMINED_MAX = 100_000
 SUGGESTED_MAX = 200
 """The most names that are proposed for one field of a filter."""
 _STARTED = "coalesce(jobs.started_us, l.running_us)"
+"""When a job began: from its row, or while its first attempt runs from the lease, since starting does not
+write the row."""
 SORT_KEYS: Mapping[str, str] = {
     "type": "jobs.type",
     "queue": "jobs.queue",
@@ -30,7 +33,8 @@ SORT_KEYS: Mapping[str, str] = {
     "took": f"coalesce(jobs.settled_us, case when l.running_us > 0 then ? end) - {_STARTED}",
     "ended": "jobs.settled_us",
 }
-"""The columns by which a list can be sorted, beside that of the job's number, as SQL."""
+"""The columns by which a list can be sorted, beside that of the job's number, as SQL. Of a job that runs
+``took`` is the time until now, which is the value of the placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +44,11 @@ class SortedIds:
     ids: Sequence[int]
     """The ids of the jobs, in the order of the list."""
     partial: bool
-    """Whether more jobs may match, of which only the newest were sorted."""
+    """Whether more jobs may match, of which only the newest were sorted. The page says so."""
 
 
 class SqlJobLists:
-    """What lists of jobs need beside the jobs."""
+    """Read what lists of jobs need beside the jobs: an order, and names to choose from."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -60,8 +64,13 @@ class SqlJobLists:
         now_us: int,
         is_indexed: bool = True,
     ) -> SortedIds:
-        """Return matching jobs by a key of ``SORT_KEYS``, jobs without a value last, the newest first among equals.
-        ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX`` jobs are examined."""
+        """Return matching jobs by a key of ``SORT_KEYS``, jobs without a value last, the newest first
+        among equals.
+
+        Only the newest ``SORTED_MAX`` matches are sorted, and ``offset`` and ``limit`` apply to
+        these. ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX``
+        jobs are examined, so that a filter which matches nothing does not read the whole table.
+        """
         with self._session.look() as tx:
             until = 0 if is_indexed else (tx.value("select max(id) from jobs") or 0) - EXAMINED_MAX + 1
             newest = filter_queries.ids(
@@ -80,7 +89,13 @@ class SqlJobLists:
         return SortedIds(ids=[job_id for (job_id,) in rows], partial=len(newest) > SORTED_MAX or until > 1)
 
     def names(self, kind: str) -> list[str]:
-        """Return the first values that all jobs have as ``collection`` or ``submitter``, by one seek each."""
+        """Return the first values, by name, that all jobs have as ``collection`` or ``submitter``, at
+        most ``SUGGESTED_MAX``.
+
+        Each takes one seek into the index, however many jobs have it. The values are those of all
+        jobs, visible or not, so only callers without limits may see them. Raises ValueError for
+        another kind.
+        """
         if kind not in ("collection", "submitter"):
             raise ValueError(kind)
         sql = skip_scan.distinct("jobs", kind, f"{kind} is not null", most=SUGGESTED_MAX)

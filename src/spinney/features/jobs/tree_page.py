@@ -1,7 +1,9 @@
 """A job among its relatives: above it, below it, what it needs and what needs it.
 
-Relatives are grouped by type and state, so that the picture stays small however many there are. A group opens to its
-jobs, some at a time, and each of these to the groups below it. Without scripts every step is a page of its own."""
+Relatives are grouped by type and state, so that the picture stays small however many there are. A group opens
+to its jobs, some at a time, and each of these to the groups below it. Without scripts every step is a page of
+its own.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 MEMBERS = 25
-"""So many jobs of a group are shown at a time."""
+"""How many jobs of a group are shown at a time."""
 
 _TITLES = {Relation.SUBJOBS: "Subjobs", Relation.NEEDS: "Needs", Relation.NEEDED_BY: "Needed by"}
 
@@ -40,7 +42,7 @@ class Relatives:
     total: int
     """How many relatives were counted."""
     partial: bool
-    """Whether there are more than were counted."""
+    """Whether there are more than were counted (``RELATIVES_MAX``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +51,17 @@ class Members:
 
     job_id: int
     jobs: Sequence[Job]
+    """The jobs, by number."""
     parents: frozenset[int]
     """Which of them have subjobs."""
     next: str | None
-    """The address of the next ones."""
+    """The address of the next ones; None: these are the last."""
 
 
 @router.get("/jobs/{job}/tree", summary="A job among its relatives")
 async def job_tree(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show what is above and below a job, what it needs and what needs it."""
+    """Show what is above and below a job, what it needs and what needs it; of each relation only groups
+    with their counts."""
 
     def read(control: Control) -> dict[str, Any]:
         shown = control.queries.job(job)
@@ -71,7 +75,8 @@ async def job_tree(request: Request, context: Authenticated, job: JobId) -> Resp
 
 @router.get("/jobs/{job}/tree/groups", summary="The groups below a job")
 async def groups(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the subjobs of a job by type and state."""
+    """Show the subjobs of a job by type and state, as the next level of a picture that is opened step by
+    step."""
     shown = await context.run(lambda control: _relatives(context, control, job, Relation.SUBJOBS))
     return page_or_part(request, context, "job_groups", relatives=shown, counted_max=RELATIVES_MAX)
 
@@ -86,7 +91,7 @@ async def members(
     relation: Relation = Relation.SUBJOBS,
     after: Annotated[int, Query(ge=0, le=JOB_ID_MAX)] = 0,
 ) -> Response:
-    """Show one page of the jobs of a group."""
+    """Show one page of the jobs of a group, the oldest first; the next page continues after the last one."""
 
     def read(control: Control) -> Members:
         control.queries.job(job)  # raises NoSuchJob for one that is not visible
@@ -106,8 +111,10 @@ async def members(
 
 
 def _relatives(context: RequestContext, control: Control, job_id: int, relation: Relation) -> Relatives:
-    """Read the relatives of a job in one relation, grouped; the counts are shared by callers with the same limits.
-    Raises NoSuchJob."""
+    """Read the relatives of a job in one relation, grouped. Raises NoSuchJob.
+
+    The counts may be a little old where they take long; they are shared by callers with the same limits.
+    """
     control.queries.job(job_id)  # raises NoSuchJob for one that is not visible
     within = control.queries.within(Filter()).within
     grouped, partial = context.stores.stats_cache.get(
@@ -126,6 +133,7 @@ def _relatives(context: RequestContext, control: Control, job_id: int, relation:
 
 
 def _filter(control: Control, job_id: int, relation: Relation, type_: str, state: State) -> Filter:
+    """Return the filter for the jobs of a group. Of needs, only the first ``RELATIVES_MAX`` are looked at."""
     if relation is Relation.SUBJOBS:
         return Filter(parent_id=job_id, superseded=False, type=type_, states=(state,))
     relatives = control.store.relatives

@@ -1,4 +1,9 @@
-"""The routes of submission: one job, one with files, many."""
+"""The routes of submission: one job, one with files, many.
+
+They are written by hand, where other routes are made from their commands: a job may come as JSON or as a form
+with files, and many jobs come as lines of JSON. Rights are checked before a body is read, since a body may be
+long.
+"""
 
 import asyncio
 from typing import Annotated
@@ -60,8 +65,8 @@ _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width"
     },
 )
 async def submit_job(request: Request, context: Authenticated, key: IdempotencyKey = None) -> CreatedJob:
-    """As JSON; or as a form with the job in the part `job` and files beside it, which are in the job's folder before it
-    may start. It is durable when this answers."""
+    """The job is durable when this answers. It comes as JSON; or as a form with the job in the part `job`
+    and files beside it, which are in the job's folder before it may start."""
     content_type = request.headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if kind == multipart.MULTIPART:
@@ -77,8 +82,13 @@ async def submit_job(request: Request, context: Authenticated, key: IdempotencyK
 
 
 async def _with_files(request: Request, context: RequestContext, key: str | None) -> CreatedJob:
-    """Submit a job from a form with files. With an idempotency key, a digest of the files is a part of the request, so
-    that other files under the same key are refused."""
+    """Submit a job from a form with files.
+
+    The files are received into a temporary directory beside the folders, so that they only have to be
+    renamed; it is removed in any case. With an idempotency key, a digest of the files is a part of the
+    request, so that other files under the same key are refused. Raises HTTPException for a form that
+    cannot be read, and what the submission raises.
+    """
     root = request.app.state.folders
     raise_bound(request)
 
@@ -126,8 +136,9 @@ async def submit_many(
     options: Annotated[_Options, Query()],  # type: ignore[valid-type]
     key: IdempotencyKey = None,
 ) -> CreatedJobs:
-    """JSON lines: all are accepted, or none; an error names the number of its line. Options in the query hold for all
-    lines, and those of a line win. Bodies of some thousand lines are fastest."""
+    """The body has a job as JSON in each line: all are accepted, or none; an error names the number of
+    its line. Options in the query hold for all lines, and those of a line win. Bodies of some thousand
+    lines are fastest."""
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != NDJSON:
         raise HTTPException(415, f"the content type is {content_type!r:.100}; send JSON lines as {NDJSON}")
@@ -146,7 +157,8 @@ async def _require_submitter(context: RequestContext) -> None:
 
 
 def _lines(body: bytes) -> list[bytes]:
-    """Return the lines of a body. Raises HTTPException (nested too deeply)."""
+    """Return the lines of a body. Raises HTTPException for one that is nested too deeply, before a parser
+    recurses into it."""
     lines = body.split(b"\n")
     for line in filter(None, lines):
         require_flat(line)
@@ -154,6 +166,8 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 async def _command(body: bytes, key: str | None) -> SubmitJob:
+    """Return the submission in a body of JSON. Raises HTTPException (400) for no JSON,
+    RequestValidationError (422) else."""
     try:
         job = _Job.model_validate(await read_long(body))
     except orjson.JSONDecodeError as error:
@@ -164,5 +178,7 @@ async def _command(body: bytes, key: str | None) -> SubmitJob:
 
 
 def _created(job_id: int, *, held: bool, repeated: bool) -> CreatedJob:
+    """Return the answer to a submission, with the address of the job, and a header when it is the
+    repetition of an earlier one."""
     headers = {"Location": f"/api/v1/jobs/{job_id}"} | replayed(repeated)
     return respond(CreatedJob(id=job_id, held=held), 201, headers=headers)

@@ -1,4 +1,9 @@
-"""The page of one batch: all jobs below a job at the top, as a grid of states that fills in."""
+"""The page of one batch: all jobs below a job at the top, as a grid of states that fills in.
+
+The page has two parts with different costs. Facts, causes and holds are small and are read at each change of
+the tree. The grid has up to ``CELLS`` cells and has an address of its own, so that the page's script can
+fetch it less often and the server can write it once for all who may see the same.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +47,9 @@ CAUSES = 20
 EXACT_MAX = 20_000
 """Up to so many jobs below the direct subjobs are counted exactly, without superseded ones."""
 _THERE = tuple(state for state in State if state is not State.DELETED)
+"""The states that are shown when none is chosen: all but deleted."""
 _GOES_ON = (Verb.CANCEL, Verb.HOLD)
+"""The verbs for the whole tree that are offered while anything in it is open."""
 
 After = Annotated[int, Query(ge=0, le=JOB_ID_MAX)]
 States = Annotated[list[State] | None, Query(max_length=len(State))]
@@ -54,6 +61,7 @@ class BatchView:
 
     batch: Batch
     failures: FailureGroups
+    """The causes of failures in the tree, at most ``CAUSES``."""
     holds: Sequence[Hold]
     """The holds on the tree as a whole, without wider ones that also cover it."""
     allowed: Sequence[str]
@@ -98,7 +106,7 @@ async def batch_grid(
     after: After = 0,
     below: bool = False,
 ) -> Response:
-    """Return the grid alone, for the page that shows it; other requests are redirected to that page."""
+    """Return the grid alone, for the page that shows it; any other request is redirected to that page."""
     if not wants_part(request):
         chosen = [str(item) for item in state or ()]
         return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))
@@ -117,8 +125,9 @@ async def batch_grid(
 
 @router.get("/batches/{job}/report", summary="The report of a batch")
 async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the result of the last stage of the batch that has one, its products, and the files whose names begin with
-    ``report``."""
+    """Show the result of the last stage of the batch that has one, its products and summaries, and the
+    files in its folder whose names begin with ``report``. Where the folder cannot be listed, the page
+    says why instead of failing."""
     root = request.app.state.folders
     report = await context.run(lambda control: _report(control, job, root), long=True)
     return page_or_part(request, context, "batch_report", job_id=job, **report)
@@ -126,8 +135,12 @@ async def batch_report(request: Request, context: Authenticated, job: JobId) -> 
 
 @router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
 async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Hold, release or cancel a batch with all jobs below it, and redirect to its page, which says what became of
-    it."""
+    """Hold, release or cancel a batch with all jobs below it, and redirect to its page, which says what
+    became of it.
+
+    Other verbs are refused: a retry of failed jobs is done to these, and makes the batch regrow by
+    itself.
+    """
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/batches/{job}"
     try:
@@ -148,6 +161,10 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
 
 
 async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.Form, back: str) -> Response:
+    """Hold or release the tree, and redirect with the outcome. The jobs themselves are swept after the
+    answer has been sent."""
+    # Claiming respects the hold from its commit on; only the states that are shown lag behind until the
+    # sweep.
     reason = form.get("reason", "").strip() or None
     until = form.get("until", "").strip()
     until_us = parse_time(until, now_us(), ahead=True) if until else None
@@ -172,6 +189,8 @@ async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.F
 
 
 async def _shown(context: RequestContext, job_id: int) -> dict[str, Any]:
+    """Read the live part of the page; callers with the same name and rights share it until the tree
+    changes."""
     stats_cache, viewer = context.stores.stats_cache, (context.principal.name, context.principal.rights)
     view = await context.run(
         lambda control: stats_cache.get(_topic(job_id), viewer, lambda: read(control, job_id))
@@ -201,7 +220,8 @@ def read(control: Control, job_id: int) -> BatchView:
 
 
 def _reaches(control: Control, job: Job) -> bool:
-    """Return whether the caller may cancel such a job at all, whatever its state."""
+    """Return whether the caller may cancel such a job at all, whatever its state: an operator, or its own
+    submitter."""
     rights = control.rights
     return rights.permits(Role.OPERATOR) or (rights.permits(Role.SUBMITTER) and job.submitter == control.by)
 
@@ -209,6 +229,8 @@ def _reaches(control: Control, job: Job) -> bool:
 async def _grid(
     context: RequestContext, job_id: int, states: Sequence[State] | None, after: int, below: bool
 ) -> dict[str, Any]:
+    """Return the values of the template of the grid; callers with the same limits share the jobs until
+    the tree changes."""
     key = (context.principal.rights.within, tuple(states or ()), after, below)
 
     def look(control: Control) -> Grid:
@@ -235,6 +257,12 @@ async def _grid(
 
 
 def _objects(control: Control, job_id: int, states: Sequence[State] | None, after: int, below: bool) -> Grid:
+    """Read one page of the grid: the direct subjobs of a job, or with ``below`` all jobs below it, by
+    number.
+
+    Superseded and deleted jobs are left out of cells and counts. ``states`` narrows the cells only, so
+    that the counts say what else there is. ``after``: the last number of the page before.
+    """
     look = control.queries
     top = look.job(job_id)
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
@@ -252,8 +280,11 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
 
 
 def _deeper(look: Queries, top: Job, direct: int) -> int:
-    """Return how many jobs that count are below the direct subjobs. An index tells when there are none. In a tree with
-    more than ``EXACT_MAX`` of them, the number includes superseded ones."""
+    """Return how many jobs that count are below the direct subjobs.
+
+    An index tells when there are none, as in most batches. In a tree with more than ``EXACT_MAX`` of
+    them, the number includes superseded ones, since leaving these out would read the tree.
+    """
 
     def count(job_filter: Filter) -> int:
         return sum(n for state, n in look.counts(job_filter).items() if state != State.DELETED)
@@ -267,6 +298,8 @@ def _deeper(look: Queries, top: Job, direct: int) -> int:
 
 
 def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
+    """Read what the report shows. A stage whose result is None, such as one that returns nothing, is
+    passed over."""
     job = control.queries.job(job_id)
     results = control.queries.results(job_id)
     data = control.queries.data(job_id)

@@ -1,4 +1,8 @@
-"""Batches: a job at the top of a tree together with all jobs below it, and how far they are."""
+"""Batches: a job at the top of a tree together with all jobs below it, and how far they are.
+
+Nothing is stored for a batch. Its counts are those of the states of its jobs, read by root through an index,
+so they are right after any crash, and reading one costs as much as counting its tree.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +15,7 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 PAGE = 25
+"""How many batches a page has by default."""
 LOOKED_AT = 500
 """How many trees are read for one page where few of them match the filter."""
 
@@ -21,17 +26,22 @@ class Batch:
 
     job: Job
     counts: Mapping[str, int]
-    """How many below it stand in each state; deleted ones do not count."""
+    """How many jobs below it are in each state, superseded ones included; states without jobs and deleted
+    jobs are left out."""
     total: int
+    """How many jobs are below it, without deleted ones."""
     settled: int
+    """How many of them have settled."""
     progress: float
-    """The share of those below that have settled, 0 to 1."""
+    """The share of those below that have settled, 0 to 1; 0 where there are none."""
     age_s: float
-    """Since it was submitted, until it settled."""
+    """Seconds since the job at the top was submitted, until it settled."""
     per_s: float | None
-    """Settled a second, in the mean since it began; None: nothing has."""
+    """How many jobs settled a second, on average since the job at the top began; None: none has settled
+    yet."""
     eta_us: int | None
-    """When it will be through at that pace; None: it is, or nobody can tell."""
+    """When all will have settled at that rate; None: all have, or the rate is not known. It does not
+    foresee jobs that are still to be spawned."""
 
 
 class Batches(Service):
@@ -41,12 +51,19 @@ class Batches(Service):
     def page(
         self, job_filter: Filter, *, before: int = 0, limit: int = PAGE
     ) -> tuple[list[Batch], int | None]:
-        """Return batches whose job at the top matches, the newest first, with numbers below ``before`` (0: from the
-        last); and the ``before`` of the next page (None: this is the last one). At most ``LOOKED_AT`` trees are read
-        for one page, so a page may be short or empty although others follow."""
+        """Return batches whose job at the top matches, the newest first, and the ``before`` of the
+        next page.
+
+        ``before``: only numbers below it; 0: from the newest. A next ``before`` of None means that
+        this is the last page. At most ``LOOKED_AT`` trees are read for one page, so a page may be
+        short or empty although others follow. Of the filter, only states, type, queue, collection,
+        submitter and message count.
+        """
         batches: list[Batch] = []
         left = LOOKED_AT
         while left > 0:
+            # Trees without regard to the filter, by one seek into the index of lineages each; then the filter
+            # is applied to those few.
             limit_ = min(left, max(limit, PAGE))
             roots = self.store.bulk.trees(before=before, limit=limit_)
             left -= limit_
@@ -77,6 +94,7 @@ class Batches(Service):
         return self.part(Queries)
 
     def _fitting(self, roots: list[int], job_filter: Filter) -> list[Job]:
+        """Return the visible jobs among these that match the filter, the newest first."""
         if not roots:
             return []
         own = {
@@ -86,6 +104,8 @@ class Batches(Service):
         return self._look.jobs(Filter(**own, ids=tuple(roots)), limit=len(roots), newest=True)
 
     def _batch(self, job: Job) -> Batch:
+        """Count the jobs below a job. The counts are of the whole tree, so the job at the top is
+        subtracted from its own state."""
         counts = dict(self._look.counts(Filter(root_id=job.id)))
         counts[job.state] = counts.get(job.state, 0) - 1
         counts.pop(State.DELETED, None)

@@ -1,4 +1,8 @@
-"""Batches: jobs with others below them, and how far each has come."""
+"""The list of batches: jobs with others below them, and how far each has come.
+
+Filters and page are in the address. They apply to the job at the top, so a batch with failed subjobs is found
+by the state ``failed`` only once it has failed itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ router = APIRouter(include_in_schema=False)
 FILTERS = ("state", "type", "queue", "collection", "submitter", "message")
 """What a list of batches may be filtered by: all of the job at the top."""
 _BESIDE = ("after",)
+"""Parameters of the address that are no filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,8 @@ class BatchPage:
 
 @router.get("/batches", summary="Batches")
 async def batches(request: Request, context: Authenticated) -> Response:
-    """Show the batches that match the filters in the address."""
+    """Show the batches that match the filters in the address. Only the first page follows changes: on
+    others lines would move."""
     shown = await _shown(request, context)
     topics = () if shown["after"] else ("batches", "overview")
     return page_or_part(
@@ -41,6 +47,8 @@ async def batches(request: Request, context: Authenticated) -> Response:
 
 
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
+    """Read the page. A filter that cannot be applied to batches is an error at its field, since ignoring
+    it would show more."""
     filters = parse_filters(request.query_params.multi_items(), now_us(), beside=_BESIDE)
     unfit = {
         name: "batches cannot be filtered by this; look through the jobs instead"

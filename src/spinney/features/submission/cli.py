@@ -1,4 +1,8 @@
-"""The command ``submit``: submit one job, or a file of jobs."""
+"""The command ``submit``: submit one job, or a file of jobs.
+
+With a store the jobs are written by this process; with a server they are sent to it. Numbers of jobs go to
+stdout, one a line, and remarks to stderr, so that ``$(spinney submit …)`` has the numbers alone.
+"""
 
 import shlex
 import sys
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from spinney.features.submission.commands import SubmitJob, SubmitJobs
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""The zero of all times in microseconds."""
 SHOWN_IDS = 20
 """A terminal gets the first and the last of more numbers than this; a pipe gets all."""
 
@@ -82,7 +87,11 @@ class SubmitOptions(JobOptions):
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the command that the options set. Raises UsageError."""
+        """Return the fields of the command that the options set; what was left out is missing, so
+        that the type's default holds.
+
+        Raises UsageError for a time or a number of a job that cannot be read.
+        """
         values = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -138,6 +147,8 @@ def _submit_one(
     *,
     internal: bool,
 ) -> tuple[Sequence[int], int]:
+    """Submit one job, and return its number and how many are held (0 or 1). Without a type the queue's
+    default type is taken."""
     from spinney.features.submission.commands import SubmitJob
 
     if type_ is None and "queue" in options:
@@ -158,6 +169,8 @@ def _submit_one(
 def _submit_lines(
     performer: "Performs", type_: str | None, file: str, options: Mapping[str, Any], *, internal: bool
 ) -> tuple[Sequence[int], int]:
+    """Submit the jobs of a file, which is read as it is sent, and return their numbers and how many of
+    them are held."""
     from spinney.features.submission.commands import SubmitJobs
 
     if type_ is not None:
@@ -179,8 +192,12 @@ def _submit_internal(performer: "Performs", command: "SubmitJob | SubmitJobs") -
 def params_from_options(
     performer: "Performs", type_: str, words: Sequence[str], file: str | None
 ) -> dict[str, Any]:
-    """Return the parameters that ``--params-file FILE`` and ``--param NAME=VALUE`` give; a parameter that both give is
-    that of ``--param``."""
+    """Return the parameters that ``--params-file FILE`` and ``--param NAME=VALUE`` give.
+
+    A parameter that both give is that of ``--param``. Its value is text, which becomes what the schema of
+    the type wants, such as a number or a list. Raises UsageError for a file that is no JSON object and
+    for a word without name or value.
+    """
     from spinney.define.params.schema import from_words
     from spinney.features.types.commands import ShowType
 
@@ -193,8 +210,11 @@ def params_from_options(
 
 
 def _require_queue(performer: "Performs", queue: str) -> None:
-    """Raise UsageError for a queue that does not exist: a submission would create it, without a limit and perhaps from
-    a typing error. Code, the API and lines of jobs may name any."""
+    """Raise UsageError for a queue that does not exist.
+
+    A submission would create it, without a limit and perhaps from a typing error. Code, the API and lines
+    of jobs may name any.
+    """
     from spinney.features.queues.commands import ShowQueue
 
     names.name("queue", queue)
@@ -207,13 +227,15 @@ def _require_queue(performer: "Performs", queue: str) -> None:
 
 
 def _default_type(performer: "Performs", queue: str) -> str:
-    """Return the default job type of a queue that exists. Raises UsageError when it has none."""
+    """Return the default job type of a queue that exists. Raises NoSuch, and UsageError when it has none."""
     from spinney.features.queues.commands import ShowQueue
 
     return performer.do(ShowQueue(name=queue)).in_force.default_type()
 
 
 def _pairs(words: Sequence[str]) -> Mapping[str, str]:
+    """Return the values of ``--param`` by name. Raises UsageError for a name that is missing or comes
+    twice."""
     pairs: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -227,6 +249,7 @@ def _pairs(words: Sequence[str]) -> Mapping[str, str]:
 
 
 def _object(path: str) -> dict[str, Any]:
+    """Return the JSON object in a file. Raises UsageError when it cannot be read or is something else."""
     import orjson
 
     with _read(path) as file:
@@ -242,6 +265,8 @@ def _object(path: str) -> dict[str, Any]:
 
 @contextmanager
 def _read(path: str) -> Iterator[IO[bytes]]:
+    """Open a file for reading; ``-`` is stdin, which stays open. Raises UsageError when it cannot be
+    opened."""
     if path == "-":
         yield sys.stdin.buffer
         return
@@ -267,6 +292,8 @@ def _time_us(text: str | None) -> int | None:
 
 
 def _needs(words: list[str] | None) -> list[int]:
+    """Return the numbers of ``--needs``, each occurrence of which may have several with commas. Raises
+    UsageError."""
     numbers = [n for word in words or [] for n in word.split(",")]
     for number in numbers:
         digits = number.strip()
@@ -279,6 +306,7 @@ def _needs(words: list[str] | None) -> list[int]:
 
 
 def _print_result(ids: Sequence[int], held: int) -> None:
+    """Print the numbers of the new jobs, and on stderr whether there were none and whether some are held."""
     if len(ids) > SHOWN_IDS and sys.stdout.isatty():
         typer.echo(f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}")
     else:

@@ -1,6 +1,8 @@
-"""Submission of jobs, and what people ask of batches: how far they are, and what is below them.
+"""Submission of jobs, and the queries for batches: how far they are, and what is below them.
 
-The routes of submission are by hand (``api``), since a job may come as a form with files, and many jobs come in lines.
+The routes of submission are by hand (``api``), since a job may come as a form with files, and many jobs come
+in lines. The commands are the same nevertheless: command line, client and routes all end in
+``SubmitJob.submit``.
 """
 
 import hashlib
@@ -42,13 +44,16 @@ from spinney.store.contract import SubmissionKey, SubmitResult
 OBJECTS_MAX = 5_000
 """The most jobs of one page of a grid: each is short."""
 _FACTS = tuple(field.name for field in fields(Batch) if field.name != "job")
+"""The fields of a batch that its details share with it; the job is replaced by one with more details."""
 
 States = Annotated[list[Annotated[State, Field(strict=False)]], Field(max_length=len(State))]
 
 
 NEEDS_MAX = 10_000
+"""How many jobs one job may need."""
 LONG_LINES = 2_000
-"""More jobs than this are not written within a moment."""
+"""More jobs than this are not written within a moment: the request runs among the long ones, beside the
+short."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -86,7 +91,8 @@ class SubmissionOptions(BaseModel):
     )
 
     def options(self) -> Options:
-        """Return them as the submission service takes them. Raises UsageError for values that cannot be meant."""
+        """Return them as the submission service takes them. Raises UsageError for a time that no
+        calendar has."""
         values = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         if self.at is not None:
             try:
@@ -99,6 +105,7 @@ class SubmissionOptions(BaseModel):
 
 
 _OPTIONS = tuple(field.name for field in fields(Options))
+"""The names of the options that the service knows; other fields of a command are not among them."""
 
 
 class SubmitJob(
@@ -117,17 +124,27 @@ class SubmitJob(
     idempotency_key: IdempotencyKey | None = None
 
     def run(self, service: Service) -> CreatedJob:
+        """Submit the job; whether it is held says whether a hold, or its upload, keeps it from starting."""
         result = self.submit(service)
         return CreatedJob(id=result.ids[0], held=result.held > 0)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit the job, as ``Submitter.submit`` does, and raise what that raises."""
+        """Submit the job, as ``Submitter.submit`` does, and raise what that raises.
+
+        ``internal``: allow a type that only its own application submits; for callers who have the
+        store itself.
+        """
         return service.part(Submitter).submit(
             self.type, [self.params], self.options(), once=self.once(service.by), internal=internal
         )
 
     def once(self, owner: str, *, files: str = "") -> SubmissionKey | None:
-        """Return what the store knows the request by when it is sent again. ``files``: a digest of those beside it."""
+        """Return what the store knows the request by when it is sent again; None without an
+        idempotency key.
+
+        ``owner``: whose key it is, so that two users may choose the same one. ``files``: a digest of
+        those beside the job.
+        """
         return _once(self, owner, files.encode())
 
 
@@ -153,6 +170,8 @@ class SubmitJobs(
     idempotency_key: IdempotencyKey | None = None
 
     def is_long(self) -> bool:
+        """Return whether the lines take long. Lines that are still being read are not counted, and
+        nobody waits for those here."""
         return isinstance(self.lines, Sequence) and len(self.lines) > LONG_LINES
 
     def run(self, service: Service) -> CreatedJobs:
@@ -160,7 +179,8 @@ class SubmitJobs(
         return CreatedJobs(ids=result.ids, held=result.held)
 
     def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
-        """Submit the jobs of the lines, as ``Submitter.submit_lines`` does, and raise what that raises."""
+        """Submit the jobs of the lines in one transaction, as ``Submitter.submit_lines`` does, and
+        raise what that raises."""
         lines, once = self.lines, None
         if self.idempotency_key is not None:
             lines = list(lines)  # the digest reads them, too, and an iterator can be read only once
@@ -171,6 +191,11 @@ class SubmitJobs(
 
 
 def _once(command: SubmitJob | SubmitJobs, owner: str, body: bytes) -> SubmissionKey | None:
+    """Return the key of a request, with a digest of everything in it that was set, and of its body.
+
+    Fields that were left out do not count, so that a request stays the same when a later version has more
+    of them.
+    """
     if command.idempotency_key is None:
         return None
     digest = hashlib.sha256(
@@ -196,7 +221,7 @@ class BatchDetails(BatchProgress):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
-    """A job below a batch, in short."""
+    """A job below a batch, with the few fields that a cell of a grid shows."""
 
     id: int
     state: State
@@ -209,6 +234,7 @@ class JobSummary:
 
 
 _OF_SUMMARY = tuple(field.name for field in fields(JobSummary))
+"""The fields of a job that its summary takes over."""
 
 
 class ListBatches(Command, route="GET /batches"):
@@ -271,6 +297,8 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
     limit: Annotated[int, Field(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX
 
     def run(self, service: Service) -> Page[JobSummary]:
+        # Only for its check: raises NoSuchJob for a job that the caller may not see, and for one that has a
+        # parent.
         service.part(Batches).find(self.job)
         job_filter = Filter(
             states=_states(self.state),
@@ -281,6 +309,8 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
         items: Sequence[JobSummary] = [
             JobSummary(**{name: getattr(job, name) for name in _OF_SUMMARY})
             for job in jobs
+            # With all below it the filter is by root, which the job at the top has, too. It still counts for
+            # the page's length.
             if job.id != self.job
         ]
         return Page(items=items, next=jobs[-1].id if len(jobs) == self.limit else None)
@@ -290,4 +320,5 @@ COMMANDS = (ListBatches, ShowBatch, ListObjects)
 
 
 def _states(states: list[State] | None) -> tuple[State, ...] | None:
+    """Return the states of a filter, each once; None: all."""
     return None if states is None else tuple(dict.fromkeys(states))

@@ -1,4 +1,8 @@
-"""The form on a job's page with which files are put into its folder, such as one that its next attempt needs."""
+"""The form on a job's page with which files are put into its folder, such as one that its next attempt needs.
+
+The folder is written only while no attempt of the job runs. That is checked before files are received, and
+again before they are put there, because receiving them may take minutes.
+"""
 
 import asyncio
 
@@ -21,7 +25,8 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/jobs/{job}/upload", summary="Upload files into a job's folder")
 async def upload(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Put the files into the folder, unless the job is at work, and lead back to its page."""
+    """Put the files into the folder, unless the job is at work, and redirect to its page, which says what
+    became of them."""
     root, back = request.app.state.folders, f"/jobs/{job}"
 
     def require(control: Control) -> None:

@@ -42,9 +42,11 @@ router = APIRouter(include_in_schema=False)
 TYPES_MAX = 200
 """So many types are listed at a time."""
 _CHANGED = "this form was submitted before, and has been changed since; check it, and submit it again"
+"""The message for a key that comes again with other content, instead of the one for programs."""
 _ONCE = "once"
+"""The field of the key by which a form that is sent twice submits once."""
 _UNSAID = ("csrf", _ONCE)
-"""Fields that make no difference to what is submitted."""
+"""Fields that make no difference to what is submitted, and are left out of the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,10 @@ class SubmitChoices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedForm:
-    """The fields of a form as they came, with the key by which a form that is sent twice submits once."""
+    """The fields of a form as they came, with the key by which a form that is sent twice submits once.
+
+    Of a name that comes twice, ``values`` has the last value.
+    """
 
     values: Mapping[str, str]
     once: SubmissionKey
@@ -91,7 +96,7 @@ async def submit(
 
 @router.post("/submit", summary="Submit it")
 async def submitted(request: Request, context: Authenticated) -> Response:
-    """Submit the job and lead to its page, or show the form again with each error at its field."""
+    """Submit the job and redirect to its page, or show the form again with each error at its field."""
     root = request.app.state.folders
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     with spool.upload(root) as upload:
@@ -127,8 +132,12 @@ async def submitted(request: Request, context: Authenticated) -> Response:
 def redirect_from(
     request: Request, path: str, *, done: str | None = None, refused: str | None = None
 ) -> Response:
-    """Redirect to another page with a message. Where the page's script has sent the request, it is told to load that
-    page, since it would merge a redirect's page into the current one."""
+    """Redirect to another page with a message.
+
+    Where the page's script (htmx) has sent the request, the answer is 204 with ``HX-Redirect``, which
+    makes it load that page: it would follow an ordinary redirect itself and merge the page that it gets
+    into the current one.
+    """
     answer = redirect(path, done=done, refused=refused)
     if not wants_part(request):
         return answer
@@ -142,7 +151,8 @@ def redirect_from(
 
 
 async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
-    """Read a submitted form; its files are in ``upload`` then."""
+    """Read a submitted form; its files are in ``upload`` then. Raises Refused when the form has lost its
+    key."""
     fields = await read_form(request, context, upload)
     values = dict(fields)
     signed = [pair for pair in fields if pair[0] not in _UNSAID]
@@ -158,7 +168,13 @@ async def _sent(request: Request, context: RequestContext, upload: spool.Upload)
 
 
 async def read_form(request: Request, context: RequestContext, upload: spool.Upload) -> list[tuple[str, str]]:
-    """Return the fields of a form with files, which are in ``upload`` then."""
+    """Return the fields of a form with files, which are in ``upload`` then, in the order in which they
+    came.
+
+    A form of the page's script is read as a stream, with files of any number and size that the server
+    allows; any other as a whole, by the framework. Raises Forbidden, before files are read, for a caller
+    who may not upload.
+    """
     content_type = request.headers.get("content-type", "")
     is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
     if is_multipart and HEADER in request.headers:
@@ -209,8 +225,8 @@ async def _submit(
 
 
 def _unknown_queue(choices: SubmitChoices, queue: str | None) -> Mapping[str, str]:
-    """Return what is wrong with the field of the queue: one that does not exist would be created by the submission,
-    without a limit and perhaps from a typing error."""
+    """Return what is wrong with the field of the queue, by field: one that does not exist would be
+    created by the submission, without a limit and perhaps from a typing error."""
     if queue is None or queue in choices.queues:
         return {}
     hint = did_you_mean(queue, choices.queues)
@@ -241,7 +257,12 @@ def _again(
 
 
 def _shown(choices: SubmitChoices, values: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
-    """``errors``: by field; that of the empty name is of no field."""
+    """Return the values of the template of the form. ``errors``: by field; that of the empty name is of
+    no field.
+
+    Secrets are never sent back. The key stays the same only where nothing was submitted with it: after a
+    refusal by the store a new one is made, since the old one may have been used.
+    """
     param_list = param_fields.fields(choices.spec.schema)
     secret = {PREFIX + field.name for field in param_list if field.kind is Kind.SECRET}
     names = {PREFIX + field.name for field in param_list} | set(options_form.OPTIONS)
@@ -263,6 +284,8 @@ def _shown(choices: SubmitChoices, values: Mapping[str, str], errors: Mapping[st
 
 
 def _choices(control: Control, type_: str) -> SubmitChoices:
+    """Return what the form of a type offers. Raises UnknownType, and Forbidden for a type that the caller
+    may not submit."""
     if not type_:
         raise UnknownType("the form names no job type; choose one, and fill it in anew")
     queues = [queue.queue for queue in control.queries.queues()]
@@ -277,4 +300,6 @@ def _submittable(control: Control) -> Sequence[TypeSpec]:
 
 
 def _fits(spec: TypeSpec, text: str) -> bool:
+    """Return whether a type's name or description contains a text, which is in lower case; the empty text
+    fits all."""
     return text in spec.name.lower() or text in spec.description.lower()

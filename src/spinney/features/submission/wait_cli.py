@@ -1,8 +1,10 @@
-"""The command ``wait``: waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere.
+"""The command ``wait``: waiting for jobs to settle, with a live picture on a terminal and plain lines
+elsewhere.
 
-It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for longer where
-a look takes longer. Of a long list it reads only the first job that has not settled. Every other second it also asks
-why pending and held jobs do not go on, and ends when only an operator can let them go on.
+It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for
+longer where a look takes longer. Of a long list it reads only from the first job that has not settled on.
+Every other second it also asks why pending and held jobs do not go on, and ends when only an operator can let
+them go on. It needs no node and changes nothing, so it may be interrupted and started again.
 """
 
 import time
@@ -28,14 +30,16 @@ if TYPE_CHECKING:
 REST = 4
 """A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
 LINE_EVERY_S = 2.0
-"""The least time between two looks at the jobs below, and between two lines, in seconds."""
+"""The least time in seconds between two looks at the jobs that are stuck, and between two lines."""
 SHOWN_RUNNING = 6
+"""How many running jobs, and jobs that do not go on, are named in the picture."""
 SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
-"""Of more jobs than this only they themselves are counted, not what is below them."""
+"""Of more jobs than this only they themselves are counted, not what is below them; nor is it said why they do
+not go on."""
 LOOKED_AT = 500
-"""Jobs read from the store at one look."""
+"""How many jobs are read from the store at one look."""
 
 
 class Picture(Protocol):
@@ -62,8 +66,10 @@ def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None
 def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) -> bool:
     """Wait until all jobs have settled; print how they ended, and return whether all completed.
 
-    The wait ends early, with False, when everything that is open is held by a circuit breaker: only an operator's
-    release makes it go on. ``json``: print the jobs as lines of JSON, and the progress of the wait on stderr.
+    The wait ends early, with False, when everything that is open is held by a circuit breaker: only an
+    operator's release makes it go on. That is noticed for at most ``COUNTED_TREES`` jobs. ``json``: print
+    the jobs as lines of JSON on stdout when all have settled, and the progress of the wait on stderr.
+    Raises NoSuchJob.
     """
     out = display.console(stderr=json)
     line, stuck = _Line(performer, jobs), _Stuck(performer)
@@ -92,7 +98,11 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
 
 
 class _Line:
-    """The jobs waited for, looked at in their order, so that a long list costs little."""
+    """The jobs waited for, looked at in their order, so that a long list costs little.
+
+    A job that has settled is not read again in a long list, although it may be opened again while others
+    are still open.
+    """
 
     def __init__(self, performer: "Performs", jobs: Sequence[int]) -> None:
         self._performer, self._jobs, self._at = performer, jobs, 0
@@ -101,7 +111,11 @@ class _Line:
         """As last seen; of a long list only what did not complete."""
 
     def look(self) -> bool:
-        """Look at the jobs again, and return whether all have settled."""
+        """Look at the jobs again, and return whether all have settled.
+
+        Of a long list at most ``LOOKED_AT`` jobs are read, and reading stops at the first that is
+        open.
+        """
         if len(self._jobs) <= COUNTED_TREES:
             self.last = [_job(self._performer, j) for j in self._jobs]
             self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
@@ -117,6 +131,7 @@ class _Line:
         return self._at == len(self._jobs)
 
     def counts(self) -> dict[str, int]:
+        """Return how many have settled by state, as far as they were read; all others count as ``open``."""
         return {**self._ended, "open": len(self._jobs) - self._at}
 
     @property
@@ -125,15 +140,17 @@ class _Line:
 
 
 class _Stuck:
-    """Finds the jobs that do not go on by themselves: they wait for people, for a node that knows their type, or for a
-    release. Looked up every other second, since it takes several queries."""
+    """Finds the jobs that do not go on by themselves: they wait for people, for a node that knows their
+    type, or for a release. It looks every other second, and repeats its last answer in between, since a
+    look takes several queries."""
 
     def __init__(self, performer: "Performs") -> None:
         self._performer, self._lines, self._read_s = performer, list[str](), float("-inf")
         self._checked_s = float("-inf")
 
     def among(self, jobs: Sequence[Job]) -> Sequence[str]:
-        """Return a line for each of them, and for held jobs below them: which job, and why it does not go on."""
+        """Return a line for each of them, and for held jobs below them: which job, and why it does
+        not go on. At most ``SHOWN_RUNNING`` lines."""
         aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)]
         waiting = [job for job in jobs if job.state is State.WAITING]
         if not (aside or waiting):
@@ -150,8 +167,13 @@ class _Stuck:
         return self._lines
 
     def held_for_good(self, jobs: Sequence[Job], counts: Mapping[str, int]) -> str | None:
-        """Return what an operator has to do, when all that is open is held by a circuit breaker or waits for such
-        jobs; None when something may go on by itself, or a person has laid the hold, who may lift it."""
+        """Return what an operator has to do when all that is open is held by circuit breakers or
+        waits for such jobs.
+
+        None when something may go on by itself, when a person has laid the hold, who may lift it, or
+        when the last check was less than ``LINE_EVERY_S`` ago. ``counts``: the jobs by state with all
+        below them.
+        """
         is_open = {
             state for state, n in counts.items() if n and state not in SETTLED and state != State.DELETED
         }
@@ -162,6 +184,7 @@ class _Stuck:
         self._checked_s = now
         tops = [job for job in jobs if job.state is State.WAITING]
         waiting = tops + _listed_below(self._performer, tops, State.WAITING, LOOKED_AT)
+        # There may be more than were read, of which one may wait for something else.
         if len(waiting) >= LOOKED_AT or any(job.waits_for != "children" for job in waiting):
             return None  # a lock or another job may become free
         held = [job for job in jobs if job.state is State.HELD] + self._held_below(tops)
@@ -182,7 +205,7 @@ class _Stuck:
 
 
 def _listed_below(performer: "Performs", jobs: Sequence[Job], state: State, limit: int) -> list[Job]:
-    """Return jobs of this state below some jobs, up to ``limit`` of them."""
+    """Return jobs of this state below some jobs, up to ``limit`` of them in all."""
     from spinney.commands.job_queries import ListJobs
 
     listed: list[Job] = []
@@ -202,7 +225,11 @@ def _job(performer: "Performs", job_id: int) -> Job:
 
 
 def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
-    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING`` that run."""
+    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING``
+    that run.
+
+    A job that is below another one of the list counts twice, as its tree and as itself.
+    """
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     counts: Counter[str] = Counter(j.state for j in jobs)
@@ -244,7 +271,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 class _Lines:
-    """A line when something changed, at most every two seconds."""
+    """Shows progress as a line when something changed, at most every two seconds; the last state is
+    always shown."""
 
     def __init__(self, out: "Console") -> None:
         self._out, self._last_text, self._at = out, "", float("-inf")
@@ -259,7 +287,7 @@ class _Lines:
 
 
 class _Live:
-    """A bar, the counts, and what runs now."""
+    """Shows progress as a bar, the counts, and what runs now; the picture vanishes when the wait ends."""
 
     def __init__(self, live: object) -> None:
         from rich.live import Live
@@ -285,6 +313,8 @@ class _Live:
 
 
 def _running_line(job: Job) -> str:
+    """Return a job that runs as a line: number, type, stage, and its progress message or else its
+    parameters."""
     done = f" {job.progress:.0%}" if job.progress is not None else ""
     message = f" {job.progress_message}" if job.progress_message else f" {display.short_json(job.params)}"
     return display.safe(f"  {job.id} {job.type} {job.stage}{done}{message}")
