@@ -1,8 +1,12 @@
 """The routes of uploads to inboxes.
 
-An upload takes a request that begins it, and as many that bring bytes as its uploader likes: each appends to what has
-come. What has come stays when a request breaks off, so an upload goes on behind ``received``, which every answer
-says. The request that brings the last bytes answers with the job.
+An upload takes a request that begins it, and as many that bring bytes as its uploader likes: each appends to
+what has come. What has come stays when a request breaks off, so an upload continues at ``received``, which
+every answer has. The request that brings the last bytes answers with the job.
+
+    POST …/uploads                      name and size      → id, received
+    PUT  …/uploads/{id}?offset=received bytes              → received, and in the end job_id
+    GET  …/uploads/{id}                 after a break      → received
 """
 
 import asyncio
@@ -64,8 +68,9 @@ class NewUpload(RequestModel):
     responses=documented(404, 409, 415, 507),
 )
 async def begin_upload(name: _Name, file: NewUpload, context: Authenticated, request: Request) -> Upload:
-    """For who may submit the inbox's jobs. An open upload of the same file by the same user is returned with the bytes
-    that have come. Nothing is open that has brought no bytes for seven days."""
+    """For callers who may submit the inbox's jobs. An open upload of the same file by the same user is
+    returned, with the number of bytes that have come. An upload that gets no bytes for seven days is
+    removed."""
     root, most = request.app.state.folders, request.app.state.settings.upload_max_bytes
     if file.size > most:
         raise UsageError(
@@ -79,7 +84,8 @@ async def begin_upload(name: _Name, file: NewUpload, context: Authenticated, req
     "/inboxes/{name}/uploads/{upload}", summary="Show an upload to an inbox", responses=documented(404)
 )
 async def show_upload(name: _Name, upload: _Upload, context: Authenticated, request: Request) -> Upload:
-    """One's own: how many bytes have come; its job when it is done, for a day; or why it was rejected."""
+    """An upload of your own: how many bytes have come; its job when it is done, for a day; or why it was
+    rejected."""
     root = request.app.state.folders
     return await context.run(lambda control: control.part(InboxUploads).find(root, name, upload))
 
@@ -100,13 +106,15 @@ async def send_upload(
         int, Query(ge=0, le=2**62, description="`received`, behind which they go.", examples=[4096])
     ],
 ) -> Upload:
-    """The body is the next bytes, as many as you like. When all are here, the answer has the job (`job_id`), and has it
-    again when this is repeated. 409: the bytes came before, and the inbox refuses that; the answer names their job.
-    507: the disk is full; what has come is kept, and the upload goes on when there is room."""
+    """The body is the next bytes, as many as you like. When all are here, the answer has the job
+    (`job_id`), and has it again when this is repeated. 409: the bytes came before, and the inbox refuses
+    that; the answer names their job. 507: the disk is full; what has come is kept, and the upload
+    continues when there is room."""
     root = request.app.state.folders
     opened = await context.run(lambda control: control.part(InboxUploads).open(root, name, upload, offset))
     if isinstance(opened, Upload):
         return opened
+    # Each piece is written as it comes, so a request that breaks off leaves all pieces before it.
     with opened:
         async for piece in request.stream():
             await asyncio.to_thread(opened.write, piece)
@@ -120,13 +128,13 @@ async def send_upload(
     responses=documented(404, 409),
 )
 async def withdraw_upload(name: _Name, upload: _Upload, context: Authenticated, request: Request) -> None:
-    """One's own that has no job yet: what has come of it is removed."""
+    """An upload of your own that has no job yet: what has come of it is removed."""
     root = request.app.state.folders
     await context.run(lambda control: control.part(InboxUploads).withdraw(root, name, upload))
 
 
 async def finished(context: RequestContext, opened: OpenUpload) -> Upload:
-    """Return an upload as it stands after some bytes; with its job, when those were the last."""
+    """Return an upload as it is after some bytes; with its job, when those were the last."""
     if not await asyncio.to_thread(opened.seal):
         return opened.upload
     return await context.run(lambda control: control.part(InboxUploads).finish(opened))

@@ -1,4 +1,8 @@
-"""The rows of what came into an inbox, dropped or uploaded, and the jobs that are made of it."""
+"""The rows of what came into an inbox, dropped or uploaded, and the jobs that are made of it.
+
+All functions here run in a transaction of their caller (``sql``), which writes an arrival and its job
+together.
+"""
 
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -29,12 +33,12 @@ ARRIVALS = records.RowMap(Arrival, "inbox_arrivals")
 
 
 class Duplicate(NamedTuple):
-    """What is known of bytes that came before."""
+    """What is known of bytes that came before; both fields are None for bytes that are accepted."""
 
     reason: str | None
-    """Why they are refused."""
+    """Why they are refused; None: they are not."""
     job_id: int | None
-    """The job that has them."""
+    """The job that was made of the first ones."""
 
 
 def duplicate(tx: Tx, inbox: Inbox, sha256: str | None) -> Duplicate:
@@ -44,6 +48,7 @@ def duplicate(tx: Tx, inbox: Inbox, sha256: str | None) -> Duplicate:
         return Duplicate(None, None)
     first = ARRIVALS.one(
         tx,
+        # Rejected ones do not count: bytes that never became a job may come again.
         "where inbox = ? and sha256 = ? and outcome in ('taking', 'taken') order by id limit 1",
         (inbox.name, sha256),
     )
@@ -54,7 +59,8 @@ def duplicate(tx: Tx, inbox: Inbox, sha256: str | None) -> Duplicate:
 
 
 def of_upload(tx: Tx, upload: Upload) -> Arrival | None:
-    """Return the arrival of an upload; None: it has none yet."""
+    """Return the arrival of an upload; None: it has none yet. ``identity`` is the upload's own, so two
+    uploads of the same bytes are told apart."""
     return ARRIVALS.one(
         tx,
         "where inbox = ? and sha256 = ? and identity = ?",
@@ -88,7 +94,12 @@ def insert(
 
 
 def submission_of(inbox: Inbox, drop: Drop, spec: TypeSpec, **more: Any) -> Submission:
-    """Return the submission of the job of a drop. ``more``: options that count more than those of the inbox."""
+    """Return the submission of the job of a drop.
+
+    The parameter ``file``, if the type has one, is the name of what was dropped; the job's data says
+    where it came from. The submitter is the owner of the file, unless the options of the inbox name one.
+    ``more``: options that count more than those of the inbox.
+    """
     params = dict(inbox.params)
     if FILE_PARAM in spec.schema.get("properties", {}):
         params[FILE_PARAM] = drop.name
@@ -107,14 +118,15 @@ def submission_of(inbox: Inbox, drop: Drop, spec: TypeSpec, **more: Any) -> Subm
 def held_job(
     tx: Tx, registry: Registry, inbox: Inbox, submission: Submission, reason: str, now_us: int
 ) -> int:
-    """Create a job that is held for this reason, and return its id."""
+    """Create a job that is held for this reason, and return its id. Nobody can claim it in between: it is
+    one transaction."""
     (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(registry, submission)], now_us)
     hold_rows.hold_one(tx, registry, job_rows.find(tx, job_id), reason, actor_of(inbox.name), None, now_us)
     return job_id
 
 
 def release_job(tx: Tx, registry: Registry, arrival: Arrival, reason: str, now_us: int) -> None:
-    """End the hold with which ``held_job`` made the job of an arrival."""
+    """End the hold with which ``held_job`` made the job of an arrival; other holds on the job stay."""
     if arrival.job_id is not None:
         own = (reason, actor_of(arrival.inbox).by)
         holds = [h for h in hold_coverage.on_job(tx, arrival.job_id) if (h.reason, h.by) == own]
@@ -122,5 +134,5 @@ def release_job(tx: Tx, registry: Registry, arrival: Arrival, reason: str, now_u
 
 
 def actor_of(name: str) -> Actor:
-    """Return the actor of what an inbox does by itself."""
+    """Return the actor of what an inbox does by itself, for holds and the audit."""
     return Actor(by=f"inbox {name}", call=f"inbox {name}")

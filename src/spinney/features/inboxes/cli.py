@@ -1,4 +1,8 @@
-"""The command ``inbox``: folders where dropped files become jobs."""
+"""The command ``inbox``: folders where dropped files become jobs.
+
+``add`` and the others set what nodes do; none of them touches the folder itself. ``upload`` sends a file from
+this host, into the store's folders directly or through a server.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from spinney.model.settings.inboxes import Inbox, Upload
 
 ARRIVALS = 20
+"""How many arrivals ``show`` lists by default."""
 NewNameArgument = Annotated[str, argument("NAME", "The inbox's name.")]
 NameArgument = Annotated[str, argument("NAME", "The inbox's name.", completion.inboxes)]
 
@@ -224,8 +229,8 @@ def upload(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Upload a file to an inbox, and print the number of its job. After an interruption the same command goes on where
-    it stopped."""
+    """Upload a file to an inbox, and print the number of its job. After an interruption the same command
+    continues where it stopped."""
     with _sent(name, file, as_, by, store) as pieces:
         for piece in pieces:
             if sys.stderr.isatty():
@@ -241,7 +246,7 @@ def upload(
 def _sent(
     inbox: str, file: Path, name: str | None, by: str | None, store: str | None
 ) -> "Iterator[Iterator[Upload]]":
-    """Send a file to the store at hand, or through a server."""
+    """Yield the pieces of a file as they are sent: to the store directly, or through a server."""
     if endpoint.server(store) is not None:
         with open_client(store, by) as client:
             yield client.send_file(inbox, file, name=name)
@@ -279,7 +284,8 @@ def _set_paused(
 
 
 def _state(inbox: "Inbox", *, is_new: bool = False) -> str:
-    """Return how an inbox stands, as a clause. ``is_new``: it has just been made."""
+    """Return the state of an inbox as a clause: paused, which node looks there, or why none does.
+    ``is_new``: it has just been made, so it is normal that no node has looked there yet."""
     if inbox.paused:
         return "paused"
     if is_new and inbox.node is None and inbox.problem is None:

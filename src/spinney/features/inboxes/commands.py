@@ -1,6 +1,8 @@
-"""The commands for inboxes. Whoever makes one decides which files nodes read and move away, so that takes an admin.
+"""The commands for inboxes. Whoever makes one decides which files nodes read and move away, so that takes an
+admin.
 
-Secrets in parameters are redacted in answers.
+Secrets in parameters are redacted in answers. Changes wake the nodes, so that they do not wait for their next
+look.
 """
 
 import dataclasses
@@ -92,7 +94,12 @@ class PutInbox(
         return self.put(service)
 
     def put(self, service: Service, *, internal: bool = False) -> Inbox:
-        """Make or replace it. ``internal``: as ``Submitter.submit`` has it."""
+        """Make or replace it, and return it.
+
+        Parameters are checked with a name in the place of the file's, and the caller must have the
+        right to submit such a job. ``internal``: as ``Submitter.submit`` has it. Raises what a
+        submission raises, and Refused as ``SqlInboxes.put`` does.
+        """
         fields = dict(self)
         replace = fields.pop("replace")
         inbox, types = Inbox(**fields), service.store.types()
@@ -187,6 +194,7 @@ class ListArrivals(
 
 
 def _inbox(service: Service, name: str) -> Inbox:
+    """Return an inbox by name. Raises NoSuch."""
     inboxes = {inbox.name: inbox for inbox in service.store.inboxes.all()}
     if name not in inboxes:
         raise NoSuch(no_such("inbox", name, inboxes, "spinney inbox list"))
@@ -194,6 +202,8 @@ def _inbox(service: Service, name: str) -> Inbox:
 
 
 def _shown(service: Service, inbox: Inbox) -> Inbox:
+    """Return an inbox with the secrets in its parameters redacted; without its type it is not known which
+    these are."""
     spec = service.store.types().get(inbox.type)
     if spec is None:
         return inbox

@@ -1,5 +1,10 @@
-"""The pages of inboxes: the list, an inbox with what was dropped there and what was rejected and why, and the form that
-uploads files to one, which is for all who may submit its jobs."""
+"""The pages of inboxes: the list, an inbox with what was dropped there and what was rejected and why, and the
+form for uploads.
+
+The list and an inbox are for operators without limits; the form is for all who may submit the inbox's jobs.
+With the page's script a file goes in pieces over the API (``api``), and can be resumed; without it the
+browser sends the form whole.
+"""
 
 import asyncio
 import secrets
@@ -29,7 +34,9 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 ARRIVALS = 50
+"""How many arrivals a page has."""
 _DONE = {"pause": "is paused", "resume": "is resumed", "scan": "is looked through"}
+"""What became of an inbox, by the verb of its form."""
 _TOPICS = ("overview",)
 
 
@@ -92,7 +99,11 @@ async def upload_form(request: Request, context: Authenticated, name: str) -> Re
 
 @router.post("/inboxes/{name}/upload", summary="Upload them")
 async def uploaded(request: Request, context: Authenticated, name: str) -> Response:
-    """Make a job of each file, and lead to the job of a single one, or back to the form."""
+    """Make a job of each file, and redirect to the job of a single one, or back to the form.
+
+    Each file is taken by itself: when one is refused, those before it have their jobs, and the message
+    names these.
+    """
     root, form = request.app.state.folders, f"/inboxes/{segment(name)}/upload"
     await context.run(lambda control: control.part(InboxUploads).require_may(name))
     made: list[Upload] = []
@@ -113,7 +124,7 @@ async def uploaded(request: Request, context: Authenticated, name: str) -> Respo
 
 @router.post("/inboxes/{name}/upload/{upload}/withdraw", summary="Withdraw an upload")
 async def withdrawn(request: Request, context: Authenticated, name: str, upload: str) -> Response:
-    """Remove an interrupted upload, and lead back to the form."""
+    """Remove an interrupted upload, and redirect to the form."""
     root = request.app.state.folders
     return await run_and_redirect(
         context,
@@ -124,7 +135,8 @@ async def withdrawn(request: Request, context: Authenticated, name: str, upload:
 
 
 async def _taken(context: RequestContext, root: Path, inbox: str, name: str, at: Path) -> Upload:
-    """Return the upload of a file that has come whole, with its job."""
+    """Return the upload of a file that is on the disk as a whole, with its job. The file is moved and not
+    copied."""
 
     def begin(control: Control) -> OpenUpload | Upload:
         uploads = control.part(InboxUploads)
@@ -148,7 +160,7 @@ def _made_text(made: Sequence[Upload]) -> str:
 
 @router.post("/inboxes/{name}/{verb}", summary="Do a verb to an inbox")
 async def verb(context: Authenticated, name: str, verb: str, form: Form) -> Response:
-    """Pause, resume or scan an inbox, and lead back to its page."""
+    """Pause, resume or scan an inbox, and redirect to its page."""
     if verb not in _DONE:
         raise UsageError(f"{verb[:40]!r} is no action on an inbox; use one of: {', '.join(_DONE)}")
     reason = form.maybe("reason")
@@ -164,5 +176,6 @@ async def verb(context: Authenticated, name: str, verb: str, form: Form) -> Resp
 
 
 def _is_unlimited(context: RequestContext, role: Role) -> bool:
+    """Return whether the caller has this role for all jobs."""
     rights = context.principal.rights
     return rights.permits(role) and rights.everywhere

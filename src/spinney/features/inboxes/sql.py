@@ -47,17 +47,22 @@ from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.transitions.job_operations import Operation
 
 DROP_STEP = 2_000
-"""How many arrivals one transaction deletes."""
+"""How many arrivals one transaction deletes, so that none is long."""
 _OPEN = "outcome in ('taking', 'rejecting')"
+"""Arrivals that are not finished: a node is moving the file, or has to go on with that after a crash."""
 _SELECT = (
     "select i.name, i.spec, i.paused, i.scan_us, i.by, n.id, n.name, i.problem "
     "from inboxes i left join nodes n on n.id = i.node_id and n.state = 'active' "
 )
+"""Inboxes with the node that looks there. The join leaves out a node that is not active, so its lease is not
+valid here."""
 _EXAMPLE = Drop(name="a", kind=Kind.FILE, size=0, identity="", owner="a", dropped_us=0)
+"""Any drop, to find out whether an inbox can make jobs at all."""
 
 
 class SqlInboxes:
-    """Inboxes, and the arrivals in each: what was dropped there, and what became of it."""
+    """Inboxes, and the arrivals in each: what was dropped there, and what became of it. Changes by people
+    are audited."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -65,11 +70,15 @@ class SqlInboxes:
     # --- what people decide ---------------------------------------------------------------
 
     def put(self, inbox: Inbox, actor: Actor, *, replace: bool = True, now_us: int) -> Inbox:
-        """Create or replace an inbox; a replaced one stays paused if it was, and what was dropped there stays known.
+        """Create or replace an inbox, and return it.
 
-        Raises UnknownType, BadParameters (the field of a lock is missing; the caller has checked the others) and
-        Refused when it exists and ``replace`` is false, when another inbox has the folder, or when the folder changes
-        while something is being taken from it."""
+        A replaced one stays paused if it was, and what was dropped there stays known; the actor
+        becomes its maker, and any active node may take it.
+
+        Raises UnknownType, BadParameters (the field of a lock is missing; the caller has checked the
+        others) and Refused when it exists and ``replace`` is false, when another inbox has the
+        folder, or when the folder changes while something is being taken from it.
+        """
         with self._session.write() as tx:
             old = _find(tx, inbox.name)
             if old is not None and not replace:
@@ -103,8 +112,11 @@ class SqlInboxes:
             return _require(tx, inbox.name)
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Inbox:
-        """Pause an inbox, or resume it; whoever resumes it answers for its jobs from then on, where its maker may not
-        make them any more. Raises NoSuch."""
+        """Pause an inbox, or resume it, and return it. Raises NoSuch.
+
+        What is being taken is finished also while it is paused. Where the maker may not make its jobs
+        any more, whoever resumes it becomes the maker.
+        """
         with self._session.write() as tx:
             inbox = _require(tx, name)
             if not paused and self._fault(tx, inbox, now_us) is not None:
@@ -117,8 +129,11 @@ class SqlInboxes:
             return _require(tx, name)
 
     def scan(self, name: str, actor: Actor, *, now_us: int) -> Inbox:
-        """Ask the node that looks there to take all that is there now, without waiting for it to rest. Raises NoSuch,
-        and Refused when the inbox is paused."""
+        """Make the node that looks there take all that is there now, without waiting for it to rest.
+
+        The request stays until a node has fulfilled it. Raises NoSuch, and Refused when the inbox is
+        paused.
+        """
         with self._session.write() as tx:
             if _require(tx, name).paused:
                 raise Refused(paused_words(name))
@@ -127,8 +142,11 @@ class SqlInboxes:
             return _require(tx, name)
 
     def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
-        """Remove an inbox and what is known of its drops in bounded steps; folder and jobs stay. The last step removes
-        it, so call this again if it was cut off. Raises NoSuch, and Refused while something is being taken."""
+        """Remove an inbox and what is known of its drops in bounded steps; folder and jobs stay.
+
+        The last step removes it, so call this again if it was cut off. Raises NoSuch, and Refused
+        while something is being taken.
+        """
         while True:
             with self._session.write() as tx:
                 _require(tx, name)
@@ -146,7 +164,7 @@ class SqlInboxes:
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Inbox]:
-        """Return all inboxes by name, also the paused ones."""
+        """Return all inboxes by name, also the paused ones, without those that cannot be read."""
         with self._session.look() as tx:
             return _all(tx)
 
@@ -168,9 +186,13 @@ class SqlInboxes:
     # --- what the node does that looks there ------------------------------------------------
 
     def serve(self, name: str, node_id: int, *, leave: bool = False, problem: str | None = None) -> bool:
-        """Make the node the one that looks into the inbox, unless another active node does; return whether it is.
-        ``leave``: make it no longer the one, for this ``problem`` if there is one, which is kept until a node serves
-        it again."""
+        """Make the node the one that looks into the inbox, unless another active node does; return
+        whether it is.
+
+        ``leave``: make it no longer the one, for this ``problem`` if there is one, which is kept
+        until a node serves it again. A node that is not active, such as one that is about to end,
+        gives the inbox up, too.
+        """
         with self._session.write() as tx:
             inbox = _find(tx, name)
             if inbox is None or inbox.node_id not in (None, node_id):
@@ -185,8 +207,11 @@ class SqlInboxes:
             return serves
 
     def report(self, name: str, node_id: int, problem: str | None, *, scanned_us: int | None = None) -> None:
-        """Keep what prevents the node from taking files, or that nothing does. ``scanned_us``: the request to scan
-        that is fulfilled."""
+        """Keep what prevents the node from taking files, or None if nothing does.
+
+        Ignored unless this node looks there. ``scanned_us``: the request to scan that is fulfilled; a
+        later one stays.
+        """
         with self._session.write() as tx:
             tx.run("update inboxes set problem = ? where name = ? and node_id = ?", (problem, name, node_id))
             tx.run("update inboxes set scan_us = null where name = ? and scan_us = ?", (name, scanned_us))
@@ -197,11 +222,16 @@ class SqlInboxes:
             return ARRIVALS.all(tx, f"where inbox = ? and {_OPEN} order by id", (name,))
 
     def arrive(self, name: str, drop: Drop, node_id: int, *, now_us: int) -> Arrival:
-        """Decide about a drop: return its arrival, with a new job that is held, or with the reason why it is rejected.
-        While one of its name is open, return that.
+        """Decide about a drop, and return its arrival: with a new job that is held, or with the
+        reason why it is rejected.
 
-        Raises Refused (the node does not look there any more), Forbidden (the inbox's maker may not make its jobs any
-        more), and what submitting raises for every drop: then the file stays where it is."""
+        While an arrival of its name is open, that is returned, so a node that comes back after a
+        crash gets the same job. Nothing has been moved yet: the node does so, and calls ``finish``.
+
+        Raises Refused (the node does not look there any more), Forbidden (the inbox's maker may not
+        make its jobs any more), and what submitting raises for every drop: then the file stays where
+        it is.
+        """
         with self._session.write() as tx:
             inbox, registry = _find(tx, name), self._session.registry
             if inbox is None or inbox.paused or inbox.node_id != node_id:
@@ -223,7 +253,13 @@ class SqlInboxes:
             return arrival_rows.insert(tx, inbox, drop, outcome, job_id, reason, now_us)
 
     def withdraw(self, arrival: Arrival, *, now_us: int) -> None:
-        """Reject what was to be taken, for the arrival's reason, and cancel its job, which has not begun."""
+        """Reject what was to be taken, for the arrival's reason, and cancel its job, which has not
+        begun.
+
+        For a drop that was removed or changed before the node could move it, or whose job was
+        cancelled. What is left of it is moved to the rejected ones then, and ``finish`` closes the
+        arrival. A second call does nothing.
+        """
         with self._session.write() as tx:
             tx.run(
                 "update inbox_arrivals set outcome = 'rejecting', reason = ? where id = ? and outcome = 'taking'",
@@ -239,7 +275,8 @@ class SqlInboxes:
             return arrival.job_id is not None and _is_open(tx, arrival.job_id)
 
     def finish(self, arrival_id: int, *, now_us: int) -> None:
-        """Note that an arrival is where it belongs, and release its job if it has one."""
+        """Record that what arrived is where it belongs, and release its job if it has one. A second
+        call does nothing."""
         with self._session.write() as tx:
             arrival = ARRIVALS.one(tx, f"where id = ? and {_OPEN}", (arrival_id,))
             if arrival is None:
@@ -262,11 +299,14 @@ class SqlInboxes:
             return arrival_rows.of_upload(tx, upload)
 
     def accept_upload(self, upload: Upload, drop: Drop, submission: Submission, *, now_us: int) -> Arrival:
-        """Decide about an upload that has all its bytes: return its arrival, with a new job that is held, or with the
-        reason why it is rejected, and the job that has its bytes. Once this is decided, it stays so.
+        """Decide about an upload that has all its bytes, and return its arrival.
 
-        Raises NoSuch, Refused (the inbox is paused), Forbidden (its maker may not make its jobs any more), and what
-        submitting raises."""
+        It has a new job that is held; or the reason why it is rejected, and the job that has its
+        bytes. Once this is decided, it stays so: a repetition returns the same arrival.
+
+        Raises NoSuch, Refused (the inbox is paused), Forbidden (its maker may not make its jobs any
+        more), and what submitting raises.
+        """
         with self._session.write() as tx:
             inbox, before = _require(tx, upload.inbox), arrival_rows.of_upload(tx, upload)
             if before is not None:
@@ -286,13 +326,17 @@ class SqlInboxes:
             return arrival_rows.insert(tx, inbox, drop, ArrivalOutcome.TAKEN, job_id, None, now_us)
 
     def release(self, arrival: Arrival, *, now_us: int) -> None:
-        """Release the job of an upload, whose file is in its folder."""
+        """Release the job of an upload, whose file is in its folder. A second call does nothing."""
         with self._session.write() as tx:
             arrival_rows.release_job(tx, self._session.registry, arrival, UPLOAD_HELD_REASON, now_us)
 
     def _misfit(self, inbox: Inbox, submission: Submission) -> str | None:
-        """Return why no job can be made of this drop, as when its name can name no lock; None: one can. Raises what
-        submitting raises where it would do so for any drop: then this one is not at fault."""
+        """Return why no job can be made of this drop, as when its name can name no lock; None: one
+        can.
+
+        Raises what submitting raises where it would do so for any drop: then this one is not at
+        fault, and must not be rejected.
+        """
         registry = self._session.registry
         try:
             new_jobs.plan(registry, submission)
@@ -322,6 +366,7 @@ class SqlInboxes:
 
 
 def _inbox(row: Sequence[Any]) -> Inbox:
+    """Return the inbox of a row of ``_SELECT``."""
     name, spec, paused, scan_us, by, node_id, node, problem = row
     state = {"paused": bool(paused), "scan_us": scan_us, "by": by, "node_id": node_id, "node": node}
     return Inbox.from_json(name, orjson.loads(spec), problem=problem, **state)
@@ -339,6 +384,8 @@ def _all(tx: Tx) -> list[Inbox]:
 
 
 def _find(tx: Tx, name: str) -> Inbox | None:
+    """Return an inbox by name; None: there is none, or it cannot be read. All are read, because they are
+    few."""
     return next((inbox for inbox in _all(tx) if inbox.name == name), None)
 
 

@@ -1,8 +1,14 @@
-"""Uploads to inboxes: whoever may submit an inbox's jobs may upload files to it, in as many requests as it takes.
+"""Uploads to inboxes: whoever may submit an inbox's jobs may upload files to it, in as many requests as it
+takes.
 
-The steps of an upload, and what a crash between them leaves, are told in ``spinney.folders.upload_folder``. Its job is
-submitted in the uploader's name, whatever ``submitter`` the inbox has, and is checked as any other submission of the
-uploader is, when the upload begins and when its last bytes are here."""
+The steps of an upload, and what a crash between them leaves, are described in
+``spinney.folders.upload_folder``. Its job is submitted in the uploader's name, whatever ``submitter`` the
+inbox has, and is checked as any other submission of the uploader is, when the upload begins and when its last
+bytes are here.
+
+The calls in order: ``begin``; then ``open`` at ``received``, write, ``seal`` and close, as often as it takes;
+and ``finish`` when ``seal`` says that all bytes are here.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,14 +35,18 @@ from spinney.web.files import spool
 
 
 class InboxUploads(Service):
-    """Uploads of one user. ``root``: the folder root of the jobs."""
+    """Begins and continues uploads of one user, who sees no upload of others. ``root``: the folder root
+    of the jobs."""
 
     def begin(self, root: Path, upload: Upload, *, is_here: bool = False) -> Upload:
-        """Begin an upload, or return the one of the same file that was interrupted. Of the fields of ``upload`` the id
-        and the user are filled in. ``is_here``: its bytes are on the disk of the root already.
+        """Begin an upload, or return the one of the same file that was interrupted.
 
-        Raises NoSuch, UsageError (the name), Refused (a paused inbox, bytes that came before, too many uploads),
-        DiskFull, and what submitting a job of the inbox raises."""
+        The id and the user of ``upload`` are filled in. ``is_here``: its bytes are on the disk of the
+        root already.
+
+        Raises NoSuch, UsageError (the name), Refused (a paused inbox, bytes that came before, too
+        many uploads), DiskFull, and what submitting a job of the inbox raises.
+        """
         upload = replace(upload, by=self.by)
         _require_name(upload.name)
         inbox, submission = self._may(upload)
@@ -51,11 +61,13 @@ class InboxUploads(Service):
         return UploadFolder(root).begin(upload, is_here=is_here)
 
     def require_may(self, inbox: str) -> Inbox:
-        """Return an inbox to which the caller may upload. Raises as ``begin``."""
+        """Return an inbox to which the caller may upload. Raises NoSuch, and what submitting a job of
+        the inbox raises."""
         return self._may(Upload(id="", inbox=inbox, name="file", size=0, by=self.by))[0]
 
     def find(self, root: Path, inbox: str, upload_id: str) -> Upload:
-        """Return an upload as it stands. Raises NoSuch."""
+        """Return an upload as it is now. Raises NoSuch, also for an upload of another user or to
+        another inbox."""
         self.require(Role.SUBMITTER, "upload files to inboxes")
         upload = UploadFolder(root).get(upload_id, self.by)
         if upload.inbox != inbox:
@@ -63,12 +75,15 @@ class InboxUploads(Service):
         return self._shown(upload)
 
     def opened(self, root: Path, inbox: str) -> list[Upload]:
-        """Return the caller's open uploads to an inbox."""
+        """Return the caller's open uploads to an inbox, which can be resumed."""
         return [upload for upload in UploadFolder(root).opened_by(self.by) if upload.inbox == inbox]
 
     def withdraw(self, root: Path, inbox: str, upload_id: str) -> Upload:
-        """Remove an open upload with what has come of it, and return it. Raises NoSuch, StoreUnavailable (somebody else
-        works on it) and Refused: it has its job, or was rejected."""
+        """Remove an open upload with what has come of it, and return it.
+
+        Raises NoSuch, StoreUnavailable (another request is writing to it) and Refused: it has its
+        job, or was rejected.
+        """
         self.find(root, inbox, upload_id)
         opened = UploadFolder(root).locked(upload_id, self.by)
         if isinstance(opened, Upload):
@@ -84,10 +99,13 @@ class InboxUploads(Service):
         return upload
 
     def open(self, root: Path, inbox: str, upload_id: str, offset: int) -> OpenUpload | Upload:
-        """Return an upload to go on with at this offset, which is to be closed; or its answer, when it is done.
+        """Return an upload to continue at this offset, which the caller closes; or the finished
+        upload, when it is done.
 
-        Raises NoSuch, StoreUnavailable (somebody else works on it), DiskFull, and Refused: it was rejected, or it goes
-        on at another offset."""
+        Rights are checked again: they may have changed since it began. Raises NoSuch,
+        StoreUnavailable (another request is writing to it), DiskFull, and Refused: it was rejected,
+        or it continues at another offset.
+        """
         self.find(root, inbox, upload_id)
         folder_writes.require_local_folder(self.store, root, None)
         opened = UploadFolder(root).locked(upload_id, self.by)
@@ -103,8 +121,11 @@ class InboxUploads(Service):
         return opened
 
     def finish(self, opened: OpenUpload) -> Upload:
-        """Make the job of an upload that has all its bytes (``seal``), and return the upload with it. Raises Refused
-        when it is rejected, and as ``begin``: then it stays, and may be finished later."""
+        """Make the job of an upload that has all its bytes (``seal``), and return the upload with it.
+
+        Raises Refused when it is rejected, for bytes that came before or that are not those
+        announced; and as ``begin``: then it stays, and may be finished later.
+        """
         upload = opened.upload
         if upload.announced is not None and upload.announced != upload.sha256:
             why = (
@@ -120,8 +141,11 @@ class InboxUploads(Service):
         return self._answer(done)
 
     def send_file(self, root: Path, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
-        """Upload a file of this host, and yield how far it is after each piece, until it has its job. Raises as
-        ``begin``, ``open`` and ``finish``."""
+        """Upload a file of this host, and yield how far it is after each piece, until it has its job.
+
+        An interrupted upload of the same file is resumed. Raises as ``begin``, ``open`` and
+        ``finish``.
+        """
         upload = self.begin(root, described(inbox, file, name))
         with file.open("rb") as source:
             while not upload.is_done:
@@ -137,6 +161,7 @@ class InboxUploads(Service):
     # --- rights ---------------------------------------------------------------------------------
 
     def _inbox(self, name: str) -> Inbox:
+        """Return an inbox by name. Raises NoSuch without similar names: a submitter may not list inboxes."""
         self.require(Role.SUBMITTER, "upload files to inboxes")
         for inbox in self.store.inboxes.all():
             if inbox.name == name:
@@ -162,6 +187,8 @@ class InboxUploads(Service):
         return upload
 
     def _shown(self, upload: Upload) -> Upload:
+        """Return an upload without the job that has its bytes already, where the caller may not see
+        that job."""
         if upload.reason is None or self._may_see(upload.job_id):
             return upload
         return replace(
@@ -169,6 +196,7 @@ class InboxUploads(Service):
         )
 
     def _duplicate_text(self, duplicate: Duplicate) -> str:
+        """Return why bytes are refused, without the number of a job that the caller may not see."""
         if self._may_see(duplicate.job_id):
             return f"{duplicate.reason}"
         return f"its bytes came before, and became a job that {self.by} may not see; {ASK}"
@@ -185,6 +213,7 @@ class InboxUploads(Service):
 
 
 def _drop(upload: Upload, now_us: int) -> Drop:
+    """Return an upload as a drop of its user."""
     return Drop(
         name=upload.name,
         kind=Kind.FILE,

@@ -1,4 +1,9 @@
-"""The command ``webhook``: webhooks, which report settled jobs to a URL, and their deliveries."""
+"""The command ``webhook``: webhooks, which report settled jobs to a URL, and their deliveries.
+
+All subcommands but ``deliver`` work on a store or through a server. ``deliver`` sends by itself, from this
+host, and therefore needs the store. Secrets are printed only by ``add`` and ``rotate``: alone on stdout, for
+scripts.
+"""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 ANY = "any"
 """The value of an option that removes its limit."""
 DELIVERIES = 20
+"""How many deliveries are listed by default."""
 NewNameArgument = Annotated[str, argument("NAME", "The webhook's name.")]
 NameArgument = Annotated[str, argument("NAME", "The webhook's name.", completion.webhooks)]
 EventOption = Annotated[
@@ -315,7 +321,8 @@ def deliver(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Send all due deliveries once, where no server runs, for example by cron. Exit code 1 if one was not delivered."""
+    """Send all due deliveries once, where no server runs, for example by cron. Exit code 1 if one was not
+    delivered."""
     with open_local_store(store) as local_store:
         sent = [_line(delivery, result) for delivery, result in _send_due(local_store, private)]
     counts = Counter(line["outcome"] for line in sent)
@@ -335,8 +342,12 @@ def deliver(
 
 
 def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryResult]]":
-    """Send each due delivery, and yield it with its result. The deliveries of a webhook whose receiver did not accept
-    one wait for the next call: the receiver may be away."""
+    """Send each due delivery, and yield it with its result.
+
+    The deliveries of a webhook whose receiver did not accept one wait for the next call: the receiver may
+    be away. One is leased at a time, so that it may run beside servers and be interrupted without holding
+    back more than one.
+    """
     from spinney.features.webhooks import delivery as webhook_delivery
     from spinney.reports.safe_transport import SafeTransport
 
@@ -363,6 +374,7 @@ def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Delive
 
 
 def _line(delivery: "Delivery", result: "DeliveryResult") -> dict[str, Any]:
+    """Return a delivery and its result as an object for ``--json``."""
     return {
         "delivery": delivery.delivery,
         "webhook": delivery.webhook,
@@ -392,6 +404,7 @@ def _set_paused(name: str, paused: bool, reason: str | None, by: str | None, sto
 
 
 def _outcome(word: str | None) -> DeliveryOutcome | None:
+    """Return the outcome that ``--outcome`` names; None: all. Raises UsageError for another word."""
     from spinney.model.values.hints import did_you_mean
 
     if word is not None and word not in set(DeliveryOutcome):
@@ -401,6 +414,8 @@ def _outcome(word: str | None) -> DeliveryOutcome | None:
 
 
 def _print_secret(answer: "WebhookWithSecret", *, json: bool) -> None:
+    """Print a new secret alone on stdout, and what it is for on stderr; with ``json`` the webhook and the
+    secret."""
     if json:
         display.print_json({"webhook": answer.webhook, "secret": answer.secret})
         return
@@ -427,6 +442,7 @@ def _print_webhook(webhook: "Webhook", *, json: bool) -> None:
 
 
 def _jobs_text(webhook: "Webhook") -> str:
+    """Return which jobs a webhook reports, as text."""
     limits = (("type", webhook.type), ("collection", webhook.collection), ("queue", webhook.queue))
     return ", ".join(
         [

@@ -34,6 +34,7 @@ DeliveryId = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^[0-9A-Za-z-]+$"}),
     Field(description="The delivery's id, as the receiver got it.", examples=["9f86d081884c7d65-17"]),
 ]
+"""The id of a delivery, as receivers get it: a mark of its webhook, and its number."""
 # The schemas of these two are only documented here: ``Webhook`` checks the values, so that its messages name the
 # webhook.
 Url = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": URL_MAX})]
@@ -59,6 +60,7 @@ class WebhookWithSecret:
 
     webhook: Webhook
     secret: str = field(repr=False)
+    """The secret in full; it is left out of ``repr``, so that no log has it."""
 
 
 class ListWebhooks(Command, route="GET /webhooks", role=Role.OPERATOR, to=_ACTION):
@@ -87,6 +89,8 @@ class AddWebhook(Command, route="POST /webhooks", status=201, role=Role.OPERATOR
     reason: Reason = None
 
     def run(self, service: Service) -> WebhookWithSecret:
+        """Make the webhook with the caller's limits. Raises Forbidden and NoSuch for names beyond
+        these, and Refused for a name that is taken."""
         fields = self.model_dump(exclude={"reason"}) | {"events": tuple(self.events)}
         webhook = Webhook(**fields, within=service.rights.within)
         _require_names(service, fields)
@@ -125,6 +129,8 @@ class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR,
     reason: Reason = None
 
     def run(self, service: Service) -> Webhook:
+        """Change the settings, then pause or resume, in two transactions. Raises Forbidden, NoSuch,
+        UsageError."""
         webhook, hooks = _require_visible(service, self.name), service.store.webhooks
         set_fields = {
             name: getattr(self, name) for name in self.model_fields_set - {"name", "paused", "reason"}
@@ -230,7 +236,8 @@ class RetryDelivery(
 
 
 def new_secret() -> str:
-    """Return a new random secret for signing."""
+    """Return a new random secret for signing. The prefix tells it from other secrets, for example to
+    scanners of source code."""
     return f"whs_{secrets.token_urlsafe(SECRET_BYTES)}"
 
 

@@ -1,8 +1,12 @@
 """One delivery of a webhook: its body, one try to send it, and the result.
 
-The body is read from the store when it is sent, with the rights that the webhook's maker has at that time: secrets are
-redacted, a job that the maker may not see is not reported, and of a job that retention has removed only the id is. No
-state is kept in between: if a sender dies, the delivery is due again a little later, under the same id.
+The body is read from the store when it is sent, with the rights that the webhook's maker has at that time:
+secrets are redacted, a job that the maker may not see is not reported, and of a job that retention has
+removed only the id is. No state is kept in between: if a sender dies, the delivery is due again a little
+later, under the same id.
+
+The order is lease (``SqlWebhooks.lease``), ``body``, ``send``, ``SqlWebhooks.record_result``. Between the
+second and the last, no transaction is open.
 """
 
 import random
@@ -23,13 +27,14 @@ from spinney.service.queries import Queries
 from spinney.store.parts import Store
 
 TIMEOUT_S = 10.0
-"""Of the connection, and of each read of the answer."""
+"""The time limit of the connection, and of each read of the answer, in seconds."""
 DELIVERY_LEASE_US = 120_000_000
-"""How long a sender has a delivery, which is longer than it can take to send; then it is due again."""
+"""How long a sender has a delivery, which is longer than it can take to send; then it is due again for any
+sender."""
 RETRY_LEAST_S, RETRY_MOST_S = 10.0, 3600.0
-"""The limits of the time between two tries, which is a quarter of the time since the first one."""
+"""The limits of the time between two tries, which is about a quarter of the time since the first one."""
 GIVE_UP_S = 86_400.0
-"""How long after the first try a delivery has failed for good."""
+"""How many seconds after the first try a delivery that has not been accepted has failed for good: a day."""
 PARAMS_MAX_BYTES = 65_536
 """Longer parameters are left out; a receiver can read them from the API."""
 _REASON_MAX = 500
@@ -39,7 +44,9 @@ PRIVATE_ADVICE = (
     "give a public address, or set webhook_private = true in [server] of spinney.toml, start the server again and "
     "retry this delivery"
 )
+"""What to do about an address that is not allowed, where a server sends."""
 Body = Mapping[str, Any]
+"""The body of a delivery, before it becomes JSON."""
 
 
 class NotVisible(Exception):
@@ -49,8 +56,12 @@ class NotVisible(Exception):
 def deliver(
     store: Store, due: DueDelivery, *, clock: Callable[[], int], transport: Transport
 ) -> DeliveryResult:
-    """Send a delivery, record its result in the store, and return it. ``clock`` returns microseconds since 1970 UTC. A
-    delivery that the maker may not see is recorded as failed. Raises SendAborted; nothing is recorded then."""
+    """Send a delivery, record its result in the store, and return it.
+
+    ``clock`` returns microseconds since 1970 UTC. A delivery that the maker may not see is recorded as
+    failed. Raises SendAborted; nothing is recorded then, and the delivery is due again when its lease
+    ends.
+    """
     try:
         result = send(due, body(store, due, clock), clock=clock, transport=transport)
     except NotVisible as error:
@@ -60,9 +71,13 @@ def deliver(
 
 
 def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
-    """Return the body of a delivery as a JSON object: the event, and the job as the webhook's maker may see it now.
-    Parameters of more than ``PARAMS_MAX_BYTES`` are left out (null), and of a job that was removed there is only the
-    id. Raises NotVisible."""
+    """Return the body of a delivery as a JSON object: the event, and the job as the webhook's maker may
+    see it now.
+
+    Parameters of more than ``PARAMS_MAX_BYTES`` are left out (null), and of a job that was removed there
+    is only the id. A batch has the numbers of its jobs by state, itself included, as they are now, not as
+    they were when it settled. Raises NotVisible.
+    """
     delivery = due.delivery
     fields: dict[str, Any] = {
         "event": delivery.event,
@@ -121,9 +136,14 @@ def send(
     transport: Transport,
     draw: Callable[[], float] = random.random,
 ) -> DeliveryResult:
-    """Post a signed delivery, and return the result: delivered for a 2xx answer; failed for 410, for an address that is
-    not allowed, and ``GIVE_UP_S`` after the first try; otherwise due again later. ``draw`` returns a random number from
-    0 to 1, which spreads retries. Raises SendAborted."""
+    """Post a signed delivery, and return the result.
+
+    It is delivered for a 2xx answer. It has failed for 410, which also pauses the webhook; for an address
+    that is not allowed; and ``GIVE_UP_S`` after the first try. Otherwise it is due again later, not
+    before the time in a ``Retry-After`` up to ``RETRY_MOST_S``. Redirects are not followed, and count as
+    not accepted: they might lead to an internal address. ``draw`` returns a random number from 0 to 1,
+    which spreads retries. Raises SendAborted.
+    """
     try:
         answer = webhooks.post_signed(
             due.url,
@@ -149,7 +169,7 @@ def send(
 
 
 def dropped(error: NotVisible) -> DeliveryResult:
-    """Return the result of a delivery that is not sent, unless an operator retries it."""
+    """Return the result of a delivery that is not sent: failed, until an operator retries it."""
     return DeliveryResult(outcome=DeliveryOutcome.FAILED, answer=str(error), sent=False)
 
 
@@ -168,6 +188,8 @@ def faulty(due: DueDelivery, clock: Callable[[], int]) -> DeliveryResult:
 def _again(
     due: DueDelivery, status: int | None, reason: str, retry_after_s: float, now_us: int, draw: float
 ) -> DeliveryResult:
+    """Return the result of a try that was not accepted: due after a pause, or failed when ``GIVE_UP_S``
+    are over."""
     age_s = max(0.0, (now_us - due.since_us) / 1e6)
     if age_s >= GIVE_UP_S:
         return DeliveryResult(outcome=DeliveryOutcome.FAILED, status=status, answer=reason)
@@ -179,6 +201,7 @@ def _again(
 
 
 def _reason(answer: Response) -> str:
+    """Return what is kept of an answer that is no acceptance: its text, or the advice about a redirect."""
     if 300 <= answer.status < 400:
         return "redirects are not followed; set the URL that the answer redirects to"
     return answer.text

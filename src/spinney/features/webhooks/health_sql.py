@@ -1,4 +1,9 @@
-"""How the latest tries of each webhook went, for those who look whether anything arrives."""
+"""How the latest tries of each webhook went, for operators who check whether anything arrives.
+
+It is computed from the deliveries, whose number may be large behind a receiver that is down, so only a
+bounded number of each webhook is read, by two indexes: by number, and by the next time. No counters are kept
+beside the rows.
+"""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -14,9 +19,13 @@ DUE = 100
 of newer ones may not have been tried yet. Those that were have the latest times."""
 _COLUMNS = "seq, outcome, status, answer, tried_us, tries"
 _TRIED = "tried_us is not null and (outcome <> 'due' or status is not null or answer is not null)"
+"""Deliveries of which a try has ended. While the first one runs there is a time of the try, but neither
+status nor answer."""
 
 
 class _Try(NamedTuple):
+    """A delivery that was tried, with the result of its latest try. ``tries``: how many there have been."""
+
     seq: int
     outcome: str
     status: int | None
@@ -26,11 +35,13 @@ class _Try(NamedTuple):
 
     @property
     def accepted(self) -> bool:
+        """Whether the receiver has accepted it."""
         return self.outcome == DeliveryOutcome.DELIVERED
 
 
 def of_each(tx: Tx) -> dict[str, WebhookHealth]:
-    """Return how the latest tries of each webhook went, by its name, without those that were never tried."""
+    """Return how the latest tries of each webhook went, by its name. Webhooks that were never tried are
+    missing."""
     by_name = {
         name: _health(_tries(tx, webhook_id)) for webhook_id, name in tx.all("select id, name from webhooks")
     }
@@ -38,8 +49,10 @@ def of_each(tx: Tx) -> dict[str, WebhookHealth]:
 
 
 def _tries(tx: Tx, webhook_id: int) -> list[_Try]:
-    """Return the latest tries, the last one first."""
+    """Return the latest tries of a webhook, the last one first, each delivery once."""
     rows: list[Sequence[Any]] = []
+    # By next time in descending order: a try that failed puts it off, so these have been tried, unlike those
+    # that only wait.
     for where, order, most in (("seq > 0", "seq", NEWEST), ("next_us is not null", "next_us", DUE)):
         rows += tx.all(
             f"select {_COLUMNS} from (select {_COLUMNS} from webhook_events where webhook_id = ? and {where} "
@@ -51,6 +64,8 @@ def _tries(tx: Tx, webhook_id: int) -> list[_Try]:
 
 
 def _health(tries: Sequence[_Try]) -> WebhookHealth | None:
+    """Return the health of a webhook: its last try, and how many since the last accepted one have failed;
+    None without tries."""
     if not tries:
         return None
     last = tries[0]

@@ -23,7 +23,9 @@ from spinney.model.values.unreadable import json_value
 from spinney.store.sql.connection.database import Tx
 
 KEY = "maker"
+"""The entry of ``spec`` that names the maker."""
 _ADVICE = "whoever resumes it answers for it from then on"
+"""The end of each message: a resume makes the caller the maker."""
 
 
 def new_entry(tx: Tx, actor: Actor) -> Mapping[str, Any]:
@@ -44,7 +46,8 @@ def entry_in(spec: str) -> Mapping[str, Any]:
 def require_operator(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Rights:
     """Return the maker's current rights. Raises Forbidden unless the maker is an operator now.
 
-    ``by``: the name that counts as the maker's where ``spec`` has no entry. ``action`` ends the error's "may not …".
+    ``spec``: the JSON of the row. ``by``: the name that counts as the maker's where ``spec`` has no
+    entry. ``action`` ends the error's "may not …". A maker without an account has all rights.
     """
     entry = entry_in(spec)
     maker = entry.get(KEY, {"name": by, "since_us": None})
@@ -65,7 +68,12 @@ def require_operator(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Ri
 def require_schedule(
     tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, TypeSpec], now_us: int
 ) -> None:
-    """Raise Forbidden unless the maker of a schedule may submit its jobs now."""
+    """Raise Forbidden unless the maker of a schedule may submit its jobs now.
+
+    The message names everything that is out of reach, not only the first. A declared schedule belongs to
+    its application and is always allowed. A type that does not exist is no fault here: submitting reports
+    that.
+    """
     if schedule.declared:
         return
     rights = require_operator(tx, spec, schedule.by, "make schedules", now_us)
@@ -105,7 +113,12 @@ def _require_type(type_: TypeSpec, schedule: Schedule, rights: Rights) -> None:
 
 
 def _user_rights(tx: Tx, name: str, since_us: int | None, *, older_version: bool) -> Rights | str:
-    """Return the user's rights, or the end of the sentence "its maker NAME …" that says why there are none."""
+    """Return the user's rights, or the end of the sentence "its maker NAME …" that says why there are
+    none.
+
+    ``older_version``: the row has no entry, so a user that does not exist may be an operator on a host,
+    who never had an account.
+    """
     row = tx.one("select rights, disabled, created_us from users where name = ?", (name,))
     if row is None and older_version:
         return ALL_RIGHTS

@@ -52,6 +52,7 @@ router = APIRouter(include_in_schema=False)
 
 WEBHOOKS = "/webhooks"
 PAGE = 50
+"""How many deliveries a page has."""
 _STATE = {DeliveryOutcome.DUE: "pending", DeliveryOutcome.DELIVERED: "ok", DeliveryOutcome.FAILED: "failed"}
 """The state whose colour and shape each outcome is shown with."""
 
@@ -128,6 +129,9 @@ async def retry(context: Authenticated, name: str, delivery: str, form: Form) ->
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Show the list, with the form for a new webhook; ``refused``: with what was entered there, and why
+    it was refused."""
+
     def read(control: Control) -> tuple[Sequence[Webhook], Mapping[str, WebhookHealth], dict[str, list[str]]]:
         return control.do(ListWebhooks()).items, control.store.webhooks.health(), _names(control)
 
@@ -154,6 +158,8 @@ async def _webhook_page(
     outcome: str = "",
     after: str = "",
 ) -> Response:
+    """Show a webhook with its deliveries. ``after``: as the address has it, the number below which the
+    page begins."""
     only = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
     seq = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
 
@@ -193,6 +199,7 @@ def _require_reachable(request: Request, form: FormFields) -> None:
 
 
 def _fields(webhook: Webhook) -> Mapping[str, str]:
+    """Return the fields of the form that changes a webhook, filled with its settings."""
     return {
         "url": webhook.url,
         "type": webhook.type or "",
@@ -203,6 +210,8 @@ def _fields(webhook: Webhook) -> Mapping[str, str]:
 
 
 def _settings(form: FormFields) -> dict[str, Any]:
+    """Return the settings that a form has, as fields of a command. An empty limit becomes None, which
+    removes it."""
     return {
         "url": form.text("url"),
         "events": _events(form),
@@ -214,6 +223,8 @@ def _settings(form: FormFields) -> dict[str, Any]:
 
 
 def _events(form: FormFields) -> list[str]:
+    """Return the events that were chosen; all of them as the one word for that. Raises UsageError for
+    none."""
     events = form.all("event")
     if not events:
         raise UsageError("choose at least one event")
@@ -231,6 +242,8 @@ def _names(control: Control) -> dict[str, list[str]]:
 
 
 def _secret_page(request: Request, context: RequestContext, answer: WebhookWithSecret) -> Response:
+    """Show a new secret. The answer is the page itself and no redirect, since the secret must not be kept
+    for a second request."""
     name = answer.webhook.name
     secret = NewSecret(
         title=f"Secret of webhook {name}",

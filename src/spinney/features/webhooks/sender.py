@@ -1,9 +1,13 @@
 """Send the deliveries of webhooks from a server, in the background.
 
-Any number of servers share the work: a server leases due deliveries from the store for a while, sends them, and records
-the results there. It sends up to eight deliveries at once, two for each webhook, or one while the receiver of that
-webhook fails to accept them. The webhook that was served longest ago comes first. So a receiver that is slow or down
-delays its own deliveries, and hardly those of others.
+Any number of servers share the work: a server leases due deliveries from the store for a while, sends them,
+and records the results there. It sends up to eight deliveries at once, two for each webhook, or one while the
+receiver of that webhook fails to accept them. The webhook that was served longest ago comes first. So a
+receiver that is slow or down delays its own deliveries, and hardly those of others.
+
+The loop runs in the server's event loop; requests block in threads of their own, of which there are as many
+as deliveries at once. A server that dies leaves leases, which end by themselves. One that is stopped ends its
+requests and gives the deliveries back at once.
 """
 
 import asyncio
@@ -41,8 +45,11 @@ STOP_S = 15.0
 
 
 class WebhookSender:
-    """Sends due deliveries inside ``async with``. Leaving the block stops those that are being sent; they are due at
-    once again, for other servers."""
+    """Sends due deliveries inside ``async with``.
+
+    Leaving the block stops those that are being sent; they are due at once again, for other servers. It
+    waits at most ``STOP_S`` seconds for that. An error of the store or of a delivery never ends the task.
+    """
 
     def __init__(
         self,
@@ -88,6 +95,7 @@ class WebhookSender:
         await asyncio.gather(deliver, expire, return_exceptions=True)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=STOP_S)
+        # Not waited for: a thread may be in a name look-up, which cannot be interrupted.
         self._post_threads.shutdown(wait=False, cancel_futures=True)
 
     def wake(self) -> None:
@@ -114,7 +122,8 @@ class WebhookSender:
                     await asyncio.wait_for(self._wakeup.wait(), rest_s)
 
     async def _expire(self) -> None:
-        """Remove old deliveries, now and then."""
+        """Remove old deliveries, now and then, in bounded transactions. Sweeps of nodes do so, too; a
+        server may run without any."""
         while True:
             try:
                 while await self._stores.run(
@@ -147,9 +156,12 @@ class WebhookSender:
             task.add_done_callback(self._tasks.discard)
 
     def _choose(self, names: list[str]) -> dict[str, int]:
-        """Choose among these webhooks, which have due deliveries, and return how many deliveries of each to send now.
+        """Choose among these webhooks, which have due deliveries, and return how many deliveries of
+        each to send now.
 
-        One delivery of each webhook is chosen before a second one of any.
+        One delivery of each webhook is chosen before a second one of any, and the one that was served
+        longest ago first. A webhook that is chosen has had its turn, even if another server takes the
+        delivery.
         """
         leases: Counter[str] = Counter()
         free = SENDS_MAX - len(self._tasks)
@@ -165,8 +177,11 @@ class WebhookSender:
         return dict(leases)
 
     async def _deliver_one(self, due: DueDelivery) -> None:
-        """Send one delivery and record its result; whatever becomes of it, its place among those being sent is free
-        again."""
+        """Send one delivery and record its result.
+
+        Whatever becomes of it, its place among those being sent is free again, and the loop is woken
+        to fill that. What cannot be recorded is sent again when its lease ends.
+        """
         name, begun_s = due.delivery.webhook, time.monotonic()
         try:
             result = await self._send(due)
@@ -202,7 +217,12 @@ class WebhookSender:
             return webhook_delivery.faulty(due, self._clock)
 
     async def _record(self, due: DueDelivery, result: DeliveryResult) -> None:
-        """Record the result, and try again while the store is unavailable, until the lease of the delivery ends."""
+        """Record the result, and try again while the store is unavailable, until the lease of the
+        delivery ends.
+
+        After that another server may have sent it, and the result would be ignored. Raises
+        StoreUnavailable then, and when the sender is stopped.
+        """
         while True:
             try:
                 await self._stores.run(

@@ -1,8 +1,12 @@
 """Webhooks, and the queue of their deliveries, which senders lease for a while.
 
-A lease moves the next time of a delivery to its own end and counts a try. If the sender dies, the delivery is due again
-at that time; a result that arrives later is ignored, since the number of the try has changed. So any number of senders
-share the work, and a delivery that was sent, but not recorded, is sent again under the same id.
+Tables: ``webhooks`` (settings, secret, why it is paused) and ``webhook_events`` (a row for each delivery). A
+row is due at ``next_us``, which is null once it is delivered or has failed.
+
+A lease moves the next time of a delivery to its own end and counts a try. If the sender dies, the delivery is
+due again at that time; a result that arrives later is ignored, since the number of the try has changed. So
+any number of senders share the work, and a delivery that was sent, but not recorded, is sent again under the
+same id.
 """
 
 import secrets
@@ -35,14 +39,15 @@ from spinney.store.sql.registry.registry import read_webhook
 from spinney.store.sql.session import Session
 
 KEPT_US = 30 * 86_400 * 1_000_000
-"""How long deliveries are kept, sent or not."""
+"""How long deliveries are kept, sent or not: 30 days."""
 _BEYOND = 2**62
 """Greater than every number of a delivery."""
 STEP = 500
-"""How many deliveries one transaction removes."""
+"""How many deliveries one transaction removes, so that none is long."""
 _ACTION = "keep webhooks"
 """What a maker without the role may not do, for the message."""
 GONE = "its receiver answered 410: it wants no more of these"
+"""Why a webhook is paused whose receiver answered 410, shown as the reason of the pause."""
 
 _DELIVERIES = RowMap(
     Delivery,
@@ -63,21 +68,26 @@ class _Row(NamedTuple):
 class SqlWebhooks:
     """Webhooks and their deliveries.
 
-    The transaction that settles a job writes the deliveries about it, so nothing is reported that did not happen, and
-    nothing is forgotten. A job that settles again is reported again, as a delivery of its own. Without webhooks this
-    costs nothing. A webhook has the rights that its maker (``Actor.account``) has at the time of a delivery; where the
+    The transaction that settles a job writes the deliveries about it, so nothing is reported that did not
+    happen, and nothing is forgotten. A job that settles again is reported again, as a delivery of its
+    own. Without webhooks this costs nothing.
+
+    A webhook has the rights that its maker (``Actor.account``) has at the time of a delivery; where the
     maker is no operator any more, it is paused. Methods raise NoSuch for an unknown webhook or delivery.
+    Every change is audited in its own transaction, without the secret.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def expire(self, tx: Tx, now_us: int) -> bool:
-        """Remove, in the caller's transaction, a bounded number of the oldest expired deliveries, and return whether
-        there may be more."""
+        """Remove, in the caller's transaction, at most ``STEP`` of the oldest expired deliveries, and
+        return whether there may be more."""
         if not _is_over(tx, now_us):
             return False
         tx.run(
+            # Numbers grow with time, so the oldest rows are found by the primary key, without an index on the
+            # time.
             "delete from webhook_events where seq in (select o.seq from (select seq, at_us from webhook_events "
             "order by seq limit ?) o where o.at_us < ?)",
             (STEP, now_us - KEPT_US),
@@ -87,7 +97,8 @@ class SqlWebhooks:
     # --- what people decide ---------------------------------------------------------------
 
     def add(self, webhook: Webhook, secret: str, actor: Actor, *, now_us: int) -> Webhook:
-        """Add a webhook: it is notified from now on. Raises Refused for a name that is taken."""
+        """Add a webhook: it is notified of what settles from now on. Raises Refused for a name that
+        is taken."""
         webhook = replace(webhook, paused=None, by=actor.by, at_us=now_us)
         with self._session.write() as tx:
             if tx.value("select 1 from webhooks where name = ?", (webhook.name,)):
@@ -100,6 +111,8 @@ class SqlWebhooks:
                 "name": webhook.name,
                 "spec": _spec(webhook, maker_rights.new_entry(tx, actor)),
                 "secret": secret,
+                # The first part of its deliveries' ids. It makes them unique beyond this store, where numbers
+                # begin at 1 again.
                 "mark": secrets.token_hex(8),
                 "by": actor.by,
                 "at_us": now_us,
@@ -110,8 +123,8 @@ class SqlWebhooks:
         return webhook
 
     def all(self, *, now_us: int) -> Sequence[Webhook]:
-        """Return the webhooks by name. One whose maker has lost the right to it is shown as paused, even if nothing was
-        due since."""
+        """Return the webhooks by name. One whose maker has lost the right to it is shown as paused,
+        even if nothing has become due since then."""
         with self._session.look() as tx:
             return list(all_webhooks(tx, now_us))
 
@@ -121,8 +134,11 @@ class SqlWebhooks:
             return _find(tx, name).webhook
 
     def change(self, name: str, change: Mapping[str, Any], actor: Actor, *, now_us: int) -> Webhook:
-        """Change these fields (``SETTABLE``), and return the webhook as it is then. Earlier deliveries go to its new
-        URL. Raises UsageError, BadName and BadParameters."""
+        """Change these fields (``SETTABLE``), and return the webhook as it is then.
+
+        Deliveries that wait go to its new URL. Whoever changes the URL becomes the maker; any other
+        change leaves the maker. Raises UsageError, BadName and BadParameters.
+        """
         unknown = [field for field in change if field not in SETTABLE]
         if unknown:
             raise UsageError(
@@ -143,7 +159,7 @@ class SqlWebhooks:
         return webhook
 
     def rotate(self, name: str, secret: str, actor: Actor, *, now_us: int) -> Webhook:
-        """Sign with another secret from now on."""
+        """Sign with another secret from now on, also deliveries that wait, and return the webhook."""
         with self._session.write() as tx:
             row = _find(tx, name)
             tx.run("update webhooks set secret = ? where id = ?", (secret, row.id))
@@ -151,9 +167,13 @@ class SqlWebhooks:
         return row.webhook
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Webhook:
-        """Pause or resume a webhook. Deliveries are kept meanwhile, as long as deliveries are kept; after the resume
-        each has its whole time for tries again. The actor's reason is shown. Where the maker has lost the right to it,
-        whoever resumes it becomes its maker."""
+        """Pause or resume a webhook, and return it.
+
+        Deliveries are kept meanwhile, as long as deliveries are kept; after the resume each has its
+        whole time for tries again. The actor's reason is shown. Where the maker has lost the right to
+        it, whoever resumes it becomes its maker. A webhook that is paused already keeps its first
+        reason.
+        """
         with self._session.write() as tx:
             row = _find(tx, name)
             webhook = row.webhook
@@ -170,7 +190,8 @@ class SqlWebhooks:
         return webhook
 
     def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
-        """Remove a webhook, and its deliveries in bounded steps."""
+        """Remove a webhook, after its deliveries, which go in bounded steps; a call that was cut off
+        may be repeated."""
         while True:
             with self._session.write() as tx:
                 webhook_id = _find(tx, name).id
@@ -187,7 +208,7 @@ class SqlWebhooks:
                 return
 
     def ping(self, name: str, actor: Actor, *, now_us: int) -> Delivery:
-        """Create a test delivery, which is sent like any other."""
+        """Create a test delivery, which is sent like any other, and return it."""
         with self._session.write() as tx:
             seq = tx.take("webhook_event")
             values = {
@@ -208,7 +229,8 @@ class SqlWebhooks:
     def deliveries(
         self, name: str, *, after: int = 0, limit: int = 100, outcome: DeliveryOutcome | None = None
     ) -> Sequence[Delivery]:
-        """Return deliveries of the last 30 days, newest first, from below the number ``after`` (0: from the last)."""
+        """Return deliveries of the last 30 days, newest first, from below the number ``after`` (0:
+        from the newest)."""
         with self._session.look() as tx:
             only = None if outcome is None else str(outcome)
             return _DELIVERIES.all(
@@ -229,8 +251,12 @@ class SqlWebhooks:
             return _find_delivery(tx, delivery)
 
     def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
-        """Send a delivery at once, whatever its outcome was; it has its whole time for tries again. The result of a
-        try that is on its way is ignored: it would put off, or end, what the operator asked for."""
+        """Send a delivery at once, whatever its outcome was, and return it; it has its whole time for
+        tries again.
+
+        The result of a try that is on its way is ignored: it would put off, or end, what the operator
+        wants.
+        """
         with self._session.write() as tx:
             before = _find_delivery(tx, delivery)
             tx.run(
@@ -244,7 +270,12 @@ class SqlWebhooks:
     # --- for senders ----------------------------------------------------------------------
 
     def first_due_us(self) -> Mapping[str, int]:
-        """Return when the next delivery of each webhook is due, for those that have one and are not paused."""
+        """Return when the next delivery of each webhook is due, by name, for those that have one and
+        are not paused.
+
+        A leased delivery counts as due at the end of its lease. Each webhook takes one seek into the
+        index of due deliveries.
+        """
         with self._session.look() as tx:
             if not self._session.registry.subscriptions:
                 return {}
@@ -255,9 +286,13 @@ class SqlWebhooks:
         return {name: next_us for name, next_us in rows if next_us is not None}
 
     def lease(self, counts: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
-        """Take at most this many due deliveries of each of these webhooks. They are due again at ``until_us`` unless
-        ``told`` was called with their result. Each counts as a try. A webhook whose maker has lost the right to it is
-        paused instead, with that as the reason."""
+        """Take at most this many due deliveries of each of these webhooks, those due longest first.
+
+        They are due again at ``until_us`` unless ``record_result`` is called with their result. Each
+        counts as a try. Fewer are returned where others have taken them, and none of a webhook that
+        is paused by now. A webhook whose maker has lost the right to it is paused instead, with that
+        as the reason.
+        """
         leased: list[DueDelivery] = []
         # Durable: a power failure must not undo the lease of a delivery that is sent, and give its number to another.
         with self._session.write() as tx:
@@ -293,8 +328,12 @@ class SqlWebhooks:
         ]
 
     def remove_expired(self, *, now_us: int) -> bool:
-        """Remove a bounded number of deliveries older than 30 days, and return whether there may be more.
-        ``Store.sweep`` does so, too."""
+        """Remove a bounded number of deliveries older than 30 days, and return whether there may be
+        more.
+
+        ``Store.sweep`` does so, too. Whether there is any is read first, so that an idle store is not
+        written to.
+        """
         with self._session.look() as tx:
             if not _is_over(tx, now_us):
                 return False
@@ -302,8 +341,12 @@ class SqlWebhooks:
             return self.expire(tx, now_us)
 
     def record_result(self, due: DueDelivery, result: DeliveryResult, *, now_us: int) -> None:
-        """Store the result of a delivery. Ignored where another process has taken it since, an operator has retried it,
-        or it is removed. Where it failed at a URL that the webhook has no more, it goes to the new one at once."""
+        """Store the result of a delivery, and pause the webhook if its receiver has gone.
+
+        Ignored where another process has taken the delivery since, an operator has retried it, or it
+        is removed. Where it failed at a URL that the webhook does not have any more, it goes to the
+        new one at once.
+        """
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
             if result.outcome is DeliveryOutcome.FAILED and result.sent and _has_moved(tx, due):
@@ -342,7 +385,12 @@ def _is_over(tx: Tx, now_us: int) -> bool:
 
 
 def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
-    """Lease due deliveries, and return the number of each with the time of its first try."""
+    """Lease due deliveries, and return the number of each with the time of its first try, in the order of
+    the numbers.
+
+    ``first_us`` is set by the first lease of a series and cleared by a retry, so a series lasts
+    ``GIVE_UP_S`` from there.
+    """
     return sorted(
         tx.all(
             "update webhook_events set next_us = ?, tries = tries + 1, tried_us = ?, "
@@ -384,6 +432,8 @@ def _hand_over(tx: Tx, webhook_id: int, webhook: Webhook, actor: Actor) -> Webho
 
 
 def _rows(tx: Tx, rest: str, args: Sequence[Any] = ()) -> Iterator[_Row]:
+    """Yield webhooks, read from their rows. One that cannot be read is yielded as paused, with that as
+    the reason."""
     for id_, name, spec, paused, by, at_us in tx.all(
         f"select id, name, spec, paused, by, at_us from webhooks {rest}", args
     ):
@@ -392,6 +442,7 @@ def _rows(tx: Tx, rest: str, args: Sequence[Any] = ()) -> Iterator[_Row]:
 
 
 def _find(tx: Tx, name: str) -> _Row:
+    """Return a webhook by name. Raises NoSuch, with names that are similar."""
     row = next(_rows(tx, "where name = ?", (name,)), None)
     if row is None:
         names = [row[0] for row in tx.all("select name from webhooks order by name")]
@@ -400,6 +451,8 @@ def _find(tx: Tx, name: str) -> _Row:
 
 
 def _find_delivery(tx: Tx, delivery: str) -> Delivery:
+    """Return a delivery by its id. Raises NoSuch, also where only the number is right: the mark cannot be
+    guessed."""
     mark, _, seq = delivery.rpartition("-")
     existing = None
     if seq.isascii() and seq.isdigit() and len(seq) <= 18:
@@ -417,6 +470,7 @@ def _delivery(tx: Tx, seq: int) -> Delivery:
 
 
 def _spec(webhook: Webhook, maker: Mapping[str, Any]) -> str:
+    """Return the JSON for the row: the settings, and the entry that names the maker."""
     return orjson.dumps({**webhook.to_json(), **maker}).decode()
 
 
