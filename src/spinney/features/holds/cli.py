@@ -1,4 +1,9 @@
-"""The commands ``hold``, ``holds`` and ``release``: hold jobs back with a reason, and let them go on."""
+"""The commands ``hold``, ``holds`` and ``release``: hold jobs back with a reason, and let them continue.
+
+``hold`` and ``release`` have two forms. With jobs' numbers or a filter they are bulk verbs, which lay or lift
+a hold on each job; with one of ``--queue``, ``--type``, … they lay or lift a single wide hold, which also
+covers later jobs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -225,6 +230,7 @@ def release(
 
 
 def _preview_release(performer: "Performs", holds: Sequence[int], *, json: bool) -> None:
+    """Print how many jobs would continue if all of these holds were released together."""
     from spinney.features.holds.commands import PlanRelease
 
     first, *others = holds
@@ -241,6 +247,8 @@ def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
 
 
 def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:
+    """Print a preview as a sentence: ``cause`` names the hold or release, ``would`` what would become of
+    the jobs."""
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
@@ -250,6 +258,8 @@ def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool
 
 
 def _print_held(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+    """Print the hold that a step has laid on each of its jobs. Somebody may have released a job again by
+    then."""
     from spinney.features.holds.commands import ListHoldsOn
 
     for job in step.jobs:
@@ -261,6 +271,7 @@ def _print_held(performer: "Performs", command: "RunBulk", step: "BulkProgress")
 
 
 def _placed_text(performer: "Performs", hold: "Hold") -> str:
+    """Return a sentence about a new hold, with the number of jobs that are held by now."""
     from spinney.features.holds.commands import CountHeld
 
     count = performer.do(CountHeld(hold=hold.id)).jobs
@@ -272,6 +283,7 @@ def _placed_text(performer: "Performs", hold: "Hold") -> str:
 
 
 def _print_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+    """Print each job that a step has released, and which other hold still covers it."""
     from spinney.features.holds.commands import ListHoldsOn
 
     for job in step.jobs:

@@ -33,9 +33,9 @@ from spinney.service.service import ASK, Service, limits
 from spinney.service.visibility import Visibility
 
 SWEPT_S = 2.0
-"""How long ``CountHeld`` waits until the covered jobs have the state ``held``."""
+"""How many seconds ``CountHeld`` waits until the covered jobs have the state ``held``."""
 NUDGE_EVERY = 5
-"""After so many steps of a sweep nodes are woken, since jobs may have gone on."""
+"""After so many steps of a sweep nodes are woken, since jobs may have become ready."""
 
 HoldId = Annotated[int, Field(ge=1, le=2**62, description="Its number.")]
 HoldScope = Annotated[
@@ -54,8 +54,11 @@ End = Annotated[Moment | None, Field(description="It ends by itself at this time
 
 
 def sweep_holds(service: Service, rest: Callable[[float], None] = time.sleep) -> None:
-    """Sweep until the state of every job agrees with the holds, with pauses in which others can write. A server sweeps
-    by itself."""
+    """Sweep until the state of every job agrees with the holds, with pauses in which others can write.
+
+    The command line calls it after a command; a server does so in the background. Holds that others lay
+    meanwhile are swept, too. ``rest`` pauses for some seconds.
+    """
     steps = 0
     while service.store.holds.sweep(now_us=service.clock()):
         rest(SWEEP_REST_FACTOR * service.store.holds.took_s)
@@ -98,6 +101,8 @@ class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
     hold: HoldId
 
     def run(self, service: Service) -> HeldJobs:
+        """Sweep for a moment, then count. Raises NoSuch for a hold that is not in force, or that the
+        caller may not see."""
         hold = next((hold for hold in service.part(Queries).holds() if hold.id == self.hold), None)
         if hold is None:
             raise _no_such_hold(self.hold)
@@ -113,6 +118,8 @@ class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
 
 
 class _NewHold(Command, route="POST /holds"):
+    """The fields of a hold that is to be placed, or of its preview."""
+
     scope: HoldScope
     name: HoldName = ""
     reason: RequiredReason
@@ -126,6 +133,8 @@ class LayHold(_NewHold, route="POST /holds", status=201, then=sweep_holds):
     the state `held` follows."""
 
     def run(self, service: Service) -> Hold:
+        """Place the hold, and return it; ``then`` of the command sweeps after it. Raises what
+        ``SqlHolds.lay`` raises, and Forbidden."""
         _require_layable(service, self)
         actor, now_us = service.actor(self.reason), service.clock()
         hold = service.store.holds.lay(
@@ -159,6 +168,11 @@ class LiftHold(
     reason: Reason = None
 
     def run(self, service: Service) -> Hold:
+        """Release the hold, and return it.
+
+        A hold that does not exist any more goes to the store in any case, which knows those whose
+        sweep was interrupted.
+        """
         if not _unlimited(service) and (laid := _laid(service, self.hold)) is not None:
             _require_releasable(service, laid)
         hold = service.store.holds.lift(self.hold, service.actor(self.reason), now_us=service.clock())
@@ -190,8 +204,12 @@ COMMANDS = (ListHolds, ListHoldsOn, CountHeld, LayHold, PlanHold, LiftHold, Plan
 
 
 def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
-    """Return the holds of exactly this scope and name; when none is in force, those that were released and some of
-    whose jobs do not go on yet. Raises NoSuch when there is none."""
+    """Return the holds of exactly this scope and name, the oldest first.
+
+    When none is in force, those that were released and some of whose jobs are still held: a release that
+    was interrupted may so be repeated by the same command. Raises NoSuch when there is none of these
+    either.
+    """
     for released in (False, True):
         holds = performer.do(ListHolds(released=released)).items
         if same := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
@@ -202,7 +220,8 @@ def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
 def lift_holds(
     service: LocalPerformer, scope: Scope, name: str = "", *, reason: str | None = None
 ) -> list[Hold]:
-    """Release all holds of exactly this scope and name, or none of them. Raises NoSuch, Forbidden."""
+    """Release all holds of exactly this scope and name, or none of them, and return them. Raises NoSuch,
+    Forbidden."""
     _require_covered(service, scope, name, Verb.RELEASE)
     holds = lying_on(service, scope, name)
     for hold in holds:
@@ -211,7 +230,11 @@ def lift_holds(
 
 
 def held_filter(service: Service, hold: Hold) -> Filter | None:
-    """Return the filter of the held jobs that a hold covers; None when they cannot be determined."""
+    """Return the filter of the held jobs that a hold covers; None when it names no job, or a tree whose
+    top is gone or not visible.
+
+    Held jobs include those that another hold or their own stage holds.
+    """
     states = (State.HELD,)
     if hold.scope in (Scope.JOB, Scope.TREE):
         if not hold.name.isdigit() or int(hold.name) > JOB_ID_MAX:
@@ -247,7 +270,12 @@ def _require_layable(service: Service, hold: _NewHold) -> None:
 
 
 def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> None:
-    """Raise Forbidden, NoSuchJob unless everything that such a hold covers is within the caller's limits."""
+    """Raise Forbidden, NoSuchJob unless everything that such a hold covers is within the caller's limits.
+
+    So a caller with limits may hold a queue only without a limit to collections, and a collection only
+    without one to queues; never a type or a submitter, whose jobs are everywhere. A submitter may hold
+    jobs and trees alone.
+    """
     if _unlimited(service):
         return
     act = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
@@ -278,6 +306,7 @@ def _require_reached(service: Service, scope: Scope, name: str, verb: Verb) -> N
 
 
 def _laid(service: Service, hold_id: int) -> Hold | None:
+    """Return a hold in force, or one that was released and is not swept yet; None: there is none."""
     holds = (*service.store.holds.all(), *service.store.holds.lifted())
     return next((hold for hold in holds if hold.id == hold_id), None)
 
@@ -306,6 +335,7 @@ def _no_such_hold(hold_id: int) -> NoSuch:
 
 
 def _require_number(name: str, verb: Verb) -> None:
+    """Raise UsageError unless the name of a hold on a job or tree is a number that a job can have."""
     digits = name.isascii() and name.isdigit() and len(name) <= len(str(JOB_ID_MAX))
     if not digits or not 1 <= int(name) <= JOB_ID_MAX:
         raise UsageError(f"{name!r:.60} is not the number of a job; name the job to {verb} by its number")

@@ -1,4 +1,8 @@
-"""The page of holds: the active ones, the form that places one, and their release."""
+"""The page of holds: the active ones, the form that places one, and their release.
+
+A hold is in force when the form answers; the sweep runs in the background after that, so the numbers of held
+jobs grow for a moment.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,6 +36,7 @@ router = APIRouter(include_in_schema=False)
 
 HOLDS = "/holds"
 SHOWN = 200
+"""How many holds the page lists."""
 COUNTED = 50
 """For so many holds the jobs that they cover are counted, each up to ``COUNTED_TO``."""
 COUNTED_TO = 10_000
@@ -82,7 +87,7 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
 
 @router.post(f"{HOLDS}/{{hold}}/release", summary="Release a hold")
 async def lift(context: Authenticated, hold: int, form: Form) -> Response:
-    """Release a hold, or all of the same scope and name. Jobs that no other hold covers go on."""
+    """Release a hold, or all of the same scope and name. Jobs that no other hold covers continue."""
     reason = form.maybe("reason")
 
     def call(control: Control) -> list[Hold]:
@@ -98,7 +103,10 @@ async def lift(context: Authenticated, hold: int, form: Form) -> Response:
 
 
 def scopes(rights: Rights) -> list[str]:
-    """Return the scopes that a caller with these rights may choose for a hold."""
+    """Return the scopes that a caller with these rights may choose for a hold, the widest first.
+
+    Which queue or tree it may be is checked when the hold is placed.
+    """
     if not rights.permits(Role.SUBMITTER):
         return []
     if not rights.permits(Role.OPERATOR):
@@ -124,6 +132,8 @@ def may_lift(principal: Principal, hold: Hold) -> bool:
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Show the list, with the form for a new hold; ``refused``: with what was entered there, and why it
+    was refused."""
     principal = context.principal
     # What is visible depends on the limits, and a submitter's own holds on the name.
     key = ("holds", principal.rights.within, principal.name if not principal.rights.everywhere else None)
@@ -144,6 +154,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
 
 
 def _read(control: Control) -> HoldList:
+    """Read the active holds. Only those of the first ``COUNTED`` are counted, since each count is a query."""
     look = control.queries
     active = look.holds()
     names = {*look.names("queue"), *look.types(), *look.names("collection"), *look.names("submitter")}
@@ -167,6 +178,7 @@ def _same(hold: Hold, other: Hold) -> bool:
 
 
 def _scope(form: FormFields) -> Scope:
+    """Return the scope that was chosen. Raises UsageError for another text."""
     text = form.text("scope")
     if text not in list(Scope):
         raise UsageError(f"there is no scope {text[:40]!r}; use one of: {listed(Scope)}")

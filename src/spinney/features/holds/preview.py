@@ -1,4 +1,7 @@
-"""Previews: how many jobs a wide hold would hold, and how many would go on if some holds were released."""
+"""Previews: how many jobs a wide hold would hold, and how many would continue if some holds were released.
+
+Both are of one snapshot and promise nothing. They count by the same conditions as the sweep itself.
+"""
 
 from collections.abc import Collection
 
@@ -11,11 +14,20 @@ from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
 
 _PAGE = 1_000
+"""How many held jobs are looked at by one query."""
 _OPEN = "('scheduled', 'pending', 'held', 'waiting')"
+"""The states of jobs that have not begun their next attempt, as their own rows have them. The state of a
+leased job in its row is still ``pending``: it would be held at its next start."""
 
 
 def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
-    """Return how many jobs would be held after the sweep, and how many others would be held when they would start."""
+    """Return how many jobs would be held after the sweep, and how many others would be held when they
+    would start.
+
+    Held at once are those in ``ready``, and those that other holds keep out of it; the others, such as
+    scheduled jobs, wait for something else first. ``name``: for a tree, the number of its top. Raises
+    NoSuchJob for a tree without its top.
+    """
     lineage = job_rows.find(tx, int(name)).lineage if scope is Scope.TREE else None
     hold = Hold(id=0, scope=scope, name=name, reason="", by="", since_us=0)
     condition, binds = hold_coverage.clause([WideHold(hold, False, lineage)])
@@ -32,7 +44,11 @@ def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
 
 
 def of_lifting(tx: Tx, registry: Registry, hold_ids: Collection[int]) -> HoldPreview:
-    """Return how many held jobs no other hold would cover. Reads all held jobs, in pages."""
+    """Return how many held jobs no other hold would cover without these. Reads all held jobs, in pages.
+
+    A page is checked first for holds on single jobs, then for the wide holds that remain. Some of the
+    jobs may have to wait for something else after their release.
+    """
     lifted = orjson.dumps(sorted(hold_ids)).decode()
     remaining = hold_coverage.ActiveHolds(
         [wide for wide in registry.holds.wide if wide.hold.id not in hold_ids]

@@ -36,7 +36,7 @@ from spinney.store.sql.transitions import hold_rows
 STEP = 2_000
 """How many jobs one transaction of a sweep moves, which takes some 10 ms."""
 YIELD_US = 2_000_000
-"""A process that made a step less long ago is assumed to sweep still."""
+"""Microseconds. A process that made a step less long ago is assumed to sweep still."""
 LOOKED_BACK = 10_000
 """How many entries of the audit are searched for releases that were interrupted before their sweep."""
 
@@ -44,10 +44,11 @@ LOOKED_BACK = 10_000
 class SqlHolds:
     """The holds of a store, laid by operators.
 
-    A hold takes effect with the next claim; the state ``held`` of the jobs follows by bounded sweeps. Under a hold no
-    job starts, running jobs finish their stage, and new jobs are accepted and held. Only jobs that could be claimed
-    become ``held``: a job that waits for something else waits for that first. A hold on a single job, or on the top of
-    a tree, stays in force when the job settles, and ends with the deletion of the job.
+    A hold takes effect with the next claim; the state ``held`` of the jobs follows by bounded sweeps.
+    Under a hold no job starts, running jobs finish their stage, and new jobs are accepted and held. Only
+    jobs that could be claimed become ``held``: a job that waits for something else waits for that first.
+    A hold on a single job, or on the top of a tree, stays in force when the job settles, and ends with
+    the deletion of the job. Laying and lifting are audited.
     """
 
     def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -63,23 +64,32 @@ class SqlHolds:
     def lay(
         self, scope: Scope, name: str, reason: str, actor: Actor, *, until_us: int | None = None, now_us: int
     ) -> Hold:
-        """Lay a hold: nothing that it covers is claimed from now on. When the same person lays the same hold again
-        (scope, name and reason), the first one gets the new end, and there is no second one.
+        """Lay a hold, and return it: nothing that it covers is claimed from now on.
 
-        Raises NoSuchJob, UnknownType, UsageError (a queue that nobody has named, or an invalid name) and Refused (a
-        single job that has settled).
+        When the same person lays the same hold again (scope, name and reason), the first one gets the
+        new end, and there is no second one. ``name``: empty for everything, the number of the job for
+        a job or tree. ``until_us``: when it ends by itself.
+
+        Raises NoSuchJob, UnknownType, UsageError (a queue that nobody has named, or an invalid name)
+        and Refused (a single job that has settled).
         """
         with self._session.write() as tx:
             if scope is not Scope.JOB:
                 _check_name(tx, self._registry, scope, name)
                 return hold_rows.lay(tx, self._registry, scope, name, reason, actor, until_us, False, now_us)
+            # A single job is moved out of ready at once, which takes no sweep and does not change the
+            # registry.
             hold = hold_rows.hold_one(tx, self._registry, _visible(tx, name), reason, actor, until_us, now_us)
             note(tx, now_us, actor, "hold", hold_rows.audit_entry(hold), 1)
             return hold
 
     def lift(self, hold_id: int, actor: Actor, *, now_us: int) -> Hold:
-        """Release a hold; the sweep then moves on the jobs that no other hold covers. A hold that was released before,
-        and not swept since, is returned again (see ``lifted``). Raises NoSuch."""
+        """Release a hold, and return it; the sweep then lets continue those jobs that no other hold
+        covers.
+
+        A hold on a single job needs no sweep. A hold that was released before, and not swept since,
+        is returned again (see ``lifted``). Raises NoSuch.
+        """
         with self._session.write() as tx:
             row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if row is None:
@@ -97,34 +107,42 @@ class SqlHolds:
     # --- looking --------------------------------------------------------------------------
 
     def would_hold(self, scope: Scope, name: str) -> HoldPreview:
-        """Return how many jobs a wide hold (``lay`` and the sweep after it) would hold. Raises what ``lay`` raises."""
+        """Return how many jobs a wide hold (``lay`` and the sweep after it) would hold. Raises what
+        ``lay`` raises."""
         with self._session.look() as tx:
             _check_name(tx, self._registry, scope, name)
             return hold_previews.of_laying(tx, scope, name)
 
     def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
-        """Return how many jobs would go on if these wide holds were lifted and swept."""
+        """Return how many jobs would continue if these holds were lifted and swept; numbers that are
+        no hold count for nothing."""
         with self._session.look() as tx:
             return hold_previews.of_lifting(tx, self._registry, hold_ids)
 
     def all(self) -> Sequence[Hold]:
-        """Return the holds in force, oldest first."""
+        """Return the holds in force, oldest first, with those whose end has come and that no sweep
+        has ended yet."""
         with self._session.look() as tx:
             return [hold_coverage.hold(row) for row in tx.all(f"select {COLUMNS} from holds order by id")]
 
     def lifted(self) -> Sequence[Hold]:
-        """Return the wide holds that were released and whose jobs have not all been swept since, latest first. ``by``
-        is who released them, not who laid them."""
+        """Return the wide holds that were released and whose jobs have not all been swept since,
+        latest first.
+
+        ``by`` and ``since_us`` are those of the release, not of the laying. Read from the audit,
+        since the rows are gone.
+        """
         with self._session.look() as tx:
             return _lifted(tx, self._registry)
 
     def covering(self, job_id: int) -> Sequence[Hold]:
-        """Return the holds that cover a job, oldest first. Raises NoSuchJob."""
+        """Return the holds that cover a job, oldest first, whatever its state. Raises NoSuchJob."""
         with self._session.look() as tx:
             return hold_coverage.holds_of(tx, self._registry.holds, _visible(tx, job_id))
 
     def held(self, hold_id: int) -> int:
-        """Return how many held jobs this hold covers."""
+        """Return how many jobs are held by holds and covered by this one; 0 for a hold that is not in
+        force."""
         with self._session.look() as tx:
             row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if row is None:
@@ -142,8 +160,12 @@ class SqlHolds:
             return int(tx.value(sql, binds))
 
     def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
-        """Return what a node should hand back where it has not begun it: the number of the last hold, and the fences of
-        this node's leases that a hold covers which was laid after the hold with the number ``after``."""
+        """Return what a node should hand back where it has not begun it.
+
+        That is the number of the last hold, which the node passes as ``after`` the next time; and the
+        fences of this node's leases that a hold covers which was laid after the hold with the number
+        ``after``. Mostly there is no new hold, and this is one look at a counter.
+        """
         with self._session.look() as tx:
             last = tx.value("select value from counters where name = 'hold'")
             if last <= after:
@@ -160,11 +182,12 @@ class SqlHolds:
     # --- sweeping -------------------------------------------------------------------------
 
     def sweep(self, *, now_us: int, limit: int = STEP, yielding: bool = False) -> bool:
-        """Do one bounded step, and return whether there is more to do: pending jobs that a hold covers become ``held``,
-        held ones that no hold covers any more are placed anew, and holds whose time is over end.
+        """Do one bounded step, and return whether there is more to do.
 
-        ``yielding``: do nothing and return False if any process took a step within the last two seconds. A power
-        failure may undo the last steps; the next sweep repeats them.
+        Pending jobs that a hold covers become ``held``, held ones that no hold covers any more are
+        placed anew, and holds whose time is over end. ``limit``: how many jobs a step moves.
+        ``yielding``: do nothing and return False if any other process took a step within the last two
+        seconds. A power failure may undo the last steps; the next sweep repeats them.
         """
         with self._session.look() as tx:
             if not self._due(now_us) or (yielding and self._another_sweeps(tx, now_us)):
@@ -174,6 +197,7 @@ class SqlHolds:
         with self._session.write(durable=False) as tx:
             begun = self._clock()
             hold_rows.stamp_sweep(tx, now_us)
+            # Ending a hold changes what is covered, so nothing else is done in this step.
             if hold_rows.end_what_is_over(tx, self._registry, now_us):
                 plan = None
             elif plan is not None and not self._done(tx, plan, now_us):
@@ -196,6 +220,8 @@ class SqlHolds:
         return True
 
     def _due(self, now_us: int) -> bool:
+        """Return whether there is anything to sweep: a hold or release that is not swept, or a hold
+        whose time is over."""
         holds = self._registry.holds
         return holds.due or (holds.ends_us is not None and holds.ends_us <= now_us)
 
@@ -206,8 +232,12 @@ class SqlHolds:
 
 
 def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
-    """Return the wide holds that were released last, from the audit: as many as there were releases that have not been
-    swept. ``by`` is the operator who released them."""
+    """Return the wide holds that were released last, from the audit: as many as there were releases that
+    have not been swept.
+
+    Too many rather than too few: a release may be swept in part. Entries older than the last
+    ``LOOKED_BACK`` are not found.
+    """
     unswept = registry.holds.lift - registry.holds.lift_swept
     if unswept <= 0:
         return []
@@ -254,5 +284,6 @@ def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
 
 
 def _visible(tx: Tx, job_id: int | str) -> Row:
+    """Return the row of a job. Raises NoSuchJob, also for one that is hidden, as if it did not exist."""
     number = int(job_id)
     return job_rows.find(tx, -1 if job_rows.is_hidden(tx, number) else number)

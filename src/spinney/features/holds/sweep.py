@@ -37,6 +37,7 @@ _BEGINNING: tuple[Any, ...] = (0, 0, 0, "")
 _RENAMED = RowChange(
     "inactive_jobs", "job_id = ? and state = 'held' and waits_for = 'hold'", set="reason = ?"
 )
+"""Writes the hold that now keeps a job into its row, which people are shown as the reason."""
 
 
 class _At(NamedTuple):
@@ -45,16 +46,21 @@ class _At(NamedTuple):
     target: tuple[str, int]
     """("hold", its number), or ("lift", up to which it is swept when it is through)."""
     place: tuple[Any, ...]
+    """The key of ``ready`` behind which it continues; for a tree a lineage, and for a release the number
+    of a job."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """What one step of a sweep will do: the jobs that a hold covers now, and those that none covers any more."""
+    """What one step of a sweep will do: the jobs that a hold covers now, or those that none covers any
+    more."""
 
     target: tuple[str, int]
+    """As in ``_At``."""
     version: int
     """The version of the registry that it was planned with."""
     hold: Hold | None = None
+    """The hold whose jobs become held; None: this step lets jobs continue."""
     keys: list[Key] = field(default_factory=list)
     """The keys in ``ready`` of the jobs that the hold covers; the jobs are ``covered``, in the same order."""
     covered: list[int] = field(default_factory=list)
@@ -73,14 +79,19 @@ class PlanOutdated(Exception):
 
 
 class HoldSweep:
-    """The sweep of one store object: call ``plan``, ``do``, and after the commit ``done``."""
+    """The sweep of one store object: call ``plan``, ``do``, and after the commit ``done``.
+
+    ``plan`` and ``do`` change nothing in this object, so a step that is rolled back is simply planned
+    again.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._at: _At | None = None
 
     def plan(self, tx: Tx, now_us: int, limit: int) -> Plan | None:
-        """Return the next step, as ``tx`` sees the database; None when there is nothing to do."""
+        """Return the next step, as ``tx`` sees the database; None when there is nothing to do.
+        ``limit``: how many jobs it may move."""
         registry, holds = self._registry, self._registry.holds
         if holds.unswept:
             target = ("hold", holds.unswept[0].hold.id)
@@ -103,12 +114,16 @@ class HoldSweep:
         return plan
 
     def do(self, tx: Tx, plan: Plan, now_us: int) -> None:
-        """Do a step. Raises PlanOutdated when the plan does not fit any more; the caller then undoes all of it."""
+        """Do a step, and mark the hold or release as swept if it is the last one.
+
+        Raises PlanOutdated when the plan does not fit any more; the caller then undoes all of it.
+        """
         registry = self._registry
         if plan.version != registry.version:
             raise PlanOutdated
         cascade = Cascade(tx, registry, now_us)
         if plan.hold is not None:
+            # A claim was faster with one of these jobs.
             if hold_moves.out_of_ready(tx, plan.keys) != len(plan.keys):
                 raise PlanOutdated
             hold_moves.to_held(cascade, dict.fromkeys(plan.covered, plan.hold))
@@ -139,12 +154,13 @@ class HoldSweep:
                 cascade.place(row)
 
     def done(self, plan: Plan) -> None:
-        """Note that a step was committed."""
+        """Remember how far the sweep has come, after a step was committed."""
         self._at = None if plan.place is None else _At(plan.target, plan.place)
 
 
 class _Planner:
-    """Reads the database, and fills in a plan."""
+    """Reads the database, and fills in a plan. Every query is limited, so a step takes bounded time in a
+    store of any size."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int, plan: Plan) -> None:
         self.tx, self.registry, self.now_us, self.limit, self.plan = tx, registry, now_us, limit, plan
@@ -152,7 +168,7 @@ class _Planner:
     # --- from ready to held ---------------------------------------------------------------
 
     def cover(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
-        """Plan which pending jobs a hold covers, after ``place``."""
+        """Plan which pending jobs a hold covers, after ``place``; None: from the beginning."""
         self.plan.hold = wide.hold
         if wide.hold.scope in hold_coverage.LANE_SCOPES:
             self._cover_lanes(wide.hold)
@@ -176,7 +192,12 @@ class _Planner:
         self.plan.place = _BEGINNING if len(rows) == self.limit else None
 
     def _cover_labelled(self, hold: Hold, place: tuple[Any, ...]) -> None:
-        """Plan the jobs of a collection or submitter in a stretch of ``ready``."""
+        """Plan the jobs of a collection or submitter in a stretch of ``ready``.
+
+        No index has pending jobs by these, so ``ready`` is walked through in the order of its key.
+        ``until`` is the end of a stretch of ``limit * LOOKED_AT`` rows; the step ends there, or at
+        the last of ``limit`` matches.
+        """
         key = "(r.lane, r.priority, r.share, r.position)"
         order = "order by r.lane, r.priority, r.share, r.position"
         until = self.tx.one(
@@ -194,7 +215,11 @@ class _Planner:
         self.plan.place = tuple(rows[-1][:4]) if len(rows) == self.limit else until
 
     def _cover_tree(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
-        """Plan the jobs in ``ready`` in a stretch of a tree; the first stretch includes its top."""
+        """Plan the jobs in ``ready`` in a stretch of a tree; the first stretch includes its top.
+
+        ``ready`` has no lineage, so the stretch is read from the index of lineages of ``jobs``. A
+        leased job is ``pending`` there, too, and drops out when its key in ``ready`` is looked up.
+        """
         if wide.lineage is None:
             return  # the job at its top was removed
         start, end = subtree(wide.lineage)
@@ -226,7 +251,12 @@ class _Planner:
     # --- from held to where it belongs ----------------------------------------------------
 
     def uncover(self, place: tuple[Any, ...] | None) -> None:
-        """Plan which held jobs are not covered any more, after ``place``."""
+        """Plan which held jobs are not covered any more, after ``place``.
+
+        The stretch counts all held jobs, also those that their own stages hold and that are left
+        alone. Plain jobs go back to ``ready`` in groups; those with needs, children or in serial
+        trees are placed one by one, so fewer of them fit into a step.
+        """
         plan, tx = self.plan, self.tx
         window = tx.all(
             "select job_id, waits_for, reason from inactive_jobs where state = 'held' and job_id > ? "

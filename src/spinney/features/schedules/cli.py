@@ -1,4 +1,8 @@
-"""The command ``schedule``: submit jobs at set times."""
+"""The command ``schedule``: submit jobs at set times.
+
+It only changes and shows schedules. Jobs are made by the leading node or a server, so a schedule without
+either waits, and its catch-up policy decides about the times that passed.
+"""
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
     from spinney.model.settings.schedules import Schedule
 
 COMING = 5
+"""How many coming times ``show`` lists."""
 RUNS = 10
+"""How many past times ``show`` lists by default."""
 NewNameArgument = Annotated[str, argument("NAME", "The schedule's name.")]
 NameArgument = Annotated[str, argument("NAME", "The schedule's name.", completion.schedules)]
 ActiveArgument = Annotated[str, argument("NAME", "The schedule's name.", completion.active_schedules)]
@@ -225,6 +231,8 @@ def drop(
     from spinney.features.schedules.commands import DropSchedule, ListSchedules
 
     with open_commands(store, by) as performer:
+        # Read from the list, which leaves out a schedule that cannot be read; ShowSchedule would refuse to
+        # drop that one.
         declared = any(s.name == name and s.declared for s in performer.do(ListSchedules()).items)
         performer.do(DropSchedule(name=name, reason=reason))
     back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
@@ -267,12 +275,14 @@ def _policy(word: str, kind: Any) -> Any:
 
 
 def _when(schedule: "Schedule") -> str:
+    """Return the rule by which a schedule has its times."""
     if schedule.every_s is not None:
         return f"every {durations.shown(schedule.every_s)}"
     return f"{schedule.cron} {schedule.zone}"
 
 
 def _next(schedule: "Schedule") -> str:
+    """Return the end of the sentence "schedule NAME …" that says when it submits next."""
     if schedule.paused:
         return f"is paused; 'spinney schedule resume {schedule.name}' lets it go on"
     return (
@@ -301,4 +311,5 @@ def _time(schedule: "Schedule", at_us: int) -> str:
 
 
 def _utc(at_us: int) -> str:
+    """Return a time in UTC, to the second."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

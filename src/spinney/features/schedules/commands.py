@@ -91,7 +91,12 @@ class PutSchedule(
         return self.put(service)
 
     def put(self, service: Service, *, internal: bool = False) -> Schedule:
-        """Make or replace it. ``internal``: as ``Submitter.submit`` has it."""
+        """Make or replace it, and return it.
+
+        ``internal``: as ``Submitter.submit`` has it. Raises what a submission raises, Refused and
+        UsageError as ``SqlSchedules.put`` does, and Forbidden for the name of a schedule that the
+        caller may not see.
+        """
         fields = dict(self)
         replace = fields.pop("replace")
         schedule, types = Schedule(**fields), service.store.types()
@@ -141,6 +146,8 @@ class DropSchedule(
     reason: Reason = None
 
     def run(self, service: Service) -> None:
+        """Drop it. A caller without limits need not be able to read it, so that a damaged one can be
+        dropped."""
         look = service.part(Queries)
         if not service.rights.everywhere:
             look.schedule(self.name)
@@ -162,6 +169,7 @@ class RunSchedule(
     reason: Reason = None
 
     def run(self, service: Service) -> CreatedJob:
+        """Submit a job now, with the rights of the caller and not of the maker."""
         schedule = service.part(Queries).schedule(self.name)
         spec = service.store.types().get(schedule.type)
         if spec is not None:
@@ -197,6 +205,7 @@ class ListComingTimes(Command, route="GET /schedules/{name}/coming"):
 
 
 def _shown(service: Service, schedule: Schedule) -> Schedule:
+    """Return a schedule with the secrets in its parameters redacted."""
     return Redactors(service.store.types()).schedule(schedule)
 
 

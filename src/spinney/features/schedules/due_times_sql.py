@@ -21,13 +21,13 @@ from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
 
 RUNS_KEPT = 1_000
-"""How many decided times of a schedule are kept."""
+"""How many decided times of a schedule are kept; those that are queued are kept in any case."""
 STEP = 100
 """How many times one transaction decides; with their jobs that takes some 10 ms."""
 
 
 class _Decision(NamedTuple):
-    """The decision on one nominal time."""
+    """The decision on one nominal time. ``message``: the reason, for people."""
 
     at_us: int
     outcome: str
@@ -35,12 +35,17 @@ class _Decision(NamedTuple):
 
 
 class ScheduleStep:
-    """Decides the times of one schedule that are due: at most ``STEP`` that wait, and ``STEP`` others."""
+    """Decides the times of one schedule that are due: at most ``STEP`` that wait, and ``STEP`` others.
+
+    An object is for one step. Whether the last job is open is read once; a job of this step counts as
+    open for the times after it.
+    """
 
     def __init__(
         self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int, barred: str | None = None
     ) -> None:
-        """``barred``: why the schedule's maker may not submit its jobs any more, so that its times are refused."""
+        """``barred``: why the schedule's maker may not submit its jobs any more, so that its times
+        are refused."""
         self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
         self._barred = barred
         self._busy = schedule.overlap is not Overlap.ALLOW and job_is_open(tx, schedule.last_job_id)
@@ -48,7 +53,12 @@ class ScheduleStep:
         self._plans: list[Plan] = []
 
     def run(self) -> None:
-        """Decide the due times, submit their jobs, and store the next time, all in the caller's transaction."""
+        """Decide the due times, submit their jobs, and store the next time, all in the caller's
+        transaction.
+
+        Times that wait are older than those that are due, and come first. Raises UsageError when the
+        times cannot be computed on this host, and StoreUnusable.
+        """
         schedule = self.schedule
         self._go_on()
         next_us = schedule.next_us
@@ -68,7 +78,9 @@ class ScheduleStep:
         self._prune()
 
     def _go_on(self) -> None:
-        """Decide the times that wait, by the overlap policy of now."""
+        """Decide the times that wait, by the overlap policy of now: with ``queue`` one when the last
+        job has settled, with any other policy all, since the policy was changed after they were
+        queued."""
         one_by_one = self.schedule.overlap is Overlap.QUEUE
         waiting = self.tx.all(
             "select nominal_us from schedule_runs where schedule = ? and outcome = 'queued' "
@@ -80,7 +92,7 @@ class ScheduleStep:
                 self._decide(at_us)
 
     def _decided(self, times: list[int]) -> set[int]:
-        """Return those of these times that a node whose clock was ahead has decided already."""
+        """Return those of these times that are decided already, by a node whose clock was ahead."""
         if not times:
             return set()
         rows = self.tx.all(
@@ -113,7 +125,11 @@ class ScheduleStep:
         self._busy = self.schedule.overlap is not Overlap.ALLOW
 
     def _write(self) -> int | None:
-        """Create the jobs, store the decisions, and return the last job that the schedule has created."""
+        """Create the jobs, store the decisions, and return the last job that the schedule has
+        created.
+
+        A row may exist for a time that was queued, which gets its job now.
+        """
         last_job_id = self.schedule.last_job_id
         ids = iter(new_jobs.inline(self.tx, self.registry, self._plans, self.now_us))
         rows: list[tuple[Any, ...]] = []
@@ -151,7 +167,11 @@ def job_is_open(tx: Tx, job_id: int | None) -> bool:
 def submission_of(
     schedule: Schedule, at_us: int, by: str, more: Mapping[str, Any] | None = None
 ) -> Submission:
-    """Return the submission of the job of one time."""
+    """Return the submission of the job of one time.
+
+    ``by``: the submitter, unless the options name one. The job's data has the schedule and the nominal
+    time in its zone, and ``more``.
+    """
     origin = {"name": schedule.name, "at": recurrence.in_zone(schedule, at_us).isoformat(), **(more or {})}
     options = {"submitter": by} | {k: v for k, v in schedule.options.items() if v is not None}
     return Submission(
@@ -163,7 +183,8 @@ def submission_of(
 
 
 def write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
-    """Store a run of missed times as one row: there may be a hundred thousand of them."""
+    """Store a run of missed times as one row, that of the first: there may be a hundred thousand of them.
+    None: nothing."""
     if due.missed is None:
         return
     first_us, last_us = due.missed

@@ -30,11 +30,15 @@ from spinney.web.request_context import Authenticated, RequestContext, now_us
 router = APIRouter(include_in_schema=False)
 
 RUNS = 20
+"""How many past times the page of a schedule shows."""
 COMING = 8
+"""How many coming times the page of a schedule shows."""
 LOOKED_AT = 500
 """For how many schedules of a long list the last job is read."""
 _TOPICS = ("schedules", "overview")
+"""Events at which the page's script reads the live part again."""
 _VERBS = ("pause", "resume", "run", "drop")
+"""The actions of the buttons."""
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 
@@ -76,7 +80,7 @@ async def make(
 
 @router.post("/make-schedule", summary="Make it")
 async def made(request: Request, context: Authenticated) -> Response:
-    """Create a schedule and lead to its page, or show the form again with the error at its field."""
+    """Create a schedule and redirect to its page, or show the form again with the error at its field."""
     values = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     await context.run(_require)
     type_ = values.get("type", "")
@@ -119,7 +123,8 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
 async def verb(request: Request, context: Authenticated, name: Name, verb: str) -> Response:
-    """Do an action on a schedule, and lead back to the page where the button was."""
+    """Do an action on a schedule, and redirect to the page where the button was; after ``drop`` to the
+    list."""
     form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
     if verb not in _VERBS:
         raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
@@ -153,6 +158,8 @@ def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
 
 
 def _interval(values: Mapping[str, str], errors: dict[str, str]) -> float | None:
+    """Return the interval of a form in seconds; None without one. What is wrong is added to ``errors``,
+    by field."""
     text = values.get("every", "").strip()
     if bool(text) == bool(values.get("cron", "").strip()):
         errors["cron"] = "enter either a cron expression or an interval"
@@ -202,6 +209,7 @@ async def _schedule_context(context: RequestContext, name: str) -> dict[str, Any
 
 
 def _lasts(control: Control, listed: Sequence[Schedule]) -> Mapping[int, Job]:
+    """Return the last jobs of schedules, by number, without those that are deleted or not visible."""
     ids = tuple(schedule.last_job_id for schedule in listed if schedule.last_job_id is not None)
     return {job.id: job for job in control.queries.jobs(Filter(ids=ids), limit=len(ids))} if ids else {}
 
@@ -215,6 +223,12 @@ async def _form(
     *,
     status: int = 200,
 ) -> Response:
+    """Show the form: without a type the choice of one, else its fields with what was entered and the
+    errors beside them.
+
+    Secrets are never sent back to the browser.
+    """
+
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
         spec = control.queries.type(type_) if type_ else None
         types = [

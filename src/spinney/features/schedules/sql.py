@@ -1,11 +1,12 @@
 """Schedules, and the step that creates their jobs.
 
-``schedules.next_us`` is the first nominal time that has not been decided. A step writes, in one transaction, the
-decision on that time (``schedule_runs``, where the pair of schedule and time is unique), its job, and the next time. So
-any number of nodes may make steps, a crash leaves all of it or nothing, and no leader is needed.
+``schedules.next_us`` is the first nominal time that has not been decided. A step writes, in one transaction,
+the decision on that time (``schedule_runs``, where the pair of schedule and time is unique), its job, and the
+next time. So any number of nodes may make steps, a crash leaves all of it or nothing, and no leader is
+needed.
 
-A time that waits for the job of the one before it (``queued``) is a row without a job; a later step gives it one. Times
-are decided in order, so that those that wait are always older than those to come.
+A time that waits for the job of the one before it (``queued``) is a row without a job; a later step gives it
+one. Times are decided in order, so that those that wait are always older than those to come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,18 +31,23 @@ from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
 
 DROP_STEP = 2_000
-"""How many times one transaction deletes."""
+"""How many times one transaction deletes, so that none is long."""
 REST_US = 60_000_000
-"""How long a schedule is left alone whose times cannot be computed on this host."""
+"""How long a schedule is left alone whose times cannot be computed on this host: a minute."""
 
 _SECOND_US = 1_000_000
 _COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
 _RUNS = RowMap(ScheduleRun, "schedule_runs")
 _QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
+"""The number of times of a schedule that wait for its last job."""
 
 
 class SqlSchedules:
-    """Schedules, and the nominal times at which they make jobs."""
+    """Schedules, and the nominal times at which they make jobs. Changes by people are audited in their
+    own transaction.
+
+    An object belongs to one process. What it remembers is only which schedules it cannot compute.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -51,11 +57,14 @@ class SqlSchedules:
     # --- what people and applications decide ----------------------------------------------
 
     def put(self, schedule: Schedule, actor: Actor, *, replace: bool = True, now_us: int) -> Schedule:
-        """Create or replace a schedule. A replaced one stays paused if it was, and keeps its next time if cron
-        expression, interval and zone are unchanged; otherwise it begins anew from now.
+        """Create or replace a schedule, and return it; the actor becomes its maker.
 
-        Raises UsageError (cron, zone), UnknownType, BadParameters (the field of a lock is missing; the caller has
-        checked the others) and Refused when it exists and ``replace`` is false.
+        A replaced one stays paused if it was, and keeps its next time if cron expression, interval
+        and zone are unchanged; otherwise it begins anew from now. One that is declared in code
+        becomes the operator's, and its declaration is ignored from then on.
+
+        Raises UsageError (cron, zone), UnknownType, BadParameters (the field of a lock is missing;
+        the caller has checked the others) and Refused when it exists and ``replace`` is false.
         """
         with self._session.write() as tx:
             by = tx.value("select by from schedules where name = ?", (schedule.name,))
@@ -68,9 +77,12 @@ class SqlSchedules:
             return self._put(tx, schedule, old, actor, declared=False, now_us=now_us)
 
     def declare(self, schedules: Iterable[Schedule], actor: Actor, *, now_us: int) -> Sequence[str]:
-        """Store the schedules that an application declares, where they are new or differ from the last declaration.
-        Schedules that a person created or replaced stay as they are; returns their names where they differ from the
-        declaration. Raises what ``put`` raises."""
+        """Store the schedules that an application declares, where they are new or differ from the
+        last declaration.
+
+        Schedules that a person created or replaced stay as they are; returns their names where they
+        differ from the declaration. Raises what ``put`` raises; then none is stored.
+        """
         declared = list(schedules)
         unchanged = []
         if declared:
@@ -86,8 +98,13 @@ class SqlSchedules:
         return unchanged
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Schedule:
-        """Pause a schedule, or resume it: it then catches up on the times that passed, by its policy. Raises Refused
-        when there is none."""
+        """Pause a schedule, or resume it, and return it.
+
+        A resumed one catches up on the times that passed, by its policy. With ``none`` all of them
+        are stored as missed here, because the next step would still make up for one that is less than
+        a minute past. Where the maker has lost the right to the schedule, whoever resumes it becomes
+        the maker. Raises NoSuch, and UsageError for one that cannot be read.
+        """
         with self._session.write() as tx:
             schedule = _require(tx, name)
             if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
@@ -107,8 +124,10 @@ class SqlSchedules:
         return replace(schedule, paused=paused, next_us=next_us)
 
     def drop(self, name: str, actor: Actor, *, now_us: int) -> None:
-        """Remove a schedule and its history in bounded steps; its jobs stay. The last step removes it, so call this
-        again if it was cut off. Raises Refused when there is none."""
+        """Remove a schedule and its history in bounded steps; its jobs stay.
+
+        The last step removes it, so call this again if it was cut off. Raises NoSuch.
+        """
         while True:
             with self._session.write() as tx:
                 _require_there(tx, name)
@@ -124,8 +143,11 @@ class SqlSchedules:
                 return
 
     def run(self, name: str, actor: Actor, *, now_us: int) -> int:
-        """Create one job now, apart from the nominal times, and return its id. Raises Refused when the last job is open
-        and jobs of this schedule must not overlap, and what ``submit`` raises."""
+        """Create one job now, apart from the nominal times, and return its id.
+
+        Raises NoSuch, Refused when the last job is open and jobs of this schedule must not overlap,
+        and what ``submit`` raises.
+        """
         with self._session.write() as tx:
             schedule, registry = _require(tx, name), self._session.registry
             last_job_id = schedule.last_job_id
@@ -143,8 +165,12 @@ class SqlSchedules:
     def _put(
         self, tx: Tx, schedule: Schedule, old: Schedule | None, actor: Actor, *, declared: bool, now_us: int
     ) -> Schedule:
-        """Store a schedule in the caller's transaction, and write its audit entry, with secrets redacted. A schedule
-        that could create no job is refused now, not at its first time."""
+        """Store a schedule in the caller's transaction, and write its audit entry, with secrets
+        redacted.
+
+        Everything of the old one that is not a part of the definition is taken over: the last job,
+        the times that wait, a pause.
+        """
         recurrence.require(schedule)
         schedule = replace(
             schedule,
@@ -155,6 +181,7 @@ class SqlSchedules:
             declared=declared,
             paused=schedule.paused or (old is not None and old.paused),
         )
+        # An interval counts from its anchor, so the anchor must stay where the times should.
         if old is not None and old.timing == schedule.timing:
             schedule = replace(schedule, anchor_us=old.anchor_us, next_us=old.next_us)
         else:
@@ -188,18 +215,22 @@ class SqlSchedules:
         return [schedule for row in rows if (schedule := _readable(row)) is not None]
 
     def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
-        """Return the latest times of a schedule, newest first. Some thousand are kept, and all that still wait."""
+        """Return the latest times of a schedule, newest first. ``RUNS_KEPT`` are kept, and all that
+        still wait."""
         with self._session.look() as tx:
             return _RUNS.all(tx, "where schedule = ? order by nominal_us desc limit ?", (name, limit))
 
     # --- making jobs ----------------------------------------------------------------------
 
     def tick(self, *, now_us: int) -> bool:
-        """Create the jobs of one schedule that is due: one job for each nominal time, in one transaction with the
-        schedule's next time, so that any number of nodes may call this. Returns whether another schedule may be due.
+        """Create the jobs of one schedule that is due, and return whether another one may be due.
 
-        Raises UsageError when its times cannot be computed on this host (for example an unknown time zone); that
-        schedule is then left for a minute, so that the others are not delayed.
+        There is one job for each nominal time, in one transaction with the schedule's next time, so
+        that any number of nodes may call this. At most ``STEP`` times are decided; the schedule stays
+        due when there are more.
+
+        Raises UsageError when its times cannot be computed on this host (for example an unknown time
+        zone); that schedule is then left for a minute, so that the others are not delayed.
         """
         with self._session.look() as tx:
             # Most calls end here, without waiting for the right to write.
@@ -220,7 +251,12 @@ class SqlSchedules:
         return True
 
     def _due_row(self, tx: Tx, now_us: int) -> Any:
-        """Return the row of a schedule with a time to decide now; None: there is none."""
+        """Return the row of a schedule with a time to decide now; None: there is none.
+
+        Those with queued times come first, by a partial index of the few such rows, unless they still
+        wait for a job. Of those that are due, one more is read than may be skipped, so that a
+        schedule that cannot be computed hides no other.
+        """
         self._unable = {name: until_us for name, until_us in self._unable.items() if until_us > now_us}
         waiting = tx.all(
             f"select {_COLUMNS} from schedules where paused = 0 and exists "
@@ -271,6 +307,8 @@ def _schedule(
 
 
 def _spec(schedule: Schedule, maker: Mapping[str, Any]) -> str:
+    """Return the JSON for the row: the definition, the anchor of an interval, and the entry that names
+    the maker."""
     return orjson.dumps({**schedule.to_json(), "anchor_us": schedule.anchor_us, **maker}).decode()
 
 
@@ -301,6 +339,7 @@ def _readable(row: Sequence[Any]) -> Schedule | None:
 
 
 def _row(tx: Tx, name: str) -> Any:
+    """Return the row of a schedule with the number of times that wait; None: there is none."""
     return tx.one(f"select {_COLUMNS}, {_QUEUED} from schedules where name = ?", (name,))
 
 
@@ -310,11 +349,13 @@ def _find_readable(tx: Tx, name: str) -> Schedule | None:
 
 
 def _require(tx: Tx, name: str) -> Schedule:
+    """Return a schedule. Raises NoSuch, and UsageError for one that cannot be read."""
     _require_there(tx, name)
     return _schedule(*_row(tx, name))
 
 
 def _require_there(tx: Tx, name: str) -> None:
+    """Raise NoSuch, with names that are similar, unless there is such a schedule, readable or not."""
     if tx.value("select 1 from schedules where name = ?", (name,)) is None:
         names = [row[0] for row in tx.all("select name from schedules")]
         raise NoSuch(no_such("schedule", name, names, "spinney schedule list"))
