@@ -1,4 +1,8 @@
-"""Fair order of shares: a slot goes to the share that holds the fewest; ties go round in rotation."""
+"""Fair order of shares: a slot goes to the share that holds the fewest; ties go round in rotation.
+
+What counts is what each share holds now, not what it has used in the past: a newcomer does not starve the
+others, and an idle share saves nothing up.
+"""
 
 import heapq
 from collections import Counter
@@ -19,10 +23,11 @@ def deal(
 ) -> list[K]:
     """Return up to ``n`` picks: each goes to the share that holds the fewest and still has supply.
 
-    ``rotation`` lists the shares, the next to be served first; ``held`` counts what each holds now,
-    and every pick counts at once. ``at_most``: the quota, which no share may exceed.
-    ``run``: so many picks go to a share at once, as long as that leaves as many for each of those that hold as few;
-    ``turn``: so many in any case.
+    ``rotation`` lists the shares, the next to be served first; ``held`` counts what each holds now, and
+    every pick counts at once. ``at_most``: the quota, which no share may exceed. ``run``: so many picks
+    go to a share at once, as long as that leaves as many for each of those that hold as few; ``turn``: so
+    many in any case. Takes O(n log shares).
+
     Work-conserving: fewer than ``n`` picks only when no share has supply and is below ``at_most``.
     """
     heap = [(held.get(k, 0), i, k, supply.get(k, 0)) for i, k in enumerate(rotation)]

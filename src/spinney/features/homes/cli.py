@@ -1,4 +1,8 @@
-"""The command ``rehome``: let jobs continue on other hosts when the host with their folders is lost."""
+"""The command ``rehome``: let jobs continue on other hosts when the host with their folders is lost.
+
+It is for stores with local folders, and for hosts that will not come back soon: what is in the folders there
+is not seen by the jobs any more.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -86,6 +90,7 @@ def _rehome_jobs(
 
 
 def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: bool, json: bool) -> None:
+    """Release the jobs of every folder root of a host after a confirmation, and print how many were ready."""
     from spinney.features.homes.commands import ListHomes, ReleaseHome
 
     homes = performer.do(ListHomes(host=host)).items
@@ -106,6 +111,7 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
 
 
 def _jobs(count: int) -> str:
+    """Return a number of jobs as text, where it was counted no further than ``COUNTED``."""
     from spinney.features.homes.commands import COUNTED
 
     return f"{COUNTED:,} or more jobs" if count >= COUNTED else counted(count, "job")

@@ -16,6 +16,7 @@ from spinney.service.service import Service
 COUNTED = 10_000
 """Jobs are counted no further."""
 _ACTION = "let go of job folders"
+"""The end of the sentence that refuses a caller without the role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

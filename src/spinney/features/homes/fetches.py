@@ -1,6 +1,8 @@
 """Fetches files of jobs whose folders are on other hosts, from the nodes there, through the store.
 
-The request and its answer are rows of ``fetches``; a node looks for requests every 0.2 s, or when it is woken.
+The reader writes a request (a row of ``fetches``), wakes the nodes and looks for the answer; a node of that
+home looks for requests every 0.2 s, or when it is woken, and writes the answer into the row; the reader
+removes the row. A reader that is killed leaves its row, which expires.
 """
 
 import time
@@ -17,7 +19,7 @@ _LOOK_S = 0.02
 
 
 class Fetcher:
-    """Fetches pieces of one job's files."""
+    """Fetches pieces of one job's files, one request at a time. ``home``: only named in messages."""
 
     def __init__(
         self,
@@ -36,7 +38,13 @@ class Fetcher:
         self._patience_s = patience_s
 
     def get(self, path: str, *, start: int, length: int) -> FetchResult:
-        """Return a piece of a file or (``length`` 0) the names in a directory. Raises Refused when no node answers."""
+        """Return a piece of a file or (``length`` 0) the names in a directory.
+
+        ``path`` is relative to the job's folder, ``start`` the first byte or name. The piece may be
+        shorter than ``length``, which the store cuts to ``PIECE_BYTES``. What the node could not read
+        is an error in the result. Blocks for at most ``patience_s`` seconds. Raises NoSuchJob, and
+        Refused when no node answers or the request is not accepted.
+        """
         number = self._store.fetches.ask(self._job_id, path, start=start, length=length, now_us=self._clock())
         self._wake_nodes()
         give_up = self._monotonic() + self._patience_s

@@ -1,5 +1,9 @@
-"""Requests for files on other hosts, and their answers, as rows: no node needs a port, and the rights are those of the
-store. A request lives for about a minute (by the clock of whoever looks), and few are open at a time."""
+"""Requests for files on other hosts, and their answers, as rows.
+
+So no node needs a port, and the rights are those of the store. A request lives for about a minute (by the
+clock of the process that expires it), and few are open at a time. None of these transactions is durable: a
+request that a power failure takes is repeated by its reader.
+"""
 
 import base64
 from collections.abc import Sequence
@@ -15,15 +19,17 @@ from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
 
 AT_ONCE = 32
-"""Requests that are open at a time, answered or not: with 64 kB each, some megabytes at most."""
+"""How many requests are open at a time, answered or not: with 64 kB each, some megabytes at most."""
 KEPT_US = 60_000_000
-"""The age at which requests expire."""
+"""The age at which requests expire, in microseconds."""
 
 
 class SqlFetches:
-    """Requests for pieces of files in job folders on another host, which the nodes there answer through the store.
+    """Requests for pieces of files in job folders on another host, which the nodes there answer through
+    the store.
 
-    They are few and small: the caller waits for the answer and takes it away; unclaimed ones expire.
+    They are few and small: the caller waits for the answer and takes it away; those that nobody takes
+    expire.
     """
 
     def __init__(self, session: Session) -> None:
@@ -35,9 +41,12 @@ class SqlFetches:
             tx.run("delete from fetches where asked_us < ?", (now_us - KEPT_US,))
 
     def ask(self, job_id: int, path: str, *, start: int = 0, length: int, now_us: int) -> int:
-        """Request a piece of a file, by its path within the job's folder, or (``length`` 0) the names in a directory
-        from the ``start``-th on. Returns the id of the request. Raises NoSuchJob, and Refused (the job has no folder,
-        no node has it, or too many requests are open)."""
+        """Request a piece of a file, and return the id of the request.
+
+        ``path`` is that within the job's folder; with ``length`` 0 the names in a directory are
+        requested, from the ``start``-th on. Raises NoSuchJob, and Refused (the job has no folder on
+        another host, no node has it, too many requests are open, or the path is not valid text).
+        """
         if "\0" in path or path.encode("utf-8", "replace").decode() != path:
             raise Refused("such a path cannot be requested from another host; read it on the host itself")
         with self._session.write(durable=False) as tx:
@@ -63,7 +72,7 @@ class SqlFetches:
             return number
 
     def due(self, home_id: int) -> Sequence[Fetch]:
-        """Return the requests to the nodes of a home that are not answered yet."""
+        """Return the requests to the nodes of a home that are not answered yet, the oldest first."""
         with self._session.database.look() as tx:
             sql = "select id, job_id, path, start, length from fetches where home = ? and answer is null order by id"
             return [Fetch._make(row) for row in tx.all(sql, (home_id,))]
@@ -76,7 +85,8 @@ class SqlFetches:
             )
 
     def take(self, fetch_id: int) -> FetchResult | None:
-        """Return the answer and remove it; None while there is none. Raises Refused when the request has expired."""
+        """Return the answer and remove it; None while there is none. Raises Refused when the request
+        has expired."""
         with self._session.database.look() as tx:
             row = tx.one("select answer from fetches where id = ?", (fetch_id,))
         if row is None:
@@ -87,7 +97,7 @@ class SqlFetches:
         return _from_text(row[0])
 
     def drop(self, fetch_id: int) -> None:
-        """Remove a request for whose answer nobody waits any more."""
+        """Remove a request for whose answer nobody waits any more, if it is still there."""
         with self._session.write(durable=False) as tx:
             tx.run("delete from fetches where id = ?", (fetch_id,))
 

@@ -12,8 +12,8 @@ from spinney.service.service import Service
 class Homes(Service):
     """Releases jobs from their homes, in stores whose folders are local.
 
-    Every change is audited; no file is touched. The commands check who may: an admin without limits, who may learn the
-    paths of hosts.
+    Every change is audited; no file is touched. Rights are checked by the commands: it takes an admin
+    without limits, who may see the paths of hosts.
     """
 
     def on_host(self, host: str) -> Sequence[Home]:
@@ -27,15 +27,19 @@ class Homes(Service):
         return on_host
 
     def let_go_of_job(self, job_id: int, *, reason: str | None = None) -> Home:
-        """Release a job from its home, and return that home. Wherever the job runs next, it continues with the stage
-        where it stopped, in an empty folder. Raises BadName, NoSuchJob, Refused (it is running, or has no home)."""
+        """Release a job from its home, and return that home.
+
+        Wherever the job runs next, it continues with the stage where it stopped, in an empty folder.
+        Raises BadName (the reason), NoSuchJob, Refused (it is running, or has no home).
+        """
         _require_label(reason)
         home = self.store.homes.let_go_of_job(job_id, self.actor(reason), now_us=self.clock())
         self.wake_nodes()
         return home
 
     def let_go(self, home_id: int, *, reason: str | None = None) -> Home:
-        """Release all jobs of a home at once. Raises BadName, Refused (a node of that home is active)."""
+        """Release all jobs of a home at once, and return it. Raises BadName (the reason), Refused (a
+        node of that home is active)."""
         _require_label(reason)
         done = self.store.homes.let_go(home_id, self.actor(reason), now_us=self.clock())
         self.wake_nodes()

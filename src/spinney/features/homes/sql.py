@@ -1,4 +1,9 @@
-"""Queries for the homes of jobs, and the release of jobs from homes that are lost."""
+"""Queries for the homes of jobs, and the release of jobs from homes that are lost.
+
+A job's row has the node of its last attempt, and that node has a home: that is where the job's folder is.
+Nothing else records it, so a release of one job forgets the node, and a release of a home marks the home as
+gone for all its jobs at once.
+"""
 
 from collections.abc import Sequence
 
@@ -32,19 +37,21 @@ class SqlHomes:
         self._session = session
 
     def all(self) -> Sequence[Home]:
-        """Return every folder root that a node has joined with; nothing where folders are shared."""
+        """Return every folder root that a node has joined with, also those that were released;
+        nothing where folders are shared."""
         with self._session.look():
             return list(self._session.registry.homes.by_id.values())
 
     def of(self, job_id: int) -> Home | None:
-        """Return the home of a job, or where it runs now; None where it has none yet, or folders are shared. Raises
-        NoSuchJob."""
+        """Return the home of a job, or where it runs now; None where it has none yet, or folders are
+        shared. Raises NoSuchJob."""
         with self._session.look() as tx:
             row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             return whereabouts(tx, self._session.registry.homes, row)
 
     def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
-        """Return those of these jobs whose folder is in another root than the one with this mark."""
+        """Return those of these jobs whose folder is in another root than the one with this mark,
+        also in one that was released. A job that has no home yet is not among them."""
         with self._session.look() as tx:
             homes = self._session.registry.homes
             this_home = next((home.id for home in homes.by_id.values() if home.mark == mark), 0)
@@ -54,14 +61,19 @@ class SqlHomes:
             return [job_id for job_id, node_id in node_ids if homes.of(tx, node_id) not in (0, this_home)]
 
     def waiting(self, home_id: int, *, most: int) -> int:
-        """Count the jobs that only nodes of this home may claim, but no further than ``most``."""
+        """Return how many ready jobs only nodes of this home may claim, counted no further than ``most``."""
         with self._session.look() as tx:
             sql = "select 1 from lanes l join ready r on r.lane = l.id where l.home = ? limit ?"
             return int(tx.value(f"select count(*) from ({sql}) counted", (home_id, most)))
 
     def skip_numbers(self, highest_job: int, actor: Actor, *, now_us: int) -> bool:
-        """Give no new job a number up to ``highest_job``, of which there is a folder, and return whether any was still
-        to be given: then this store is an older backup, and fences that were given since then are skipped, too."""
+        """Give no new job a number up to ``highest_job``, of which there is a folder; return whether
+        that changed anything.
+
+        If it did, this store is an older backup: jobs and attempts that were made since then are
+        unknown to it, and their folders still exist. So fences that may have been given since then
+        are skipped, too.
+        """
         with self._session.write() as tx:
             tx.run(
                 "update counters set value = ? where name = 'job' and value < ?", (highest_job, highest_job)
@@ -73,8 +85,11 @@ class SqlHomes:
             return True
 
     def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:
-        """Release a job from its home, and return that home. Raises NoSuchJob, and Refused (the job has no home or is
-        running, or folders are shared)."""
+        """Release a job from its home, and return that home.
+
+        A pending job moves to the lane without a home in the same transaction. Raises NoSuchJob, and
+        Refused (the job has no home, is running or deleted, or folders are shared).
+        """
         with self._session.write() as tx:
             registry = self._session.registry
             self._require_local()
@@ -122,6 +137,7 @@ class SqlHomes:
             return home
 
     def _require_local(self) -> None:
+        """Raise Refused in a store whose folders are shared."""
         if not self._session.registry.homes.local:
             raise Refused(
                 "the folders of this store are shared, so that all its nodes see them; there is nothing to release"
@@ -129,5 +145,6 @@ class SqlHomes:
 
 
 def _taken_out(tx: Tx, session: Session, row: job_rows.Row) -> bool:
+    """Take a job out of ``ready``, and return whether it was there."""
     placement.leave_ready(tx, session.registry, row)
     return tx.changed() > 0

@@ -1,5 +1,9 @@
-"""The commands ``locks``, ``lock`` and ``unlock``: which jobs have which locks, the capacity of a lock, and freeing one
-whose owner is gone."""
+"""The commands ``locks``, ``lock`` and ``unlock``: which jobs have which locks, the capacity of a lock, and
+freeing one whose owner is gone.
+
+``unlock`` is for accidents alone. Spinney itself gives back the locks of an attempt that has ended, also of
+one whose node died; the command asks for confirmation, since the owner may still be running.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from spinney.model.operators.locks import CapacityInfo, LockInfo
 
 _PAGE = 1_000
+"""How many locks one query reads."""
 _OWNERS_SHOWN = 5
 """So many owners are named in a question or sentence."""
 
@@ -165,13 +170,16 @@ class _LockDetails:
     capacity: int
     """In force; of a family: for every lock of it without a more specific capacity."""
     set: "CapacityInfo | None"
-    """What is set or declared for this very name."""
+    """What is set or declared for this very name; None: nothing is."""
     used: int
+    """The amount that jobs have of it; 0 for a family."""
     owners: "Sequence[LockInfo]"
     waiting: int
+    """How many jobs wait for it; 0 for a family."""
 
     @classmethod
     def of(cls, performer: "Performs", name: str) -> "_LockDetails":
+        """Read a lock or a family. Nobody has or waits for a family, so only its capacity is read."""
         from spinney.features.locks.commands import ListCapacities, ShowLock
 
         capacities = performer.do(ListCapacities()).items
@@ -188,6 +196,8 @@ class _LockDetails:
 
 
 def _in_force(capacities: "Sequence[CapacityInfo]", name: str) -> int:
+    """Return the capacity in force for a lock that no job has or waits for, from the settings and
+    declarations."""
     return Capacities(
         CapacityRules.of((info.name, info.capacity) for info in capacities if info.by is not None),
         CapacityRules.of((info.name, info.declared) for info in capacities if info.declared is not None),
@@ -195,6 +205,8 @@ def _in_force(capacities: "Sequence[CapacityInfo]", name: str) -> int:
 
 
 def _facts(details: _LockDetails) -> list[tuple[str, str]]:
+    """Return the facts of a lock as name and value, in the order in which they are shown; one for each
+    owner."""
     facts = [("lock", details.lock), ("capacity", f"{details.capacity:,}{_origin(details)}")]
     if not details.lock.endswith("*"):
         facts += [("used", f"{details.used:,}"), ("waiting", f"{details.waiting:,}")]
@@ -239,6 +251,8 @@ def _owner(info: "LockInfo") -> str:
 
 
 def _question(performer: "Performs", name: str, owners: Sequence[int], waiting: int) -> str:
+    """Return the question before a lock is taken away: which jobs have it, what they do, and how many
+    wait."""
     from spinney.commands.job_queries import ShowJob
 
     texts = []
@@ -258,6 +272,8 @@ def _jobs_text(jobs: Sequence[int]) -> str:
 
 
 def _next(owners: Sequence[int], losers: Sequence[int], waiting: int) -> str:
+    """Return the end of a sentence about a lock that was freed: who has it now, or what will happen to
+    those that wait."""
     new_owners = [job for job in owners if job not in losers]
     if new_owners:
         return f"it is with {_jobs_text(new_owners)} now"

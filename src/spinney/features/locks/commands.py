@@ -1,7 +1,8 @@
 """The commands for locks: their owners, their capacities, and freeing a lock whose owner is gone.
 
-A caller with limits whose rights name locks may free these, whichever job has them; without such rights, those that
-only visible jobs have.
+A caller with limits whose rights name locks may free these, whichever job has them; without such rights,
+those that only visible jobs have. A capacity concerns all jobs, so without such rights it takes a caller
+without limits.
 """
 
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class FreeLock(Command, route="DELETE /locks/{name}", role=Role.OPERATOR, to="fr
     job: JobNumber | None = Field(default=None, description="Only from this job.")
 
     def run(self, service: Service) -> ReleasedLock:
+        """Free the lock, and wake nodes for the jobs that waited; return how many jobs have lost it.
+
+        Rights are checked before the transaction that frees the lock. Raises Forbidden, NoSuchJob,
+        and Refused where no such job has it.
+        """
         _require_named(service, self.name, "free")
         if self.job is not None and not service.rights.everywhere:
             service.require_within(service.store.job(self.job))
@@ -140,6 +146,8 @@ COMMANDS = (ListLocks, ShowLock, FreeLock, ListCapacities, SetCapacity)
 
 
 def _require_named(service: Service, name: str, act: str) -> None:
+    """Raise Forbidden unless the caller's rights allow this lock. ``act``: what the caller wants to do to
+    it."""
     if not service.rights.names_lock(name):
         may = " or ".join(service.rights.locks or ()) or "none"
         raise Forbidden(f"{service.by} may {act} {may}, not {name!r}; {ASK}")
@@ -151,6 +159,8 @@ def _limited_to_visible(service: Service) -> bool:
 
 
 def _require_owners_seen(service: Service, name: str) -> None:
+    """Raise Refused when no visible job has the lock, Forbidden when jobs have it that the caller may not
+    see."""
     owners = {info.owner_id for info in service.store.locks.get(name) if info.owner_id is not None}
     visible = Visibility(service.store, service.rights.within).visible(owners)
     if not visible:
@@ -163,6 +173,7 @@ def _require_owners_seen(service: Service, name: str) -> None:
 
 
 def _not_had(name: str) -> Refused:
+    """Return the error that does not say whether a job that is not visible has the lock."""
     return Refused(
         f"no job within your limits has the lock {name!r}, or not that job; 'spinney locks' lists all locks"
     )

@@ -1,4 +1,8 @@
-"""The page of locks and capacities: their owners, and the actions that free a lock or set its capacity."""
+"""The page of locks and capacities: their owners, and the actions that free a lock or set its capacity.
+
+The list has a line for each lock, where the command has one for each owner. Only its first page follows
+changes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +33,7 @@ router = APIRouter(include_in_schema=False)
 
 LOCKS = "/locks"
 PAGE = 100
+"""How many locks a page has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +89,7 @@ async def locks(request: Request, context: Authenticated, after: str = "") -> Re
 
 @router.post(f"{LOCKS}/free", summary="Take a lock away")
 async def free(context: Authenticated, form: Form) -> Response:
-    """Free a lock from all its owners, or from one job. Waiting jobs go on at once."""
+    """Free a lock from all its owners, or from one job. Waiting jobs continue at once."""
     name = form.text("name")
 
     def call(control: Control) -> ReleasedLock:
@@ -125,6 +130,7 @@ async def as_declared(context: Authenticated, form: Form) -> Response:
 
 
 def _lock(name: str, infos: Sequence[LockInfo]) -> Lock:
+    """Return a lock from its items, of which there is one for each owner, or one without a job."""
     first = infos[0]
     owners = [info for info in infos if info.until]
     return Lock(name=name, owners=owners, waiting=first.waiting, used=first.used, capacity=first.capacity)

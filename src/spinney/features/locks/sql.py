@@ -35,10 +35,12 @@ _SIMILAR = 1_000
 """How many names are searched for one that is similar to a mistyped one."""
 
 _LOST = RowChange("locks", "name = ? and job_id = ?")
+"""Takes a lock away from one job."""
 
 
 class SqlLocks:
-    """Locks, as operators see and change them."""
+    """Locks, as operators see and change them. Changes are audited in their own transaction, and wake
+    waiting jobs in it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -46,16 +48,21 @@ class SqlLocks:
     def all(
         self, *, after: str = "", limit: int = 1000, within: AccessScope | None = None
     ) -> Sequence[LockInfo]:
-        """Return the locks that are held or waited for, by name: all rows of the first ``limit`` names after ``after``.
-        ``within``: only locks that a job within these limits holds or waits for; of the waiting jobs only such are
-        counted."""
+        """Return the locks that are held or waited for, by name: all rows of the first ``limit``
+        names after ``after``.
+
+        ``within``: only locks that a job within these limits holds or waits for; of the waiting jobs
+        only such are counted. A lock with several owners has a row for each; one that is only waited
+        for has a row without owner.
+        """
         visible = _VisibleLocks(within)
         with self._session.look() as tx:
             all_names = {*visible.held(tx, after, limit), *visible.waited_for(tx, after, limit)}
             return _infos(tx, self._session.registry, sorted(all_names)[:limit], visible)
 
     def get(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
-        """Return the rows of one lock; nothing where no job (``within`` the limits) holds it or waits for it."""
+        """Return the rows of one lock; nothing where no job (``within`` the limits) holds it or waits
+        for it."""
         visible = _VisibleLocks(within)
         with self._session.look() as tx:
             if visible.limited and not visible.includes(tx, name):
@@ -64,9 +71,12 @@ class SqlLocks:
             return [info for info in infos if info.owner_id is not None or info.waiting]
 
     def free(self, name: str, actor: Actor, *, job_id: int | None = None, now_us: int) -> int:
-        """Take a lock away from its owners (or from one job), and return how many lost it. The next waiting job goes on
-        even if the old owner still runs: the operator has judged that it does not. The old owner keeps its lease,
-        without the lock. Raises Refused when nobody (or not this job) has it."""
+        """Take a lock away from its owners (or from one job), and return how many lost it.
+
+        The next waiting job continues even if the old owner still runs: the operator has judged that
+        it does not. The old owner keeps its lease, without the lock. Raises BadName, and Refused when
+        nobody (or not this job) has it.
+        """
         names.lock_name(name)
         with self._session.write() as tx:
             owners = [
@@ -86,20 +96,23 @@ class SqlLocks:
             return capacities.all_(tx)
 
     def capacity(self, name: str, stage_capacity: int | None = None) -> int:
-        """Return the capacity of a lock: what an operator set, else ``stage_capacity``, which the stage that takes it
-        names, else what an application declares, else 1. Of several entries of one origin the one with the longest
-        matching name counts."""
+        """Return the capacity of a lock.
+
+        It is what an operator set, else ``stage_capacity``, which the stage that takes it names, else
+        what an application declares, else 1. Of several entries of one origin the one with the
+        longest matching name counts. Raises BadName.
+        """
         names.lock_name(name)
         with self._session.look():
             return self._session.registry.capacities.in_force(name, stage_capacity)
 
     def set_capacity(self, name: str, capacity: int | None, actor: Actor, *, now_us: int) -> int:
-        """Set the capacity of a lock, or of each lock of a family (``download:*``); None removes the setting. Returns
-        the capacity then in force.
+        """Set the capacity of a lock, or of each lock of a family (``download:*``), and return the
+        capacity then in force.
 
-        A larger one lets waiting jobs go on. With a smaller one than is held nothing is taken away, and nothing more is
-        granted. A call that changes nothing is not in the audit. Raises BadName, UsageError (an invalid capacity) and
-        Refused (nothing was set).
+        None removes the setting. A larger one lets waiting jobs continue. With a smaller one than is
+        held nothing is taken away, and nothing more is granted. A call that changes nothing is not in
+        the audit. Raises BadName, UsageError (an invalid capacity) and Refused (nothing was set).
         """
         names.lock_or_family(name)
         registry = self._session.registry
@@ -116,8 +129,11 @@ class SqlLocks:
 
 
 def _waited_locks(tx: Tx, name: str) -> list[str]:
-    """Return the locks of a name, or of a family, that jobs wait for: of a large family the first ones, since
-    housekeeping finds the others."""
+    """Return the locks of a name, or of a family, that jobs wait for.
+
+    Of a large family only the first ``_WOKEN``, since housekeeping finds the others. The prefix itself
+    belongs to the family, and is not greater than itself, so it is looked up apart.
+    """
     if not name.endswith("*"):
         return [name]
     prefix = name[:-1]
@@ -127,6 +143,8 @@ def _waited_locks(tx: Tx, name: str) -> list[str]:
 
 
 def _wake_waiting(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) -> None:
+    """Give each of these locks to the jobs that wait for it, as far as there is capacity, and do what
+    follows from that."""
     cascade = Cascade(tx, registry, now_us)
     for name in freed:
         cascade.lock_freed(name)
@@ -137,7 +155,8 @@ def _wake_waiting(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int)
 
 
 def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
-    """Yield the names that jobs wait for, with one index seek a name, however many jobs wait for each."""
+    """Yield the names that jobs wait for, at most ``limit``, with one index seek a name, however many
+    jobs wait for each."""
     at = f"lock:{after}"
     for _ in range(limit):
         at = tx.value(
@@ -149,7 +168,12 @@ def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
 
 
 class _VisibleLocks:
-    """The locks that jobs within somebody's limits have or wait for; without limits all of them."""
+    """Reads the locks that jobs within somebody's limits have or wait for; without limits those of all
+    jobs.
+
+    With limits, each row is joined with its job; ``cross join`` makes SQLite begin with the rows, which
+    are few.
+    """
 
     def __init__(self, within: AccessScope | None) -> None:
         where, self._args = filter_queries.conditions(Filter(within=within))
@@ -161,6 +185,7 @@ class _VisibleLocks:
         self._waiter = " and ".join(["", "jobs.id = p.job_id", *where]) if where else ""
 
     def held(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
+        """Return the names of locks that visible jobs have, by name, after ``after``."""
         rows = tx.all(
             f"select distinct l.name from {self._owned} where l.name > ?{self._owner} order by l.name limit ?",
             (after, *self._args, limit),
@@ -168,6 +193,7 @@ class _VisibleLocks:
         return [name for (name,) in rows]
 
     def waited_for(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
+        """Return the names of locks that visible jobs wait for, by name, after ``after``."""
         if not self.limited:
             return _waited_for(tx, after, limit)
         rows = tx.all(
@@ -178,13 +204,16 @@ class _VisibleLocks:
         return [name[5:] for (name,) in rows]
 
     def waiting(self, tx: Tx, name: str) -> int:
+        """Return how many visible jobs wait for a lock."""
         count: int = tx.value(
+            # The second condition is always true, and lets the partial index of waiting jobs be used.
             f"select count(*) from {self._waited} where p.waits_for = ? and p.waits_for like 'lock:%'{self._waiter}",
             (f"lock:{name}", *self._args),
         )
         return count
 
     def includes(self, tx: Tx, name: str) -> bool:
+        """Return whether a visible job has the lock or waits for it."""
         owner = tx.value(
             f"select 1 from {self._owned} where l.name = ?{self._owner} limit 1", (name, *self._args)
         )
@@ -192,7 +221,11 @@ class _VisibleLocks:
 
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLocks) -> list[LockInfo]:
-    """Return an item for each owner of these locks, by name; for a lock without owners one without a job."""
+    """Return an item for each owner of these locks, by name; for a lock without owners one without a job.
+
+    Owners are listed whether they are visible or not, since they use up the capacity; callers above this
+    one leave out what must not be seen.
+    """
     rows = tx.all(
         "select l.name, l.job_id, l.fence, l.since_us, l.amount, n.name from json_each(?) /* text */ j "
         "join locks l on l.name = j.value "
@@ -223,6 +256,8 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLo
 
 
 def _until(fence: int | None) -> str:
+    """Return until when a lock is held, by the fence in its row: of an attempt, of a job (none), or
+    reserved for a next start."""
     if fence is None:
         return "job"
     return "reserved" if fence == locks.RESERVED else "attempt"
@@ -232,6 +267,7 @@ def _until(fence: int | None) -> str:
 
 
 def _no_owner(tx: Tx, name: str, job_id: int | None, owners: Sequence[int]) -> str:
+    """Return why a lock cannot be freed: which other jobs have it, or names that are similar."""
     if owners:
         have = f"{', '.join(map(str, owners[:_NAMED]))} {'has' if len(owners) == 1 else 'have'}"
         return f"job {job_id} does not have the lock {name!r}: job {have} it; leave out the job, or name that one"

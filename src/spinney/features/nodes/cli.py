@@ -1,4 +1,9 @@
-"""The commands ``nodes``, ``drain``, ``resume`` and ``slots``: list nodes, stop and resume them, set their slots."""
+"""The commands ``nodes``, ``drain``, ``resume`` and ``slots``: list nodes, stop and resume them, set their
+slots.
+
+An order is for a name, whether a node of that name is running or not; the sentence that is printed says
+which.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from spinney.model.fleet import NodeStatus
 
 DEFAULT = "default"
+"""The word for the number of slots with which a node was started."""
 _TYPES_SHOWN = 4
 """So many types of a node are named in a table; ``--json`` has all."""
 
@@ -121,6 +127,7 @@ def slots(
 
 
 def _number(text: str) -> int | None:
+    """Return the number of slots; None for the word ``default``. Raises UsageError."""
     if text == DEFAULT:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -140,6 +147,7 @@ def _running(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
 
 
 def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> None:
+    """Print the sentence, or with ``json`` the running nodes of that name."""
     if json:
         display.print_json_lines(running)
     else:
@@ -147,6 +155,8 @@ def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> Non
 
 
 def _state(node: "NodeStatus") -> str:
+    """Return the state of a node; of one that is silent or dead also since when, and the lease after
+    which it counts as dead."""
     if node.state in ("silent", "dead"):
         lease = "unknown" if node.lease_s is None else f"{node.lease_s:g} s"
         return f"{node.state} since {display.format_time(node.seen_us)} (lease {lease})"
@@ -154,6 +164,8 @@ def _state(node: "NodeStatus") -> str:
 
 
 def _load(node: "NodeStatus") -> str:
+    """Return the load of a node's host over a minute beside its CPUs, and its free memory; empty where a
+    node reports none."""
     load = node.load
     if load is None:
         return ""
@@ -166,6 +178,7 @@ def _types(types: Sequence[str]) -> str:
 
 
 def _queues(node: "NodeStatus") -> str:
+    """Return which queues a node serves: all, only some, or all but some."""
     if node.serves.all:
         return "all"
     if node.serves.active:
@@ -174,6 +187,8 @@ def _queues(node: "NodeStatus") -> str:
 
 
 def _notes(node: "NodeStatus") -> str:
+    """Return what else is worth knowing: leadership, who drained it, other slots than at its start, and
+    trouble."""
     notes = ["leader"] if node.is_leader else []
     if node.drained_by is not None:
         notes.append(

@@ -1,4 +1,8 @@
-"""The page of one node: its state and orders, what it runs, and when its slots were in use."""
+"""The page of one node: its state and orders, what it runs, and when its slots were in use.
+
+The picture shows how busy the node was, not which slot ran what: the store does not keep the slot of an
+attempt that has ended, so attempts are laid into rows as they fit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +38,7 @@ class NodeView:
 
     node: NodeStatus
     jobs: Sequence[Job]
-    """What it has claimed or runs."""
+    """What it has claimed or runs, by number, at most ``RUNNING_MAX``."""
     timeline: Timeline | None
     """None: it has run nothing lately."""
 
@@ -50,7 +54,10 @@ async def node(request: Request, context: Authenticated, name: str) -> Response:
 
 
 def read(control: Control, name: str) -> NodeView | None:
-    """Read the newest node of this name that has not left, or died not long ago; None: there is none."""
+    """Read the newest node of this name that has not left, or died not long ago; None: there is none.
+
+    Its jobs are only those that the caller may see.
+    """
     nodes = [node for node in control.queries.nodes() if node.node == name]
     if not nodes:
         return None
@@ -67,8 +74,12 @@ def read(control: Control, name: str) -> NodeView | None:
 
 
 def slots(running: Sequence[NodeAttempt], ended: Sequence[NodeAttempt], now_us: int) -> Timeline | None:
-    """Return the attempts in as few rows as hold them side by side, those that run first. The store does not record
-    the slot of an attempt that has ended."""
+    """Return the attempts in as few rows as hold them side by side, those that run first; None without
+    any.
+
+    They come latest first, and each goes into the first row that is free after it. What does not fit into
+    ``ROWS_MAX`` rows is left out.
+    """
     if not running and not ended:
         return None
     from_us = max(now_us - DRAWN_US, min(attempt.started_us for attempt in (*running, *ended)))
@@ -93,6 +104,7 @@ def slots(running: Sequence[NodeAttempt], ended: Sequence[NodeAttempt], now_us: 
 
 
 def _segment(attempt: NodeAttempt, end_us: int, from_us: int, now_us: int) -> Segment:
+    """Return an attempt as a segment of the picture, with a title that says what it was."""
     seconds = (end_us - attempt.started_us) / 1e6
     if attempt.outcome is None:
         kind, ended = "running", f"runs for {lasting(seconds)}"

@@ -1,4 +1,7 @@
-"""The page of nodes and external workers, and the actions of operators on nodes."""
+"""The page of nodes and external workers, and the actions of operators on nodes.
+
+External workers are nodes in the store whose names have a prefix; here they are in a list of their own.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

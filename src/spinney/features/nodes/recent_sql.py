@@ -33,13 +33,13 @@ class NodeAttempt(NamedTuple):
 
 
 class SqlNodeAttempts:
-    """The attempts that a node runs now or has ended lately, for the page of a node."""
+    """Read the attempts that a node runs now or has ended lately, for the page of a node."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def running(self, node_id: int, within: AccessScope | None) -> list[NodeAttempt]:
-        """Return the attempts that a node runs now, by slot."""
+        """Return the attempts that a node runs now on visible jobs, by slot, at most ``ATTEMPTS_MAX``."""
         where, values = filter_queries.conditions(Filter(within=within))
         conditions = " and ".join([VISIBLE, *where])
         sql = (
@@ -51,7 +51,13 @@ class SqlNodeAttempts:
         return self._attempts(sql, (node_id, *values, ATTEMPTS_MAX))
 
     def ended(self, node_id: int, since_us: int, within: AccessScope | None) -> list[NodeAttempt]:
-        """Return the attempts of the newest jobs that a node ended since then, the latest first."""
+        """Return the attempts on visible jobs that a node ended since then, the latest first, at most
+        ``ATTEMPTS_MAX``.
+
+        Only those of the newest ``LOOKED_AT`` jobs. The last attempt of a job that passed is in the
+        row of the job (``final_…``), and in ``attempts`` only after the job has been opened again, so
+        the two parts do not overlap.
+        """
         where, values = filter_queries.conditions(Filter(within=within))
         conditions = " and ".join(["jobs.id > (select coalesce(max(id), 0) from jobs) - ?", VISIBLE, *where])
         sql = (

@@ -1,8 +1,8 @@
-"""Nodes, as operators see them and what they want of them.
+"""Nodes as operators see them, and the orders that operators give.
 
-Orders stand by the name of a node, so that they outlast its restarts and hold for all its incarnations together.
-The claim reads them in its own transaction (``nodes.claimant``): when a verb has returned, nothing more is given
-against it, whether the node has heard of it or not.
+Orders are kept by the name of a node (``node_settings``), so that they outlast its restarts and hold for all
+its incarnations together. The claim reads them in its own transaction (``nodes.claimant``): when a verb has
+returned, no claim contradicts it, whether the node has heard of it or not.
 """
 
 from collections.abc import Sequence
@@ -30,21 +30,26 @@ from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
 
 _DIED_TEXT = "it died, or could not be reached for longer than its lease; its jobs were taken back"
+"""What people read for a node that others have declared dead."""
 
 
 class SqlFleet:
-    """The nodes, and operators' orders for them.
+    """The nodes, and operators' orders for them. Every order is audited in its own transaction.
 
-    An order is kept by the node's name, so it outlasts restarts. No claim contradicts it from the moment the method
-    returns; the node itself learns of it within two seconds.
+    An order is kept by the node's name, so it outlasts restarts. No claim contradicts it from the moment
+    the method returns; the node itself learns of it within two seconds.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self, *, now_us: int) -> Sequence[NodeStatus]:
-        """Return the nodes that have not left, those that left with leases still on them, and those that died within
-        the last day and have not come back, in the order in which they joined."""
+        """Return the nodes in the order in which they joined.
+
+        These are the nodes that have not left, those that left with leases still on them, and those
+        that died within the last day and have not come back; external workers are among them.
+        ``now_us`` decides which are silent or presumed dead.
+        """
         with self._session.look() as tx:
             used = dict(tx.all("select node_id, count(distinct slot) from leases group by node_id"))
             started = dict(tx.all("select id, slots from nodes"))
@@ -83,13 +88,16 @@ class SqlFleet:
             ]
 
     def orders(self, name: str) -> NodeOrders:
-        """Return the orders for the nodes of this name."""
+        """Return the orders for the nodes of this name; the defaults where there are none."""
         with self._session.look() as tx:
             return _orders(tx, name)
 
     def drain(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
-        """Stop a node from taking new jobs: what runs finishes, what has not begun goes back, and the node stays. A
-        repeated call sets the new reason. Raises Refused when no node of this name has ever joined."""
+        """Stop a node from taking new jobs, and return its orders.
+
+        What runs finishes, what has not begun goes back, and the node stays. A repeated call sets the
+        new reason. Raises Refused when no node of this name has ever joined.
+        """
         with self._session.write() as tx:
             _require_known(tx, name)
             values = {"name": name, "drained": 1, "by": actor.by, "reason": actor.reason, "at_us": now_us}
@@ -98,7 +106,8 @@ class SqlFleet:
             return _orders(tx, name)
 
     def resume(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
-        """Let a drained node take jobs again. Raises Refused when it is not drained, or has never joined."""
+        """Let a drained node take jobs again, and return its orders. Raises Refused when it is not
+        drained, or has never joined."""
         with self._session.write() as tx:
             _require_known(tx, name)
             if not _orders(tx, name).drained:
@@ -109,9 +118,11 @@ class SqlFleet:
             return _orders(tx, name)
 
     def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
-        """Set the number of slots of a name, over all its incarnations (None: as each was started with). While more are
-        occupied, nothing is claimed. Raises Refused (no node of this name has joined) and UsageError (an invalid
-        number)."""
+        """Set the number of slots of a name, over all its incarnations, and return its orders.
+
+        None: as each was started with. While more are occupied, nothing is claimed. Raises Refused
+        (no node of this name has joined) and UsageError (an invalid number).
+        """
         if slots is not None and not 1 <= slots <= SLOTS_MAX:
             raise UsageError(
                 f"{slots} cannot be a number of slots; give 1 to {SLOTS_MAX:,}, or let the node take nothing new with "
@@ -128,6 +139,7 @@ class SqlFleet:
 
 
 def _orders(tx: Tx, name: str) -> NodeOrders:
+    """Return the orders for a name, as the transaction sees them."""
     row: Any = tx.one("select drained, slots from node_settings where name = ?", (name,))
     return NodeOrders() if row is None else NodeOrders(drained=bool(row[0]), slots=row[1])
 
@@ -148,6 +160,12 @@ def _require_known(tx: Tx, name: str) -> None:
 
 
 def _state(node: NodeInfo, now_us: int) -> str:
+    """Return the state of a node for people: that of its row, or ``silent``, ``dead`` or ``degraded``.
+
+    A node that others have not declared dead yet, since no other is running, is shown as dead once its
+    lease is over. An external worker has a time of its own. A node in trouble is degraded only while it
+    would be active.
+    """
     if node.state == "left" and node.trouble == DIED:
         return "dead"
     silent_us = now_us - node.seen_us

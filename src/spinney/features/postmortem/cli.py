@@ -1,4 +1,8 @@
-"""The command ``postmortem``: walk through the frames of a failed stage."""
+"""The command ``postmortem``: walk through the frames of a failed stage.
+
+On a terminal it opens a shell; in a pipe it prints the frames of all exceptions; with ``--json`` the document
+as it was kept.
+"""
 
 import sys
 from typing import Annotated

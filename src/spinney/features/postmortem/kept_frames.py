@@ -8,7 +8,7 @@ from spinney.model.jobs import Attempt
 from spinney.postmortem.documents import ExceptionView, read
 
 MOST_BYTES = 64 * 2**20
-"""A longer document is none that a worker has written."""
+"""A longer document is not one that a worker has written, and is read no further."""
 
 ReadFile = Callable[[str], Iterable[bytes]]
 """Yields the pieces of a file in the job's folder by its path; nothing where it does not exist."""
@@ -22,10 +22,12 @@ def path_of(attempt: Attempt) -> str:
 def latest(
     attempts: Sequence[Attempt], read_file: ReadFile, job_id: int, *, fence: int | None = None
 ) -> tuple[Attempt, Sequence[ExceptionView]]:
-    """Return the latest failed attempt whose frames are kept, or that of the number ``fence``, with its exceptions.
+    """Return the latest failed attempt whose frames are kept, or that of the number ``fence``, with its
+    exceptions.
 
-    Raises UsageError for an attempt that does not exist, NoSuch where nothing is kept, and Refused for a document that
-    cannot be read.
+    ``attempts`` are the job's, oldest first. The first exception is the one that ended the stage; its
+    causes follow. Raises UsageError for an attempt that does not exist, NoSuch where nothing is kept, and
+    Refused for a document that cannot be read.
     """
     failed = [attempt for attempt in reversed(attempts) if attempt.error]
     if fence is not None:
@@ -48,6 +50,7 @@ def latest(
 
 
 def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of a document, as long as they have no more than ``MOST_BYTES`` in all."""
     size = 0
     for piece in pieces:
         size += len(piece)

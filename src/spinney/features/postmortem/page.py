@@ -27,8 +27,10 @@ async def job_postmortem(
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     if_kept: bool = False,
 ) -> Response:
-    """Show the frames of the latest failure whose frames are kept, or of one attempt. ``if_kept``: nothing where none
-    are kept, as of most programs."""
+    """Show the frames of the latest failure whose frames are kept, or of one attempt.
+
+    ``if_kept``: show nothing where none are kept, as of most programs, instead of the reason.
+    """
     root = request.app.state.folders
 
     def look(control: Control) -> tuple[Attempt, int, Sequence[ExceptionView]]:

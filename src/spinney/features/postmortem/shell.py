@@ -1,6 +1,9 @@
-"""The shell of ``spinney postmortem``: it walks through the frames of a failure, as ``pdb`` does through live ones.
+"""The shell of ``spinney postmortem``: it walks through the frames of a failure, as ``pdb`` does through live
+ones.
 
-What it shows was described when the stage failed; no code of the application is loaded or run."""
+What it shows was described when the stage failed; no code of the application is loaded or run. Everything
+that is printed has its control characters escaped, since values may come from anybody.
+"""
 
 import cmd
 import os
@@ -18,7 +21,9 @@ from spinney.terminal.display import safe
 _LEVELS = 2
 """How many levels of parts ``p`` prints."""
 _LINE_CHARS = 160
+"""The longest line of a part; longer ones are cut."""
 _HISTORY = 1000
+"""How many lines the history keeps."""
 
 
 class PostmortemShell(cmd.Cmd):
@@ -137,10 +142,12 @@ class PostmortemShell(cmd.Cmd):
         return frames[self._at]
 
     def _choose(self, number: int) -> None:
+        """Look at another exception, at its innermost frame."""
         self._number = number
         self._at = max(0, len(self._exceptions[number].frames) - 1)
 
     def _go(self, to: int) -> None:
+        """Look at another frame; beyond an end at the last one there, with a remark."""
         last = len(self._exceptions[self._number].frames) - 1
         self._at = min(max(to, 0), max(last, 0))
         if to != self._at:
@@ -148,6 +155,8 @@ class PostmortemShell(cmd.Cmd):
         self._print(_frame_line(self._frame, mark=">"))
 
     def _search(self, text: str) -> None:
+        """Print every kept variable and part that contains a text, in its path or its value, whatever
+        the case."""
         if not text:
             raise UsageError("write the text to look for behind the slash: /refused")
         hits = 0
@@ -193,6 +202,7 @@ def _frame_line(frame: FrameView, *, mark: str) -> str:
 
 
 def _walk(path: str, described: Described) -> Iterator[tuple[str, Described]]:
+    """Yield a value and all its parts, each with the expression that leads to it."""
     yield path, described
     for step, part in parts(described):
         yield from _walk(path + step, part)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from spinney.model.types import QueueSpec
 
 NONE, ANY, DECLARED = "none", "any", "declared"
+"""Words that options take instead of a value: no limit or type, no pins and bars, what the application
+declares."""
 Nodes = list[str] | None
+"""The values of an option that may be repeated; None: it was not given."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -135,7 +138,8 @@ def queue(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show a queue, or change its settings. They apply to every node at once; running jobs finish their stage."""
+    """Show a queue, or change its settings. They apply to every node at once; running jobs finish their
+    stage."""
     from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue
 
     change = _change_fields(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
@@ -171,7 +175,10 @@ def queue(
 
 
 def note(info: "QueueInfo") -> str | None:
-    """Return what keeps all nodes from the queue, or from some of its jobs; None when nothing does."""
+    """Return what keeps all nodes from the queue, or from some of its jobs; None when nothing does.
+
+    Only the first of several reasons, the one that has to be dealt with before any other matters.
+    """
     if info.in_force.limit == 0:
         return "shut: its limit is 0"
     if not info.active:
@@ -186,6 +193,7 @@ def note(info: "QueueInfo") -> str | None:
 
 
 def _nobody(spec: "QueueSpec") -> str:
+    """Return why none of the active nodes serves a queue."""
     if spec.pinned:
         return f"no node that it is pinned to is active ({', '.join(spec.pinned)})"
     return "no active node may serve it" if spec.barred else "no active node serves it"
@@ -193,7 +201,8 @@ def _nobody(spec: "QueueSpec") -> str:
 
 @contextmanager
 def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]":
-    """Yield what performs commands. A queue that does not exist is a usage error here, as a wrong option is."""
+    """Yield what performs commands. A queue that does not exist is a usage error here, as a wrong option
+    is."""
     with open_commands(store, by) as performer:
         try:
             yield performer
@@ -202,7 +211,10 @@ def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]"
 
 
 def _change_fields(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> dict[str, Any]:
-    """Return the changes that options name, as fields of ``ChangeQueue``."""
+    """Return the changes that options name, as fields of ``ChangeQueue``; empty when no option names one.
+
+    ``lists``: pins and bars that are added or removed. Raises UsageError.
+    """
     declared: list[str] = []
     fields: dict[str, Any] = {}
     if limit == DECLARED:
@@ -225,7 +237,8 @@ def _change_fields(limit: str | None, type_: str | None, nodes: str | None, **li
 
 
 def _create_fields(change: dict[str, Any]) -> dict[str, Any]:
-    """Return the same as fields of ``CreateQueue``."""
+    """Return the changes as fields of ``CreateQueue``. Raises UsageError for those that need an existing
+    queue."""
     if not change.keys().isdisjoint(("declared", "unpin", "unbar")):
         raise UsageError(
             "a queue created here has no declared settings, and no pins and bars to remove; leave those options out"
@@ -235,6 +248,8 @@ def _create_fields(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slots(text: str) -> Limit | None:
+    """Return the limit that ``--limit`` gives: a number, a percentage as text, or None for ``none``.
+    Raises UsageError."""
     if text == NONE:
         return None
     if text.endswith("%"):
@@ -248,8 +263,11 @@ def _slots(text: str) -> Limit | None:
 
 
 def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:
-    """Warn of nodes that have never joined: one that will join later may be named, but a mistyped name looks the same.
-    A server does not list the nodes of the past."""
+    """Print a warning about nodes that have never joined.
+
+    One that will join later may be named, but a mistyped name looks the same. Through a server nothing is
+    printed, since that does not list the nodes of the past.
+    """
     if not nodes or endpoint.server(store):
         return
     with open_local_store(store) as local_store:
@@ -262,6 +280,7 @@ def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:
 
 
 def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
+    """Return the facts of a queue as name and value, in the order in which they are shown."""
     spec = info.in_force
     return [
         ("queue", info.queue),
@@ -278,7 +297,8 @@ def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
 
 
 def _declared(info: "QueueInfo", field: str, none: str) -> str:
-    """Return what is declared of a field that an operator has set, else nothing."""
+    """Return what is declared of a field that an operator has set, as the end of its line, else nothing.
+    ``none``: the word for None."""
     if field not in info.settings:
         return ""
     if info.declared is None:
@@ -288,6 +308,7 @@ def _declared(info: "QueueInfo", field: str, none: str) -> str:
 
 
 def _declared_nodes(info: "QueueInfo") -> str:
+    """Return which nodes are declared, where an operator has set pins or bars, else nothing."""
     if not {"pinned", "barred"} & info.settings.keys():
         return ""
     if info.declared is None:

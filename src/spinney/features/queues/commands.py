@@ -1,4 +1,10 @@
-"""The commands for queues. Every change is in the audit, and in force on all nodes with their next transaction."""
+"""The commands for queues. Every change is in the audit, and in force on all nodes with their next
+transaction.
+
+Making and deleting a queue concerns everybody, so it takes rights without limits. Changing one takes an
+operator who may see all of its jobs: a limit to some collections is not enough, since the queue has jobs of
+others, too.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,11 +134,14 @@ class ChangeQueue(Command, route="PATCH /queues/{name}", role=Role.OPERATOR, to=
     reason: Reason = None
 
     def run(self, service: Service) -> QueueInfo:
+        """Change the settings, and return the queue. Raises Forbidden and NoSuch, and what
+        ``SqlQueues.change`` raises."""
         if not may_set(service.rights, self.name):
             raise Forbidden(
                 f"{service.by} is limited to {limits(service.rights)} and may not set queue {self.name!r}, which is "
                 f"more; {ASK}"
             )
+        # Null is a value of limit and type, so only a field that was not sent at all is left as it is.
         fields = {name: _plain(getattr(self, name)) for name in SETTABLE & self.model_fields_set}
         lists = {name: tuple(getattr(self, name)) for name in ("declared", "unpin", "pin", "unbar", "bar")}
         change, actor = QueueChange(set=fields, **lists), service.actor(self.reason)
@@ -159,8 +168,11 @@ def _require_visible(service: Service, name: str) -> QueueInfo:
 
 @contextmanager
 def _visible_or_no_such(service: Service, name: str) -> Iterator[None]:
-    """Raise NoSuch instead of UsageError when the queue is unknown. Checked only after a refusal, since the store
-    checks the name itself."""
+    """Raise NoSuch instead of UsageError when the queue is unknown, or not visible to the caller.
+
+    Checked only after a refusal, since the store checks the name itself; the usual call takes one query
+    less.
+    """
     try:
         yield
     except UsageError:
@@ -169,6 +181,7 @@ def _visible_or_no_such(service: Service, name: str) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a list as a tuple, as the settings of a queue have it; any other value as it is."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -1,7 +1,9 @@
 """The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it.
 
-Each form changes one setting, or returns it to what applications declare. Lists of pinned and barred nodes are sent
-with what they were before, so that two people who change them at the same time do not undo each other's changes.
+Each form changes one setting, or returns it to what applications declare. Lists of pinned and barred nodes
+are sent with what they were before, so that two people who change them at the same time do not undo each
+other's changes. Figures and charts are those of the overview (``spinney.features.stats.page``), so that both
+pages agree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +43,9 @@ router = APIRouter(include_in_schema=False)
 
 QUEUES = "/queues"
 _NO_LIMIT = ("", "none")
+"""What a person writes for no limit."""
 _TOPICS = ("queues", "overview")
+"""Events at which the page's script reads the live part again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +54,14 @@ class QueueRow:
 
     info: QueueInfo
     stats: QueueStats | None
-    """None: it has no jobs."""
+    """The figures of the snapshot; None: the queue is newer than that."""
     depth: Spark | None
+    """The number of pending jobs over the last minutes; None: there are too few samples, or the caller
+    may see none."""
     throughput: Spark | None
+    """Ended attempts a second over the last minutes; None as for ``depth``."""
     notes: Sequence[str]
-    """What keeps its jobs from running."""
+    """A sentence for each thing that keeps its jobs from running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,9 @@ class QueueList:
     queues: Sequence[QueueInfo]
     stats: Stats
     types: Sequence[str]
+    """The names of all job types, by name."""
     nodes: Sequence[str]
+    """The names of nodes that the caller may see, by name."""
 
 
 @router.get(QUEUES, summary="Queues")
@@ -95,7 +104,7 @@ async def create(request: Request, context: Authenticated, form: Form) -> Respon
 
 @router.get(f"{QUEUES}/{{name}}", summary="One queue")
 async def queue(request: Request, context: Authenticated, name: str) -> Response:
-    """Show the settings of a queue, its nodes and its jobs."""
+    """Show the settings of a queue, its nodes and its jobs, and the 20 shares that occupy most slots."""
     info = await context.run(lambda control: control.do(ShowQueue(name=name)))
     listed = await _read(request, context)
     shares: Sequence[ShareStats] = [
@@ -116,7 +125,8 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
 
 @router.post(f"{QUEUES}/{{name}}/pinned", summary="Set the nodes that alone serve a queue")
 async def set_pinned(context: Authenticated, name: str, form: Form) -> Response:
-    """Pin the names that were added to the list, and unpin those that were removed."""
+    """Pin the names that were added to the list, and unpin those that were removed. Nodes that never
+    joined are named in the answer."""
     return await _set_nodes(context, name, form, "pin", "unpin")
 
 
@@ -128,7 +138,7 @@ async def set_barred(context: Authenticated, name: str, form: Form) -> Response:
 
 @router.post(f"{QUEUES}/{{name}}/delete", summary="Delete a queue")
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
-    """Delete the settings of a queue; when that is refused, lead back to it."""
+    """Delete the settings of a queue; when that is refused, redirect to its page with the reason."""
     try:
         await context.run(lambda control: control.do(DeleteQueue(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
@@ -137,7 +147,7 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
 
 
 def notes(info: QueueInfo) -> Iterator[str]:
-    """Yield a sentence for each thing that keeps jobs of the queue from running."""
+    """Yield a sentence for each thing that keeps jobs of the queue from running, the most general first."""
     if info.in_force.limit == 0:
         yield "The limit is 0: nothing starts."
     if not info.active:
@@ -156,6 +166,8 @@ def notes(info: QueueInfo) -> Iterator[str]:
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Show the list, with the form for a new queue; ``refused``: with what was entered there, and why it
+    was refused."""
     listed = await _read(request, context)
     samples = _samples(request, context)
     return page_or_part(
@@ -170,6 +182,9 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
 
 
 async def _read(request: Request, context: RequestContext) -> QueueList:
+    """Read the queues, their figures and the names for forms; callers with the same limits share one
+    reading."""
+
     def read(control: Control) -> QueueList:
         look = control.queries
         return QueueList(
@@ -189,6 +204,8 @@ def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:
 
 
 def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
+    """Return a queue with its figures and charts; the last point of a chart is that of the snapshot
+    itself."""
     own = next((q for q in stats.queues if q.queue == info.queue), None)
     from_us = stats.at_us - CHARTED_US
     points = [(s.at_us, s.queues.get(info.queue, (0, 0, 0.0))) for s in samples]
@@ -205,8 +222,11 @@ def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
-    """Add the names that a form has added to a list of nodes, and remove those that it has removed; ``on`` and ``off``
-    are the fields of ``ChangeQueue``. So a change by somebody else meanwhile is kept."""
+    """Add the names that a form has added to a list of nodes, and remove those that it has removed.
+
+    ``on`` and ``off`` are the fields of ``ChangeQueue``. The difference to what the form was filled with
+    is applied, so a change by somebody else meanwhile is kept.
+    """
     before, after = form.words("was"), form.words("nodes")
     added, removed = [n for n in after if n not in before], [n for n in before if n not in after]
 
@@ -235,6 +255,7 @@ async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: s
 
 
 def _limit(form: FormFields) -> Limit | None:
+    """Return the limit that a form has: a number, a percentage as text, or None. Raises UsageError."""
     if form.text("limit").endswith("%"):
         limits.check("the limit", form.text("limit"))
         return form.text("limit")

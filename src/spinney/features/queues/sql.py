@@ -30,18 +30,23 @@ from spinney.store.sql.session import Session
 
 
 class SqlQueues:
-    """The settings of queues. What operators set overrides what applications declare, at once and on all nodes.
+    """The settings of queues. What operators set overrides what applications declare, at once and on all
+    nodes.
 
-    Every claim goes by what is in force when it is made; jobs that a node has already are run. Where a limit was
-    lowered, the occupied slots become fewer as runs end, and no more are granted before that.
+    Every claim goes by what is in force when it is made; jobs that a node has already are run. Where a
+    limit was lowered, the occupied slots become fewer as runs end, and no more are granted before that.
+    Changes are audited in their own transaction.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self, *, within: AccessScope | None = None) -> Sequence[QueueInfo]:
-        """Return the queues that are declared, set or named, in the order of their names. ``within``: the queues of
-        these limits, with counts and types of the jobs within them."""
+        """Return the queues that are declared, set or named, in the order of their names.
+
+        ``within``: only the queues of these limits, with counts and types of the jobs within them;
+        None: all.
+        """
         queues = None if within is None else within.queues
         with self._session.look() as tx:
             registry = self._session.registry
@@ -49,23 +54,26 @@ class SqlQueues:
             return _infos(tx, registry, shown, within)
 
     def get(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
-        """Return one queue. Raises UsageError for a queue that nobody has named."""
+        """Return one queue, with the counts and types of the jobs in ``within``. Raises UsageError
+        for a queue that nobody has named."""
         with self._session.look() as tx:
             registry = self._session.registry
             _require_known(registry, name)
             return _infos(tx, registry, [name], within)[0]
 
     def in_force(self, name: str) -> QueueSpec:
-        """Return the settings in force for a queue, whether it has any or not."""
+        """Return the settings in force for a queue. One that does not exist has the defaults."""
         with self._session.look():
             return self._session.registry.queue(name)
 
     def change(self, name: str, change: QueueChange, actor: Actor, *, now_us: int) -> QueueInfo:
-        """Change an operator's settings of a queue, and return the queue as it is then. A call that changes nothing is
-        not in the audit.
+        """Change an operator's settings of a queue, and return the queue as it is then.
 
-        Raises UsageError (a queue that nobody has named, an invalid limit or node name), UnknownType, and Refused (to
-        unpin it from, or unbar it for, a node where it is not).
+        Within one call, fields go back to what is declared first, then others are set, then nodes are
+        removed from and added to the lists. A call that changes nothing is not in the audit.
+
+        Raises UsageError (a queue that nobody has named, an invalid limit or node name), UnknownType,
+        and Refused (to unpin it from, or unbar it for, a node where it is not).
         """
         with self._session.write() as tx:
             registry = self._session.registry
@@ -79,9 +87,11 @@ class SqlQueues:
         return self.get(name)
 
     def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
-        """Declare a queue as an application would. A declaration of an application replaces it.
+        """Declare a queue as an application would, and return it. A later declaration of an
+        application replaces this one.
 
-        Raises UnknownType, and Refused (it is declared or set already, or its jobs are stored in another order).
+        Raises UnknownType, and Refused (it is declared or set already, or its jobs are stored in
+        another order).
         """
         with self._session.write() as tx:
             registry = self._session.registry
@@ -91,12 +101,14 @@ class SqlQueues:
         return self.get(spec.name)
 
     def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
-        """Remove the declaration and the settings of a queue. If a job type or a settled job names it, it is a queue
-        with the default settings as soon as it is used again; an application that declares it restores it when it
-        starts.
+        """Remove the declaration and the settings of a queue.
 
-        Raises UsageError (a queue that nobody has named) and Refused (it has jobs, a schedule or an inbox submits to
-        it, or a job type of a node that has not left names it).
+        If a job type or a settled job names it, it is a queue with the default settings as soon as it
+        is used again; an application that declares it restores it when it starts. Its lanes go with
+        it, and what is kept by lane.
+
+        Raises UsageError (a queue that nobody has named) and Refused (it has jobs, a schedule or an
+        inbox submits to it, or a job type of a node that has not left names it).
         """
         with self._session.write() as tx:
             registry = self._session.registry
@@ -117,6 +129,8 @@ class SqlQueues:
 
 
 def _require_new(registry: Registry, spec: QueueSpec) -> None:
+    """Raise Refused for a queue that is declared already, and UnknownType for a default type that does
+    not exist."""
     if spec.name in registry.queues:
         raise Refused(
             f"there is a queue {spec.name!r} already; change it with 'spinney queue {spec.name} --limit N'"
@@ -126,7 +140,11 @@ def _require_new(registry: Registry, spec: QueueSpec) -> None:
 
 
 def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
-    """Raise Refused when the queue is still needed, or would be created again at once."""
+    """Raise Refused when the queue is still needed, or would be created again at once.
+
+    The reasons are looked for from the cheapest and most likely on; the message names the first, and what
+    to do about it.
+    """
     if name == DEFAULT_QUEUE:
         raise Refused(f"the queue {name!r} always exists; 'spinney queue {name}' shows its settings")
     if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1) or _is_moved_to(tx, name):
@@ -153,15 +171,22 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
 
 
 def _is_moved_to(tx: Tx, name: str) -> bool:
-    """Return whether a claimed or running job has been moved to this queue, and goes there with its next attempt."""
+    """Return whether a claimed or running job has been moved to this queue, and goes there with its next
+    attempt.
+
+    Its row still has the old queue, so the filter by queue does not find it. Leases are few, so they are
+    read first.
+    """
     sql = "select 1 from leases l cross join jobs where jobs.id = l.job_id and jobs.queue_moved = ? limit 1"
     return tx.value(sql, (name,)) is not None
 
 
 _OPEN = tuple(state for state in State if state not in SETTLED)
+"""The states of jobs that have not settled."""
 
 
 def _names(spec: TypeSpec, queue: str) -> bool:
+    """Return whether a job type sends its jobs, or one of its stages, to a queue."""
     return queue in (spec.queue, *(stage.queue for stage in spec.stages))
 
 
@@ -181,7 +206,10 @@ def _queue_of(spec: str) -> str | None:
 def _changed_settings(
     registry: Registry, name: str, before: Mapping[str, Any], change: QueueChange
 ) -> Mapping[str, Any]:
-    """Return the settings after a change. Raises UsageError, BadName, UnknownType and Refused for an invalid one."""
+    """Return the settings after a change, in the order that ``SqlQueues.change`` promises.
+
+    Raises UsageError, BadName, UnknownType and Refused for an invalid one; nothing has been written then.
+    """
     if unknown := {*change.declared, *change.set} - SETTABLE:
         raise UsageError(
             f"{listed(unknown)} of a queue cannot be set at run time; set one of: {listed(SETTABLE)}"
@@ -198,7 +226,10 @@ def _changed_settings(
         ("barred", "barred from", change.unbar, change.bar),
     ):
         if out or more:
+            # From the list in force: pins that are only declared become the operator's, together with the
+            # change.
             settings[field] = _changed_nodes(name, verb, getattr(spec, field), out, more)
+    # Checks the lists of nodes that were just made.
     registry.in_force(name, settings)
     return settings
 
@@ -219,6 +250,8 @@ def _changed_nodes(
 
 
 def _write(tx: Tx, name: str, settings: Mapping[str, Any], actor: Actor, now_us: int) -> None:
+    """Write the settings of a queue, or remove its row when none is left, so that it counts as declared
+    again."""
     if not settings:
         tx.run("delete from queue_settings where name = ?", (name,))
         return
@@ -227,8 +260,11 @@ def _write(tx: Tx, name: str, settings: Mapping[str, Any], actor: Actor, now_us:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the new value of each setting that changed, for the audit. An empty value becomes ``none``, since an entry
-    leaves out None."""
+    """Return the new value of each setting that changed, for the audit.
+
+    An empty value becomes ``none``, since an entry leaves out None; a setting that was removed becomes
+    ``as declared``.
+    """
     changes = {
         field: "none" if value in (None, ()) else value
         for field, value in after.items()
@@ -252,7 +288,13 @@ def _require_type(registry: Registry, name: str) -> None:
 
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope | None) -> list[QueueInfo]:
-    """Return these queues as the transaction sees them; the numbers and types are those of jobs in ``within``."""
+    """Return these queues as the transaction sees them; the numbers and types are those of jobs in
+    ``within``.
+
+    ``unknown`` are types of pending and running jobs that no active node has, ``unserved`` those that
+    only nodes have which may not serve the queue: together they say why jobs do not start. External
+    workers are nodes here, if they claim.
+    """
     active = [node for node in nodes.all_nodes(tx) if node.claims]
     set_by = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
     pending, _ = statistics.pending(tx, registry, within)

@@ -1,4 +1,9 @@
-"""The command ``keep``: how long settled jobs are kept."""
+"""The command ``keep``: how long settled jobs are kept.
+
+Without arguments it shows the rules, with three it sets one, with ``--sweep`` it also removes what has
+expired. A sweep removes folders itself, so it needs the store and its folders and does not work through a
+server.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from spinney.control import Control
 
 FOREVER, DECLARED = "forever", "declared"
+"""Words for a time: for ever, and what the job type declares."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -100,6 +106,7 @@ def _show(store: str | None, *, json: bool) -> None:
 def _set(
     performer: "Performs", type_: str, state: str, time_: str, reason: str | None, *, json: bool
 ) -> None:
+    """Set a rule, or remove it for the word ``declared``, and print what is in force then."""
     from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
 
     jobs = f"{state} jobs of {'all types' if type_ == ALL_TYPES else type_}"
@@ -123,6 +130,7 @@ def _set(
 
 
 def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
+    """Walk over all jobs once, with a line of progress on a terminal, and print how many were removed."""
     from spinney.features.retention.sweep import sweep
     from spinney.folders import folders
 

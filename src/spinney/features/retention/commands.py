@@ -21,6 +21,7 @@ Period = Annotated[
     float, WithJsonSchema({"type": "number", "minimum": 0, "maximum": KEEP_MAX_S}), DurationField()
 ]
 _TO = "say how long jobs are kept"
+"""The end of the sentence that refuses a caller without the role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class UnsetResult:
     """Whether there was a rule to remove."""
 
     unset: bool
+    """False: none was set."""
 
 
 class ListRetention(Command, route="GET /retention"):

@@ -1,4 +1,8 @@
-"""The page of retention: how long settled jobs are kept, and the forms with which admins change it."""
+"""The page of retention: how long settled jobs are kept, and the forms with which admins change it.
+
+A rule may delete jobs at the next walk, so it takes two requests: the first answers with a question, the
+second has the field ``sure``.
+"""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -70,6 +74,7 @@ def _question(form: FormFields) -> str | None:
 
 
 def _change(control: Control, form: FormFields) -> str:
+    """Set or remove a rule, and return what is in force then, as a sentence."""
     type_, state, reason = form.text("type"), form.text("state"), form.maybe("reason")
     jobs = _jobs(form)
     if form.text("remove"):
@@ -90,6 +95,7 @@ def _jobs(form: FormFields) -> str:
 
 
 def _keep_s(form: FormFields) -> float | None:
+    """Return the time that was entered, in seconds; None for ever. Raises UsageError."""
     text = form.text("keep")
     if not text:
         raise UsageError(f"enter how long the jobs are kept, such as 30d, or {FOR_EVER!r}")
@@ -106,7 +112,8 @@ async def _list(
     refused: RefusedForm | None = None,
     to_confirm: tuple[FormFields, str] | None = None,
 ) -> Response:
-    """``to_confirm``: the form that was sent, and what the user has to confirm."""
+    """Show the rules with their form. ``refused``: with what was entered, and why it was refused.
+    ``to_confirm``: the form that was sent, and what the user has to confirm."""
     rules, types = await context.run(
         lambda control: (control.do(ListRetention()).items, sorted(control.queries.types()))
     )

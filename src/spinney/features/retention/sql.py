@@ -1,8 +1,12 @@
 """Retention: how long settled jobs are kept, and the walk that finds those whose time is over.
 
-The walk reads ``jobs`` by id, a window a time, for there is no index on when a job settled: settling would
-have to write it. Where it is, only its caller knows; whoever begins anew loses nothing. A window in which
-nothing is over costs no write. Several may walk at once. What is found is removed as ``removal`` says.
+The walk reads ``jobs`` by id, a window at a time, for there is no index on when a job settled: settling would
+have to write it. Only its caller knows how far it is; one that begins anew loses nothing. A window in which
+nothing has expired costs no write. Several processes may walk at once.
+
+An expired tree is removed in steps: its top is marked, then a few of its jobs are removed in each
+transaction, which also writes their folders into ``deleted_folders``. A crash leaves the mark, and any later
+walk finishes the tree first (``spinney.store.sql.transitions.removal``).
 """
 
 from collections.abc import Sequence
@@ -22,7 +26,8 @@ from spinney.store.sql.transitions import removal
 
 
 class SqlRetention:
-    """How long settled jobs are kept; ``spinney.model.settings.retention`` says which setting wins."""
+    """Set and apply how long settled jobs are kept; ``spinney.model.settings.retention`` says which
+    setting wins."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -32,9 +37,12 @@ class SqlRetention:
     def set(
         self, type_: str, state: str, keep_s: float | None, actor: Actor, *, now_us: int
     ) -> RetentionRule:
-        """Keep jobs of this type (``*``: of all types) that settled in this state for ``keep_s`` seconds (None: for
-        ever); for deleted jobs this is the time of their tombstones. Raises UnknownType, and UsageError (the state, the
-        time)."""
+        """Keep jobs of this type that settled in this state for ``keep_s`` seconds, and return the
+        rule.
+
+        ``type_`` ``*``: of all types. ``keep_s`` None: for ever. For deleted jobs this is the time of
+        their tombstones. Raises UnknownType, and UsageError (the state, the time).
+        """
         if keep_s is not None and not 0 <= keep_s <= KEEP_MAX_S:
             raise UsageError(f"jobs are kept for 0 to {KEEP_MAX_S} seconds, or for ever, not for {keep_s!r}")
         with self._session.write() as tx:
@@ -46,7 +54,11 @@ class SqlRetention:
         return RetentionRule(type=type_, state=state, keep_s=keep_s, by=actor.by)
 
     def unset(self, type_: str, state: str, actor: Actor, *, now_us: int) -> bool:
-        """Remove an operator's setting, so that the type's own declaration counts again; False when there was none."""
+        """Remove an operator's setting, so that the type's own declaration counts again; False when
+        there was none.
+
+        Raises UnknownType, and UsageError (the state).
+        """
         with self._session.write() as tx:
             _check(self._session.registry, type_, state)
             tx.run("delete from retention where type = ? and state = ?", (type_, state))
@@ -56,7 +68,7 @@ class SqlRetention:
             return True
 
     def all(self) -> Sequence[RetentionRule]:
-        """Return what operators set and types declare."""
+        """Return what operators set and types declare, with those rules that others overrule."""
         with self._session.look() as tx:
             return _rules(tx, self._session.registry).all_rules()
 
@@ -67,10 +79,11 @@ class SqlRetention:
     ) -> tuple[Sequence[int], int | None]:
         """Do one bounded step of a walk over all jobs after the id ``after`` (0: from the first).
 
-        It either looks at the next ``limit`` jobs, or removes some jobs of an expired tree that it found before: a tree
-        without open jobs whose top settled long enough ago. Rows are removed for good; ``deleted_folders`` lists their
-        folders until those are removed. Returns the removed jobs, and where to go on (None: the walk is complete). Any
-        number of processes may walk at the same time, and stop anywhere.
+        It either looks at the next ``limit`` jobs, or removes some jobs of an expired tree that it
+        found before: a tree without open jobs whose top settled long enough ago. Rows are removed for
+        good; ``deleted_folders`` lists their folders until those are removed. Returns the removed
+        jobs, and the id after which to continue (None: the walk is complete). Any number of processes
+        may walk at the same time, and stop anywhere.
         """
         with self._session.look() as tx:
             rules = _rules(tx, self._session.registry)
@@ -88,6 +101,8 @@ class SqlRetention:
         return (), last
 
     def _remove(self, actor: Actor, now_us: int) -> Sequence[int]:
+        """Remove some jobs of marked trees, and return them. The audit entry names their ranges of
+        numbers."""
         with self._session.write() as tx:
             step = removal.Removal(tx, self._session.registry, _rules(tx, self._session.registry), now_us)
             step.run()
@@ -98,7 +113,7 @@ class SqlRetention:
 
 
 def ranges(ids: Sequence[int]) -> str:
-    """Return numbers as people write them: ``3, 17-216``."""
+    """Return numbers in ascending order as people write them: ``3, 17-216``."""
     bounds: list[list[int]] = []
     for number in sorted(ids):
         if bounds and bounds[-1][1] == number - 1:
@@ -115,6 +130,7 @@ _RULES = RowMap(
     decode={"keep_s": lambda keep_us: None if keep_us is None else keep_us / 1e6},
     omit=("in_force",),
 )
+"""Rules from their rows, with the time in seconds."""
 
 
 def _rules(tx: Tx, registry: Registry) -> RetentionRules:
@@ -124,8 +140,12 @@ def _rules(tx: Tx, registry: Registry) -> RetentionRules:
 def _window(
     tx: Tx, rules: RetentionRules, after: int, now_us: int, limit: int
 ) -> tuple[list[int], int | None]:
-    """Top-level jobs of the next ``limit`` whose time is over, and where to go on. None: there is nothing more
-    to do; where the last window found something, there is (what it found is to be removed)."""
+    """Return the top-level jobs among the next ``limit`` whose time may be over, and the id after which
+    to continue.
+
+    None: the walk is complete. Where this window found something, it is not, since that is to be removed
+    first.
+    """
     rows = tx.all(
         "select id, parent_id, type, state, settled_us from jobs where id > ? order by id limit ?",
         (after, limit),
@@ -141,6 +161,7 @@ def _window(
 
 
 def _check(registry: Registry, type_: str, state: str) -> None:
+    """Raise UnknownType for a type that does not exist, UsageError for a state in which no job settles."""
     if type_ != ALL_TYPES and type_ not in registry.types:
         raise UnknownType(f"{unknown('job type', type_, registry.types)}, or {ALL_TYPES!r} for all")
     if state not in SETTLED:

@@ -14,14 +14,20 @@ from spinney.web.request_context import Authenticated, now_us
 router = APIRouter(include_in_schema=False)
 
 NAME_MAX = 60
+"""The most characters of a name."""
 QUERY_MAX = 4_000
+"""The most characters of a filter's query string."""
 BESIDE = ("sort",)
 """Names in the query of a saved filter that are no filters."""
 
 
 @router.post("/jobs/saved", summary="Save a filter")
 async def save(context: Authenticated, form: Form) -> Response:
-    """Save the filter of a list under a name, or remove one (``remove``)."""
+    """Save the filter of a list under a name, or remove one (``remove``), and redirect to the list with
+    that filter.
+
+    It is stored as it was parsed, so that nothing else than names and values of a query can be in it.
+    """
     query, name, owner = form.text("query"), " ".join(form.text("name").split()), context.principal.name
     pairs = parse_qsl(query[:QUERY_MAX])
     back = f"/jobs?{urlencode(pairs)}" if pairs else "/jobs"

@@ -6,7 +6,7 @@ from spinney.model.errors import Refused
 from spinney.store.sql.session import Session
 
 SAVED_MAX = 50
-"""A user has no more saved filters."""
+"""How many saved filters a user may have."""
 
 
 class SqlSavedFilters:

@@ -55,7 +55,11 @@ def stack(
 
 
 def _requested(performer: "Performs", files: "Files", job: int) -> str:
-    """Request the stacks, wait for the node's answer, and return it. Raises Refused where none comes."""
+    """Request the stacks, wait for the node's answer, and return it. Raises Refused where none comes.
+
+    The request is answered when its row is gone. A file that is missing then means that the attempt ended
+    first.
+    """
     from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
 
     request = performer.do(RequestStacks(job=job))
@@ -75,10 +79,12 @@ def _requested(performer: "Performs", files: "Files", job: int) -> str:
 
 
 def _paths(attempt: "Attempt") -> list[str]:
+    """Return the paths in the job's folder where stacks of an attempt may be kept."""
     from spinney.node.workers.stack_taker import KINDS, file_path
 
     return [file_path(attempt.stage, attempt.fence, kind) for kind in KINDS]
 
 
 def _text(files: "Files", path: str) -> str:
+    """Return the text of a file in the job's folder; empty where there is none."""
     return b"".join(files.content(path, must=False)).decode("utf-8", "replace")

@@ -34,6 +34,7 @@ class RequestStacks(Command, route="POST /jobs/{job}/stacks"):
     job: JobNumber
 
     def run(self, service: Service) -> StackRequest:
+        """Write the request, and wake the nodes. Raises NoSuchJob, and Refused when no attempt runs."""
         job = service.part(Queries).job(self.job)
         fence = service.store.stack_requests.ask(self.job, now_us=service.clock())
         service.wake_nodes()

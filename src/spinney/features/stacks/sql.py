@@ -1,5 +1,9 @@
-"""Requests for the stacks of running attempts, as rows: the node that runs the attempt answers by a file in the job's
-folder, and deletes the row."""
+"""Requests for the stacks of running attempts, as rows: the node that runs the attempt answers by a file in
+the job's folder, and deletes the row.
+
+A row is not durable and expires after a minute, so neither a crash of the caller nor one of the node leaves
+anything.
+"""
 
 from collections.abc import Sequence
 
@@ -7,17 +11,21 @@ from spinney.model.errors import Refused
 from spinney.store.sql.session import Session
 
 KEPT_US = 60_000_000
-"""The age at which requests expire."""
+"""The age at which requests expire, in microseconds."""
 
 
 class SqlStackRequests:
-    """They are few, and live for a moment."""
+    """Requests for stacks by the fence of the attempt: at most one for each, however many people ask."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def ask(self, job_id: int, *, now_us: int) -> int:
-        """Request the stacks of the attempt of a job that runs now; return its fence. Raises Refused when none does."""
+        """Request the stacks of the attempt of a job that runs now, and return its fence.
+
+        A request that is open already is replaced. Raises Refused when no attempt runs, or when it
+        runs in an external worker.
+        """
         with self._session.write(durable=False) as tx:
             lease = tx.one(
                 "select fence, node_id from leases where job_id = ? and running_us is not null", (job_id,)
