@@ -33,12 +33,14 @@ WORDS = {
     "@annually": "0 0 1 1 *",
 }
 _TEXT_MAX = 200
+"""The most characters of an expression, so that a message can quote it."""
 _SPAN_OF_ONE = re.compile(r"\b0*(\w+)-0*\1/[1-9]\d*", re.IGNORECASE)
 """``5-5/10`` is 5; cronsim takes it for ``5/10``, which is 5, 15, 25 …"""
 _EPOCH = datetime(1970, 1, 1)
-"""Of a clock on the wall, which has no zone."""
+"""The zero of a clock on the wall, which has no zone. A time of this clock is counted in seconds from here.
+"""
 _STEP_S = 86_400
-"""No zone changes its clock twice within so long."""
+"""No zone changes its clock twice within so many seconds, so a change is found by looking at both ends."""
 _OF_THE_HOST = ("localtime", "posixrules", "Factory")
 """Names that mean something else on every host."""
 
@@ -107,6 +109,8 @@ def _fields(cron: str) -> str:
 
 
 def _repeats(fields: str) -> bool:
+    """Return whether an expression goes by the clock alone, which is when its minute or hour begins with
+    ``*``."""
     minute, hour, *_ = fields.split()
     return minute.startswith("*") or hour.startswith("*")
 
@@ -122,6 +126,8 @@ def _seconds(shown: datetime) -> int:
 
 
 def _as_named(fields: str, zone: tzinfo, after_s: int) -> int | None:
+    """Return the next time of an expression that names its times: on a day whose clock is changed each
+    comes exactly once."""
     # What the clock shows earlier came earlier, or at the same moment: so the first that fits is the next.
     for shown in _shown(fields, after_s + _offset(zone, after_s)):
         at_s = _when_shown(zone, shown)
@@ -141,6 +147,7 @@ def _when_shown(zone: tzinfo, shown: int) -> int:
 
 
 def _by_the_clock(fields: str, zone: tzinfo, after_s: int) -> int | None:
+    """Return the next time of an expression that repeats: whenever the clock shows it."""
     offset = _offset(zone, after_s)
     while True:
         # As if the clock were not changed any more; when it is, once more from that moment on.
@@ -154,7 +161,11 @@ def _by_the_clock(fields: str, zone: tzinfo, after_s: int) -> int | None:
 
 
 def _change(zone: tzinfo, after_s: int, until_s: int, offset: int) -> int | None:
-    """Return the first second in (after, until] at which the clock is not ``offset`` seconds before UTC."""
+    """Return the first second in (after, until] at which the clock is not ``offset`` seconds ahead of
+    UTC; None: there is none.
+
+    It steps by ``_STEP_S``, then halves the step in which the change lies.
+    """
     while after_s < until_s:
         step_s = min(after_s + _STEP_S, until_s)
         if _offset(zone, step_s) != offset:
@@ -170,6 +181,7 @@ def _change(zone: tzinfo, after_s: int, until_s: int, offset: int) -> int | None
 
 
 def _offset(zone: tzinfo, at_s: int) -> int:
+    """Return how many seconds the clock of a zone is ahead of UTC at a moment."""
     return _as_seconds(datetime.fromtimestamp(at_s, zone).utcoffset())
 
 

@@ -79,6 +79,13 @@ def decide(
 def _interrupted(
     spec: TypeSpec, stage: StageSpec, outcome: Outcome, attempt: int, before: int, draw: float
 ) -> RetryDecision:
+    """Return what becomes of a job whose worker or node died under it. ``before``: the interruptions
+    before this one.
+
+    Enough deaths make it poison, whichever they were. A worker's death uses up an attempt, since the
+    stage may be at fault; a node's does not, and the job goes back to its queue, or becomes orphaned
+    where its type wants that.
+    """
     if before + 1 >= spec.poison_after:
         return RetryDecision(
             state=State.FAILED,

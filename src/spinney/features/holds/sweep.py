@@ -56,7 +56,8 @@ class Plan:
     more."""
 
     target: tuple[str, int]
-    """As in ``_At``."""
+    """What is swept: ("hold", its number), or ("lift", the number of the last release that this pass
+    covers)."""
     version: int
     """The version of the registry that it was planned with."""
     hold: Hold | None = None

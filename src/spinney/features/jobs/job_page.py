@@ -41,7 +41,7 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
-"""The number of a job in an address; anything else is 422."""
+"""The number of a job in an address."""
 ABOVE = 12
 """How many ancestors are named, the nearest ones."""
 BELOW = 200
@@ -117,7 +117,8 @@ async def job(request: Request, context: Authenticated, job: JobId) -> Response:
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
 async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Carry out a verb, and redirect to the page of the job, which says what became of it."""
+    """Carry out a verb, and redirect to the page of the job, which says what became of it; after a
+    deletion to the list."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/jobs/{job}"
     try:
@@ -141,8 +142,11 @@ async def job_output(
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Show the end of each stream of an attempt, or the lines that contain a text. Without ``fence``, of
-    the current attempt."""
+    """Show the end of each stream of an attempt, or the lines that contain a text.
+
+    ``fence``: the attempt; without it the one of which the job's page shows picture and failure. ``q``:
+    the text.
+    """
     root = request.app.state.folders
 
     def call(control: Control) -> tuple[Job, output.Output]:
@@ -212,8 +216,11 @@ async def job_below(request: Request, context: Authenticated, job: JobId) -> Res
 
 @router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
 async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the verbs that were used on the job and on those below it, as far as the latest ``ENTRIES`` entries of the
-    audit tell."""
+    """Show the verbs that were used on the job and on those below it.
+
+    Only the latest ``ENTRIES`` entries of the audit are searched; the page says when they do not reach
+    back to the job's creation.
+    """
     entries, whole = await context.run(lambda control: job_history_of(control, job), long=True)
     return page_or_part(
         request, context, "job_history", job_id=job, entries=entries, whole=whole, looked=ENTRIES

@@ -76,7 +76,8 @@ class VerbPreview:
     plan: Plan
     """The jobs and the order."""
     stages: Sequence[StageCount]
-    """For retry and rerun: the stages that would run again, each with the number of jobs."""
+    """For retry and rerun: the stages that would run again, each with the number of jobs; empty for other
+    verbs."""
     sample: Sequence[Job]
     """The newest of the jobs, at most ``SAMPLE``."""
     queues: Sequence[str]
@@ -340,8 +341,8 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
     """Return what has the name that was searched for among messages, as label and filter: a type, a
     queue, ….
 
-    Many people search for the name of a type; the page offers these filters beside the (often empty) list
-    of messages.
+    The search field looks through messages, but somebody who enters the name of a type may want its jobs:
+    the page offers these filters beside the list.
     """
     if filters.values.keys() != {"message"}:
         return ()
@@ -363,7 +364,7 @@ async def _counts(
     """Return how many jobs are in each state, without the filter by state; None where counting would take
     long.
 
-    The tabs of the list show them, so they must not change with the tab.
+    They stand beside the choice of states, so they must not depend on what is chosen there.
     """
     if filters.errors or not filters.countable:
         return None

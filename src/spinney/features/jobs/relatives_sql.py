@@ -20,7 +20,7 @@ from spinney.store.sql.registry.job_rows import VISIBLE
 from spinney.store.sql.session import Session
 
 RELATIVES_MAX = 10_000
-"""So many relatives of one kind are looked at. More are reported as such, and not counted."""
+"""How many relatives of one kind are looked at. That there are more is reported, but not how many."""
 _SHOWN = (
     "case when l.job_id is null then few.state when l.running_us is null then 'claimed' else 'running' end"
 )
@@ -29,7 +29,7 @@ because claiming does not write that row: the lease says whether it is claimed o
 
 
 class Relation(StrEnum):
-    """How the jobs of a group are related to a job."""
+    """How the jobs of a group are related to a job: they are below it, it needs them, or they need it."""
 
     SUBJOBS = "subjobs"
     NEEDS = "needs"
@@ -47,7 +47,7 @@ all jobs; ``is not null`` lets it use the partial index of subjobs."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Relatives of one type in one state."""
+    """Relatives of one type in one state, as one line of the picture."""
 
     type: str
     state: State
@@ -74,7 +74,8 @@ class SqlRelatives:
         return self._ids(sql, job_id)
 
     def has_needs(self, job_id: int) -> bool:
-        """Return whether a job needs others, or others need it."""
+        """Return whether a job needs others, or others need it. The page of the job shows a link to
+        these only then."""
         sql = "select exists (select 1 from needs where job_id = ?) or exists (select 1 from needs where need_id = ?)"
         with self._session.read() as tx:
             return bool(tx.value(sql, (job_id, job_id)))
@@ -104,7 +105,7 @@ class SqlRelatives:
         return sorted(groups, key=lambda group: (group.type, -group.jobs, group.state)), partial
 
     def parents(self, job_ids: Sequence[int]) -> set[int]:
-        """Return which of these jobs have subjobs."""
+        """Return which of these jobs have subjobs, superseded ones included, by one seek each."""
         sql = (
             "select j.value from json_each(?) j where exists "
             "(select 1 from jobs where jobs.parent_id = j.value and jobs.parent_id is not null)"

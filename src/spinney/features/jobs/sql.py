@@ -15,7 +15,7 @@ from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import Session
 
 SORTED_MAX = 3_000
-"""So many of the newest matching jobs are sorted."""
+"""How many of the newest matching jobs are sorted."""
 EXAMINED_MAX = 100_000
 """Among so many of the newest jobs a list looks for matches of a filter that no index answers."""
 SUGGESTED_MAX = 200

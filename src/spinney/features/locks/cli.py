@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 """How many locks one query reads."""
 _OWNERS_SHOWN = 5
-"""So many owners are named in a question or sentence."""
+"""How many owners are named in a question or sentence."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -168,7 +168,7 @@ class _LockDetails:
 
     lock: str
     capacity: int
-    """In force; of a family: for every lock of it without a more specific capacity."""
+    """The capacity in force; of a family that of every lock in it without a more specific capacity."""
     set: "CapacityInfo | None"
     """What is set or declared for this very name; None: nothing is."""
     used: int

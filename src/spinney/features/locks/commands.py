@@ -43,7 +43,7 @@ class Capacity:
 
     name: str
     capacity: int
-    """In force now."""
+    """The capacity in force now."""
 
 
 class ListLocks(Command, route="GET /locks"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """The word for the number of slots with which a node was started."""
 _TYPES_SHOWN = 4
-"""So many types of a node are named in a table; ``--json`` has all."""
+"""How many types of a node are named in a table; ``--json`` has all."""
 
 NodeArgument = Annotated[str, argument("NODE", "The node's name.", completion.nodes)]
 

@@ -13,7 +13,7 @@ from spinney.store.sql.registry.job_rows import VISIBLE
 from spinney.store.sql.session import Session
 
 LOOKED_AT = 2_000
-"""So many of the newest jobs are looked through."""
+"""How many of the newest jobs are looked through."""
 ATTEMPTS_MAX = 600
 """The most attempts that are read for the picture of slots."""
 
@@ -27,9 +27,9 @@ class NodeAttempt(NamedTuple):
     outcome: str | None
     """None: it runs."""
     started_us: int
-    """In microseconds since 1970 UTC."""
+    """When it began, in microseconds since 1970 UTC."""
     ended_us: int | None
-    """In microseconds since 1970 UTC; None: it runs."""
+    """When it ended, in microseconds since 1970 UTC; None: it runs."""
 
 
 class SqlNodeAttempts:

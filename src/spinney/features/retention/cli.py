@@ -85,6 +85,7 @@ def keep(
 
 
 def _show(store: str | None, *, json: bool) -> None:
+    """Print all rules, also those that others overrule, which are marked so."""
     from spinney.features.retention.commands import ListRetention
 
     with open_commands(store) as performer:

@@ -44,6 +44,7 @@ SPANS: Mapping[str, Span] = {
 }
 """The periods by the word that the address names them with. An unknown word shows the hour."""
 Name = Annotated[str, Query(max_length=200)]
+"""The name of a queue in the address; empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class StageLine:
     type: str
     stage: str
     figures: Figures
+    """The figures of all its lanes together, whatever their queues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ MINUTE_S, QUARTER_S, HOUR_S = 60, 900, 3600
 KEPT: Mapping[int, int] = {MINUTE_S: 180, QUARTER_S: 200, HOUR_S: 400}
 """How many slices of each width are kept: 3 hours, 2 days, 16 days. So the table has at most 780 rows for a lane."""
 _AGAIN = 14 * MINUTE_S
-"""So many seconds of ``throughput`` are summed up again, because a leader may have been missing for a while.
+"""How many seconds of ``throughput`` are summed up again, because a leader may have been missing for a while.
 One minute less than ``throughput`` keeps, so that no minute is replaced by the part of it that is left there.
 """
 NO_LANE = 0
@@ -43,23 +43,25 @@ _REPLACE = (
     "on conflict (width_s, slice, lane) do update set ended = excluded.ended, failed = excluded.failed, "
     "pending = excluded.pending, running = excluded.running, wait_s = excluded.wait_s, run_s = excluded.run_s"
 )
+"""Replaces all figures of a slice, so that summing up twice changes nothing."""
 
 
 class Figures(NamedTuple):
     """The figures of one slice or one stage."""
 
     ended: int
-    """How many attempts ended."""
+    """How many attempts ended that had begun, whatever they ended with."""
     failed: int
-    """How many of them failed."""
+    """How many of them ended with an error, at a time limit, or by the death of their worker or node."""
     pending: float | None
-    """How many jobs there were on average; None: nobody counted."""
+    """How many jobs were pending on average; None: nobody counted."""
     running: float | None
     """How many jobs ran on average; None: nobody counted."""
     wait_s: float | None
-    """How long jobs waited, on the average of the stages, weighted by their attempts; None: not measured."""
+    """How long jobs waited, in seconds: the mean of the medians of the stages, weighted by their
+    attempts; None: not measured."""
     run_s: float | None
-    """How long attempts ran, as ``wait_s`` has it for waiting; None: not measured."""
+    """How long attempts ran, in seconds, averaged as ``wait_s`` is; None: not measured."""
 
 
 class SqlThroughputHistory:

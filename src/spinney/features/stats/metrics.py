@@ -134,6 +134,8 @@ def _node_families(nodes: Sequence[NodeStats]) -> Iterator[GaugeMetricFamily]:
 
 
 def _bridge_families(bridges: Sequence[BridgeStatus]) -> Iterator[GaugeMetricFamily]:
+    """Yield gauges of bridges to other job systems, as each reported last; one that is silent keeps its
+    last figures."""
     for name, about in (
         ("links", "Entries of another system that are claimed and not finished."),
         ("behind", "Links whose job has changed and whose entry does not say so yet."),
@@ -145,7 +147,8 @@ def _bridge_families(bridges: Sequence[BridgeStatus]) -> Iterator[GaugeMetricFam
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:
-    """Return a gauge. ``values``: by the tuple of its labels; None is left out."""
+    """Return a gauge with the prefix of all metrics. ``values``: by the tuple of its labels; None is left
+    out."""
     family = GaugeMetricFamily(f"spinney_{name}", about, labels=labels)
     for label_values, value in values.items():
         if value is not None:

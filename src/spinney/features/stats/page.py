@@ -276,7 +276,7 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
 def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
     """Yield queues with pending jobs that no node would take.
 
-    Where no node takes anything at all, that is the one thing that is said, instead of the same for each
+    Where no node takes anything at all, there is one line for that, instead of the same line for each
     queue.
     """
     pending = [queue for queue in queues if queue.pending]

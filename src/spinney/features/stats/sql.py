@@ -304,8 +304,8 @@ class _Look:
 
 
 class _Totals(NamedTuple):
-    """Figures of several lanes: jobs, occupied slots (one that was given work of several lanes counts once), and the
-    attempts that ended within the window."""
+    """Figures of several lanes: pending jobs, occupied slots (one that was given work of several lanes
+    counts once), and the attempts that ended within the window, and how many of these failed."""
 
     pending: int
     running: int
@@ -314,7 +314,7 @@ class _Totals(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What jobs of one lane have in common, whether they are in it yet or not."""
+    """What jobs have in common that are, or will be, in one lane; the home of a lane does not matter here."""
 
     queue: str
     type: str

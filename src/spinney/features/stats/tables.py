@@ -74,22 +74,22 @@ _TEXTS = frozenset({"QUEUE", "TYPE", "STAGE", "SHARE", "NODE", "STATE", "SEEN"})
 
 
 def queues(stats: Sequence[QueueStats]) -> "Table":
-    """Return the table of queues."""
+    """Return the table of queues, a row for each in the order of ``stats``."""
     return _table(_QUEUES, stats)
 
 
 def stages(stats: Sequence[StageStats]) -> "Table":
-    """Return the table of stages."""
+    """Return the table of stages, a row for each in the order of ``stats``."""
     return _table(_STAGES, stats)
 
 
 def shares(stats: Sequence[ShareStats]) -> "Table":
-    """Return the table of shares."""
+    """Return the table of shares; one without a name is that of a queue that does not share."""
     return _table(_SHARES, stats)
 
 
 def nodes(stats: Sequence[NodeStats]) -> "Table":
-    """Return the table of nodes."""
+    """Return the table of nodes and external workers, a row for each."""
     return _table(_NODES, stats)
 
 

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 """The refresh interval in seconds, unless ``--every`` says otherwise."""
 REST = 4
-"""A query that took long is followed by a pause this many times as long: the store is there for the work."""
+"""A query that took long is followed by a pause this many times as long, since the store is there for the
+work."""
 WINDOW_S = 60
 """The period for rates, in seconds."""
 LISTED_MAX = 200
-"""How many jobs and causes can be scrolled through; ``list`` and ``failures`` show all."""
+"""How many jobs and causes are read for scrolling; ``list`` and ``failures`` show all."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -178,7 +179,8 @@ class _Session:
         return message
 
     def _sweep(self) -> float:
-        """Do one step of the sweep after a hold or its end, as nodes do; return how many seconds to rest after it."""
+        """Do one step of the sweep after a hold or its end, as nodes do; return how many seconds to
+        rest after it."""
         begun = time.monotonic()
         self._sweeping = self._store is not None and self._store.holds.sweep(now_us=now_us())
         return REST * (time.monotonic() - begun)

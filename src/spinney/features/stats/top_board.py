@@ -19,11 +19,11 @@ from spinney.model.operators.stats import QueueStats, Stats
 from spinney.model.states import State
 
 LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
-"""The states of which jobs can be listed; Tab goes from one to the next."""
+"""The states of which jobs can be listed; Tab goes from one to the next, and from the last to the first."""
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
 """How many lines a key moves the selection."""
 REASON_MAX = 200
-"""How many characters a typed reason may have."""
+"""How many characters a typed reason may have; further ones are ignored."""
 
 
 class Kind(Enum):

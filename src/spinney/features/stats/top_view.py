@@ -169,6 +169,7 @@ def _part(table: "Table", kind: Kind, board: Board, room: int) -> "Table":
 
 
 def _jobs(jobs: Sequence[Job], board: Board, now_us: int) -> "Table":
+    """Return the table of the listed jobs. The time of an open job runs until the time of the figures."""
     return display.build_table(
         (f"{board.listed.upper()} JOB", "TYPE", "STAGE", "STATE", "QUEUE", "NODE", "SINCE START", "MESSAGE"),
         (

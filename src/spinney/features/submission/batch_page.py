@@ -41,11 +41,12 @@ router = APIRouter(include_in_schema=False)
 CELLS = 2_000
 """The most jobs in one grid; further ones are on further pages."""
 LARGE = 240
-"""Up to so many cells are drawn large enough for a finger."""
+"""With at most so many cells in the grid, each is drawn large enough for a finger."""
 CAUSES = 20
 """How many causes of failures the page of a batch shows."""
 EXACT_MAX = 20_000
-"""Up to so many jobs below the direct subjobs are counted exactly, without superseded ones."""
+"""How many jobs below the direct subjobs are counted exactly, without superseded ones; of more the number is
+an upper bound."""
 _THERE = tuple(state for state in State if state is not State.DELETED)
 """The states that are shown when none is chosen: all but deleted."""
 _GOES_ON = (Verb.CANCEL, Verb.HOLD)

@@ -40,7 +40,7 @@ from spinney.web.request_context import Authenticated, RequestContext, now_us
 router = APIRouter(include_in_schema=False)
 
 TYPES_MAX = 200
-"""So many types are listed at a time."""
+"""How many types are listed at a time; the field above the list narrows it."""
 _CHANGED = "this form was submitted before, and has been changed since; check it, and submit it again"
 """The message for a key that comes again with other content, instead of the one for programs."""
 _ONCE = "once"
@@ -75,7 +75,7 @@ async def submit(
     type_: Annotated[str, Query(alias="type", max_length=200)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Show the job types, or the form of one."""
+    """Show the job types that the caller may submit, narrowed by ``q``, or with ``type`` the form of one."""
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
         types = await context.run(_submittable)

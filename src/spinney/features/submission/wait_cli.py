@@ -36,8 +36,8 @@ SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
-"""Of more jobs than this only they themselves are counted, not what is below them; nor is it said why they do
-not go on."""
+"""The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, and
+nothing is said about why they do not start."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
 
@@ -136,6 +136,7 @@ class _Line:
 
     @property
     def all_completed(self) -> bool:
+        """Whether all of the jobs have completed, as far as they were read."""
         return self._ended[State.COMPLETED] == len(self._jobs)
 
 
@@ -280,6 +281,8 @@ class _Lines:
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
+        """Print the counts, if they have changed and the last line is not too recent. Running jobs
+        are not named here."""
         text, now = "\n".join([summary(counts), *stuck]), time.monotonic()
         if text != self._last_text and (last or now - self._at >= LINE_EVERY_S):
             self._out.print(text)
@@ -298,6 +301,7 @@ class _Live:
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
+        """Draw the bar and the lines below it anew; long lines are cut."""
         from rich.console import Group
         from rich.padding import Padding
         from rich.progress_bar import ProgressBar

@@ -424,6 +424,7 @@ def _print_secret(answer: "WebhookWithSecret", *, json: bool) -> None:
 
 
 def _print_webhook(webhook: "Webhook", *, json: bool) -> None:
+    """Print the settings of a webhook, and the limits within which it reports, if it has any."""
     if json:
         display.print_json(webhook)
         return

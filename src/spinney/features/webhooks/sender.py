@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 SENDS_MAX = 8
 """The maximum number of deliveries that are being sent at once."""
 SENDS_PER_WEBHOOK = 2
-"""The same for one webhook."""
+"""The maximum number of deliveries of one webhook that are being sent at once."""
 POLL_S = 1.0
 """The time between two queries for due deliveries."""
 STORE_RETRY_S = 5.0
