@@ -184,7 +184,7 @@ def submission_of(
 
 def write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
     """Store a run of missed times as one row, that of the first: there may be a hundred thousand of them.
-    None: nothing."""
+    Without missed times nothing is stored."""
     if due.missed is None:
         return
     first_us, last_us = due.missed

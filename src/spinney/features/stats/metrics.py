@@ -1,8 +1,8 @@
 """The route ``/metrics`` for Prometheus: jobs, queues and nodes of the store, and the requests of this
 server.
 
-The figures of the store are those of ``GET /stats``; many scrapes share one look at the store. They are the
-same from every server, so an alert on them need only scrape one. Names of metrics are an interface:
+The figures of the store are those of ``GET /stats``; many scrapes share one look at the store. Every server
+has the same figures of the store, so it is enough to scrape one for them. Names of metrics are an interface:
 ``tests/node/test_monitoring_files.py`` compares them with the dashboards and alerts that are delivered.
 """
 

@@ -105,7 +105,7 @@ class Overview:
     failures: FailureGroups
     """The causes with the most failed jobs, at most ``LISTED``."""
     nodes: Sequence[NodeStatus]
-    """All nodes that have not left, with external workers."""
+    """The nodes that have not left, and those that died lately; external workers are among them."""
     holds: Sequence[Hold]
     """The holds in force that cover visible jobs, the oldest first."""
     queues: Sequence[QueueInfo]
