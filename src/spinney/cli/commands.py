@@ -1,4 +1,9 @@
-"""The program ``spinney`` with all its commands, and how ``spinney --help`` lists them."""
+"""The program ``spinney`` with all its commands, and how ``spinney --help`` lists them.
+
+Commands are declared in the features (``cli`` of each), each module by its function ``add_to``. A line is run
+by a program that has the commands of one module only (``command_for``); the whole program (``full_app``) is
+built for help, for an unknown command, and for the commands of installed packages.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -16,20 +21,31 @@ from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS
 from spinney.terminal.display import safe
 
 _BORDER = 6
-"""What a line of help needs beside the name and what is said of it."""
+"""How many columns a line of help needs beside the command's name and its summary."""
 
 
 class GroupedCommands(TyperGroup):
-    """The commands in the order and under the headings of ``command_index``, and after them those that packages
-    bring."""
+    """The root group: Spinney's commands in the order and under the headings of ``command_index``, followed
+    by the commands that installed packages bring.
+
+    The latter are not bound like others, because binding imports a package: they are looked up by name when
+    the line names none of Spinney's own, and listed in help from their metadata alone.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of Spinney's own commands that are bound, in the order of the headings."""
+        """Return the names of Spinney's own commands that are bound, in the order of the headings.
+
+        The commands of packages are not among them, so that listing imports no package.
+        """
         return [name for name in COMMAND_MODULES if name in self.commands]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of this name: one of Spinney's own, or one that an installed package brings; None: there
-        is none."""
+        """Return the command of this name, or None where there is none.
+
+        One of Spinney's own names never leads to a package, even if its module is not bound here. Entry
+        points that cannot be commands are reported on stderr on the way. Raises UsageError for a command of a
+        package that cannot be loaded.
+        """
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name in COMMAND_MODULES:
             return own
@@ -39,7 +55,12 @@ class GroupedCommands(TyperGroup):
         return None if brought is None else brought.load()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands into the help, under their headings."""
+        """Write the commands into the help, under their headings, with all names in one column.
+
+        Empty headings are left out. Each summary of Spinney's own commands is cut to the width of the
+        terminal; those of packages are printed with control characters escaped, since they come from other
+        people's files.
+        """
         names = self.list_commands(ctx)
         brought = applications.installed_commands()
         wide = max(map(len, (*names, *brought.applications)), default=0)
@@ -57,13 +78,19 @@ class GroupedCommands(TyperGroup):
 
 
 def _warn(installed: applications.InstalledCommands) -> None:
+    """Report each entry point that is ignored on stderr, so that its author learns why the command is
+    missing."""
     for sentence in installed.ignored:
         typer.echo(f"spinney: {safe(sentence)}", err=True)
 
 
 def build_app(modules: Iterable[str]) -> typer.Typer:
-    """Return the program ``spinney`` with the commands of these modules alone; their names are relative to
-    ``spinney``."""
+    """Return the program ``spinney`` with the commands of these modules alone.
+
+    The names of modules are relative to ``spinney``, and may repeat; each module is imported, and its
+    ``add_to`` adds its commands. Also installs Spinney's completion script for bash, which Typer's options
+    for installing print.
+    """
     shells.install_bash_script()
     made = typer.Typer(
         cls=GroupedCommands,
@@ -109,8 +136,14 @@ def root_options(
 
 
 def command_for(words: Sequence[str]) -> Any:
-    """Return the command that runs a line: the program with the commands of one module if the line names one of
-    Spinney's own, otherwise with all. Loading and binding all takes a sixth of the time in which a command begins."""
+    """Return the command that runs a line: the program with the commands of one module if the line names one
+    of Spinney's own, otherwise with all.
+
+    ``words`` is the line without the program's name. Options of the program before the command are skipped
+    with their values, as Click will read them. Any other first word, such as ``--help`` or a misspelt
+    command, gets the whole program, which knows all names for its message. Loading and binding all commands
+    for every line would be a sixth of the time in which a command begins.
+    """
     rest = iter(words)
     for word in rest:
         option, equals, _ = word.partition("=")
@@ -124,8 +157,11 @@ def command_for(words: Sequence[str]) -> Any:
 
 @cache
 def command(module: str | None = None) -> Any:
-    """Return ``spinney`` with the commands of that module (None: with all), ready to be run. The result is kept,
-    because a ``Typer`` that is called is prepared anew each time, which takes longer than most commands do."""
+    """Return ``spinney`` with the commands of that module (None: with all), ready to be run.
+
+    The result is kept for the process, because a ``Typer`` that is called is prepared anew each time, which
+    takes longer than most commands do.
+    """
     return get_command(full_app() if module is None else build_app([module]))
 
 

@@ -15,10 +15,17 @@ from spinney.terminal import applications, endpoint
 from spinney.terminal.command_index import COMMAND_MODULES
 
 _HELP = ["-h", "--help"]
+"""The help options of every command (``build_app``), for the contexts that Click makes here without running
+anything."""
 
 
 def print_completions(request: str) -> int:
-    """Print the answer to a shell's request (``complete_bash``, ``source_zsh``, …); return the exit code."""
+    """Print the answer to a shell's request, and return the exit code: 0, or 1 where anything went wrong.
+
+    ``request`` is the value of the variable that the script sets: ``complete_bash`` asks for the words at the
+    cursor, ``source_zsh`` for the script itself. Nothing is printed after an error, whatever it is. For bash
+    no summaries are looked up, since it cannot show them and they cost the import of every command.
+    """
     action, _, shell = request.partition("_")
     try:
         if action == "source":
@@ -34,9 +41,13 @@ def print_completions(request: str) -> int:
 
 
 def suggestions(before: Sequence[str], begun: str, *, with_help: bool = False) -> list[Suggestion]:
-    """Return the completions of the word ``begun`` after the words ``before``.
+    """Return the completions of the word ``begun`` after the words ``before``, in the order in which they are
+    to be shown.
 
-    ``with_help``: with the summary of each command, for shells that show it.
+    ``before`` is without the program's name; ``begun`` may be empty. ``with_help``: with the summary of each
+    command, for shells that show it. A list with ``FILES`` means that the shell should offer the names of
+    files. The result is empty after an unknown command, and for values that only a server knows, since a
+    shell does not wait for one. Raises UsageError for a package's command that cannot be loaded.
     """
     name, options = _command_and_options(before)
     endpoint.choose(options.get("--server"), None, None)
@@ -52,7 +63,11 @@ def suggestions(before: Sequence[str], begun: str, *, with_help: bool = False) -
 
 
 def _command_and_options(before: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """Return the command's name, if there is one yet, and the options of the program before it."""
+    """Return the command's name (None: not written yet), and the values of the program's options before it by
+    their names.
+
+    The last option may still lack its value, which is then the empty text.
+    """
     options: dict[str, str] = {}
     words = iter(before)
     for word in words:
@@ -65,10 +80,14 @@ def _command_and_options(before: Sequence[str]) -> tuple[str | None, dict[str, s
 
 
 def _wants_value(before: Sequence[str]) -> bool:
+    """Return whether the word at the cursor is the value of an option of the program, and so cannot be a
+    command."""
     return bool(before) and before[-1] in endpoint.OPTIONS
 
 
 def _commands(begun: str, *, with_help: bool) -> list[Suggestion]:
+    """Return the commands whose names begin with ``begun``, Spinney's own first. Only ``with_help`` imports
+    their modules."""
     names = [name for name in COMMAND_MODULES if name.startswith(begun)]
     installed = {
         name: app

@@ -1,8 +1,11 @@
-"""The entry point ``spinney``: it runs a command and turns its errors into sentences, or answers a shell that completes
-a word.
+"""The entry point ``spinney``: it runs a command and turns its errors into sentences, or answers a shell that
+completes a word.
 
-What a command needs is loaded when it is run, so that a shell does not wait for it; and SIGINT is handled before
-anything else is loaded.
+What a command needs is loaded when it is run, so that a shell does not wait for it; and SIGINT is handled
+before anything else is loaded. So the order in ``main`` matters: signals, then the standard streams, then the
+environment that imports read, and only then the first import of a command.
+
+With ``SPINNEY_DEBUG=1`` every error is printed with its traceback on stderr.
 """
 
 import gc
@@ -17,13 +20,21 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 DEBUG_VARIABLE = "SPINNEY_DEBUG"
+"""The environment variable that shows tracebacks: ``1`` prints that of each error on stderr, above the
+sentence."""
 _YOUNG = 20_000
 """How many new objects the garbage collector waits for. What a command loads stays, and makes more than a hundred
 thousand: with Python's 700 they would be looked through over and over."""
 
 
 def main(args: "list[str] | None" = None) -> "NoReturn":
-    """Run the command of ``args`` (None: of the process), or answer the shell that the environment names, and exit."""
+    """Run the command of ``args`` (None: of the process), or answer the shell that the environment names, and
+    exit.
+
+    This never returns: it ends in ``sys.exit`` with the command's exit code
+    (``spinney.terminal.exit_codes``). It changes the state of the process (signal handlers, the garbage
+    collector, standard streams); tests and other programs call ``run``.
+    """
     interrupts.take_over()
     gc.set_threshold(_YOUNG)
     ensure_open()
@@ -33,14 +44,19 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
 
     request = os.environ.get(shells.VARIABLE)
     code = completer.print_completions(request) if request else run(args)
-    # Else Python looks through all that was loaded for garbage before it exits: a fifth of a short command's time.
+    # Otherwise Python searches everything that was loaded for garbage before it exits, which takes a fifth
+    # of a short command's time.
     gc.freeze()
     sys.exit(code)
 
 
 def run(args: "list[str] | None" = None) -> int:
-    """Run the command of ``args`` (None: of the process), and return its exit code. Every error becomes one sentence on
-    stderr."""
+    """Run the command of ``args`` (None: of the process), and return its exit code. Every error becomes one
+    sentence on stderr.
+
+    It may be called several times in a process: the server that a line chooses and the trace that the
+    environment names end with the call. No error is raised, not even for Ctrl-C, which gives 130.
+    """
     try:
         with interrupts:
             return _written(_run(sys.argv[1:] if args is None else args))
@@ -49,6 +65,12 @@ def run(args: "list[str] | None" = None) -> int:
 
 
 def _run(words: "list[str]") -> int:
+    """Run a line in a context of its own, and return its exit code; only KeyboardInterrupt and SystemExit
+    pass.
+
+    An error that follows Ctrl-C counts as Ctrl-C: libraries turn a KeyboardInterrupt in the middle of their
+    work into errors of their own.
+    """
     from contextvars import copy_context
 
     try:
@@ -56,7 +78,7 @@ def _run(words: "list[str]") -> int:
         from spinney.tracing import current, traceparents
 
         _require_text(words)
-        # In a context of its own: which server it asks is nobody's business afterwards.
+        # The server that the line chooses is a context variable, which must not outlive the line.
         context = copy_context()
         context.run(current.enter, traceparents.valid(os.environ.get(traceparents.VARIABLE)))
         code: Any = context.run(commands.command_for(words), words, standalone_mode=False)
@@ -76,7 +98,12 @@ def _skip_plugins(words: "list[str]") -> None:
 
 
 def _explained(error: Exception) -> int:
-    """Tell what went wrong; the exit code."""
+    """Print the sentence for an error on stderr, and return the exit code.
+
+    Spinney's errors have their own sentence and code, and Typer's are about the line itself. A reader that
+    closed the pipe is no error of the command and gets no sentence. An error that none of these foresees is
+    internal (``_unexpected``).
+    """
     import typer
 
     from spinney.model.errors import SpinneyError
@@ -118,6 +145,7 @@ def _drop_output() -> None:
 
 
 def _mend(error: OSError) -> str:
+    """Return what to do about an error of the file system, as the end of its sentence."""
     import errno
 
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -139,12 +167,15 @@ def _require_text(words: "list[str]") -> None:
 
 
 def _usage(error: "Any") -> str:
+    """Return the sentence for a wrong line, with the command whose ``--help`` shows the right one."""
     text = error.format_message().strip().rstrip(".")
     context = getattr(error, "ctx", None)
     return f"{text}; '{context.command_path if context else 'spinney'} --help' shows the usage"
 
 
 def _failed(error: Exception, sentence: str, code: int) -> int:
+    """Print ``sentence`` on one line with control characters escaped, after the traceback in debug mode;
+    return ``code``."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
         import traceback
 

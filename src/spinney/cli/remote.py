@@ -1,5 +1,11 @@
-"""The client by which commands work through a server (``spinney --server URL …``): it reads the token, and waits for a
-server that does not answer for a moment."""
+"""The client by which commands work through a server (``spinney --server URL …``): it reads the token, and
+waits for a server that does not answer for a moment.
+
+A server that is restarted is away for some seconds, and a command that runs for hours (``wait``, a bulk verb)
+should survive that. So calls are repeated, but only after the server has answered once in this process: a
+wrong URL fails at once. Calls that would be executed twice are not repeated unless they carry an idempotency
+key. Contents that are read in pieces continue at the byte where they broke off.
+"""
 
 import os
 import stat
@@ -30,19 +36,29 @@ T = TypeVar("T")
 PATIENCE_S = 60.0
 """For how many seconds a server that has answered before may be away, because it or its store is restarted."""
 AGAIN_S = 0.5
+"""The pause between two tries, in seconds."""
 _TOKEN_MAX = 10_000
+"""How many bytes of a token file are read; a larger file holds something else."""
 
 
 @contextmanager
 def open_client(endpoint: Endpoint, *, outage_limit_s: float = PATIENCE_S) -> Iterator["RetryingClient"]:
-    """Open a client of that server. Raises UsageError when its token cannot be read."""
+    """Open a client of that server, and close its connections at the end.
+
+    ``outage_limit_s`` is that of ``RetryingClient``. Nothing is sent yet, so that a server that is away is
+    noticed by the first call. Raises UsageError when its token cannot be read, or others may read the file.
+    """
     with RetryingClient(endpoint.url, token=_token(endpoint), outage_limit_s=outage_limit_s) as client:
         yield client
 
 
 class RetryingClient(Client):
-    """A client that repeats a call while a server that has answered before does not answer, if the call may be
-    repeated; the first call fails at once. A submission gets an idempotency key, so that it may be repeated, too."""
+    """A client that repeats a call while a server that has answered before does not answer, if the call may
+    be repeated; the first call fails at once. A submission gets an idempotency key, so that it may be
+    repeated, too.
+
+    A wait is announced on stderr, once for each outage.
+    """
 
     def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
         """``outage_limit_s``: for how many seconds a call is repeated; 0: not at all."""
@@ -51,7 +67,8 @@ class RetryingClient(Client):
         self._answered = False
 
     def job_files(self, job_id: int) -> "RemoteFiles":
-        """Return the files of a job, and its output. Raises NoSuchJob."""
+        """Return the files of a job, and its output. Raises NoSuchJob at once, rather than at the first
+        file."""
         self.do(ShowJob(job=job_id))
         return RemoteFiles(self, job_id)
 
@@ -62,7 +79,12 @@ class RetryingClient(Client):
         return super().do(command, tell=tell)
 
     def send(self, call: Call[T]) -> T:
-        """As ``Client.send``, repeated while the server does not answer. Raises what the last try raises."""
+        """Return the answer to a call, as ``Client.send``, repeated while the server does not answer.
+
+        The time limit begins anew with each call. Raises what the last try raises: StoreUnavailable (from the
+        store behind the server, too) after the limit, for the first call, and for a call that may not be
+        repeated; other errors at once, since they are the server's answers.
+        """
         give_up: float | None = None
         while True:
             try:
@@ -80,9 +102,13 @@ class RetryingClient(Client):
                 return answer
 
     def whole(self, pieces: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
-        """Yield a content from byte ``start`` to its end; after an interruption it continues where it broke off.
-        ``pieces`` requests the content from a byte on. Raises what the last try raises when nothing more has come for
-        as long as a call is repeated: the server may answer, and yet fail at the same byte each time."""
+        """Yield a content from byte ``start`` to its end; after an interruption it continues where it broke
+        off.
+
+        ``pieces`` requests the content from a byte on; it is called once, and again after each interruption.
+        Each byte is yielded once. Raises what the last try raises when nothing more has come for as long as a
+        call is repeated: the server may answer, and yet fail at the same byte each time.
+        """
         give_up: float | None = None
         while True:
             before = start
@@ -122,8 +148,12 @@ class RetryingClient(Client):
 
 
 class _Version:
-    """Which version of a file a download began with: a job that runs again replaces its files, and the beginning of one
-    with the end of another would be neither."""
+    """Which version of a file a download began with, by its ETag: a job that runs again replaces its files,
+    and the beginning of one with the end of another would be neither.
+
+    The rest is requested with ``Range`` and ``If-Range`` (RFC 9110 section 13.1.5), to which a server answers
+    with the whole file when the version has changed.
+    """
 
     def __init__(self, start: int) -> None:
         self._start = start
@@ -139,8 +169,12 @@ class _Version:
         return {"Range": f"bytes={at}-", "If-Range": self._etag}
 
     def require(self, answer: httpx.Response, at: int) -> None:
-        """Remember the version of an answer from the first byte on. Raises IncompleteResponse when a later one is not
-        the rest of that version, nor says that there is no rest."""
+        """Remember the version of an answer from the first byte on, or check that a later answer continues
+        it.
+
+        Raises IncompleteResponse when a later one is neither the rest of that version nor says, by
+        ``Content-Range: bytes */SIZE``, that the file ends exactly at ``at``.
+        """
         if at == self._start:
             self._etag = answer.headers.get("ETag")
             return
@@ -150,7 +184,9 @@ class _Version:
 
 
 class RemoteFiles:
-    """The files of one job through a server: the counterpart of ``spinney.features.files.job_folder.JobFiles``."""
+    """The files of one job through a server: the counterpart of
+    ``spinney.features.files.job_folder.JobFiles``, so that ``files`` and ``logs`` do not care where the
+    folder is."""
 
     def __init__(self, client: "RetryingClient", job_id: int) -> None:
         self._client, self._job_id = client, job_id
@@ -172,7 +208,8 @@ class RemoteFiles:
         )
 
     def everything(self) -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files of the job with their paths, ordered by path."""
+        """Yield all files of the job with their paths, ordered by path. An entry has the size of its file in
+        bytes, and its kind."""
         for file in self._client.files(self._job_id).items:
             yield (
                 file.path,
@@ -181,7 +218,12 @@ class RemoteFiles:
 
 
 def _token(endpoint: Endpoint) -> str | None:
-    """Return the token from the file that is named, else from the environment. Raises UsageError."""
+    """Return the token from the file that is named, else from the environment; None: there is none.
+
+    A file that was named by an option takes precedence over a token in the environment, but one that only the
+    environment names does not. The file must be readable for its owner alone, and hold one printable ASCII
+    word. Raises UsageError.
+    """
     token = os.environ.get(TOKEN_VARIABLE)
     if endpoint.token_file is None or (token and endpoint.token_file == os.environ.get(FILE_VARIABLE)):
         return token.strip() or None if token else None

@@ -1,7 +1,13 @@
 """The commands ``serve`` and ``up``: run a server, alone or together with a node.
 
-While the store has no user, the server listens on loopback only and prints a link with which the first admin is made.
-Sockets are opened and the store is checked before anything is served, so that what is wrong is said in one sentence.
+While the store has no user, the server listens on loopback only and prints a link with which the first admin
+is made. Sockets are opened and the store is checked before anything is served, so that what is wrong is said
+in one sentence.
+
+With ``up`` this process is the server, and the node is a child with its own guard. Each ends with the other:
+the node's end stops the server, SIGTERM to the server drains the node, and so does the death of a server that
+is killed (``die_with_parent``). A crash leaves nothing that the next start would have to clean up: the socket
+file of a dead server is replaced.
 """
 
 import gc
@@ -63,6 +69,7 @@ SAMPLE = "spinney.apps.sample:app"
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add ``serve`` and ``up`` to the program."""
     app.command()(serve)
     app.command()(up)
 
@@ -114,6 +121,11 @@ def up(
 
 
 def _settings(host: str | None, port: int | None, socket: str | None) -> "ServerSettings":
+    """Return the settings of the server: those of the command line, over those of ``[server]`` in
+    spinney.toml.
+
+    Raises UsageError for invalid settings, and where the packages of the extra ``server`` are not installed.
+    """
     try:
         from spinney.web.settings import TABLE, read
     except ImportError as error:  # pragma: no cover - the tests have them
@@ -129,11 +141,18 @@ def _settings(host: str | None, port: int | None, socket: str | None) -> "Server
 
 
 Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]
+"""The application; the sockets that it listens on, TCP first; its settings; and the lines about its addresses
+to print."""
 
 
 @contextmanager
 def _listening(config: Settings, settings: "ServerSettings", store: str | None) -> Iterator[Listening]:
-    """The application and what it listens on; told to whoever started it."""
+    """Yield the application, with its sockets open, its settings and its addresses; close the sockets at the
+    end, and remove the file of the Unix socket if it was made here.
+
+    Nothing is served yet. Raises SpinneyError for a store that cannot be used, and what ``listen_tcp`` and
+    ``listen_unix`` raise for an address that is in use.
+    """
     gc.disable()  # what is loaded stays as long as the server, and need not be looked through
     try:
         from spinney.server.application import Parts, make
@@ -178,10 +197,12 @@ def _listening(config: Settings, settings: "ServerSettings", store: str | None) 
 
 
 def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["ServerSettings", str | None]:
-    """While there is no user only this machine may come, and whoever has the link becomes the first.
+    """Return the settings, restricted to loopback while the store has no user, and the secret of the link by
+    which the first admin is created; None: there are users, or the link has expired.
 
-    A link that has expired is not replaced: logs keep what is printed here, and a service manager starts a server
-    again and again.
+    Without users every visitor would be the first, so that only this machine may connect. A link that has
+    expired is not replaced: logs keep what is printed here, and a service manager starts a server again and
+    again.
     """
     from spinney.service.sign_in import SignIn
 
@@ -211,8 +232,11 @@ def _serve(
     addresses: list[str],
     node: Sequence[str],
 ) -> None:
-    """Serve until told to stop, with a node beside the server if ``node`` has its arguments. Raises SpinneyError when
-    that node has failed."""
+    """Serve until SIGTERM or SIGINT, with a node beside the server if ``node`` has its arguments.
+
+    The addresses are printed once the server accepts connections, so that a script that waits for the line
+    can connect. Raises SpinneyError when that node has failed.
+    """
     from spinney.node.run import set_up_log
     from spinney.server.http_server import serve as serve_until_told
 
@@ -246,8 +270,8 @@ def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
     process = subprocess.Popen(
         [sys.executable, "-m", "spinney", *words],
         stdin=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is told to it once, by us
-        # Where this is killed nobody is left to tell it. There is no other thread yet.
+        start_new_session=True,  # Ctrl-C must reach it once, from this process, and not from the terminal too
+        # When this process is killed, nobody else stops the node. preexec_fn is safe: there is no thread yet.
         preexec_fn=lambda: die_with_parent(us, PARENT_GONE),
     )
 
@@ -270,10 +294,13 @@ def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def _socket_path(config: Settings, settings: "ServerSettings") -> Path | None:
+    """Return where the Unix socket is to be; None: the settings want none, or there is no run-time
+    directory."""
     if settings.socket is not None:
         return Path(settings.socket).absolute() if settings.socket else None
     return None if config.run_dir is None else config.run_dir / "server.sock"
 
 
 def _shown(host: str) -> str:
+    """Return a host as URLs write it: an IPv6 address stands in brackets (RFC 3986 section 3.2.2)."""
     return f"[{host}]" if ":" in host else host

@@ -1,8 +1,9 @@
 """The commands ``init`` and ``node``: create a store, and run a node.
 
-``init`` may be repeated: it creates what is missing, and upgrades an older store as far as nodes of the previous
-version can work beside it; ``--finish`` does the rest. ``node`` reads the settings, and the process then becomes the
-guard of the node (``spinney.node.run``).
+``init`` may be repeated: it creates what is missing, and upgrades an older store as far as nodes of the
+previous version can work beside it; ``--finish`` does the rest. Tables come first and the token of the folder
+root last, so that an ``init`` that is killed is completed by the next one. ``node`` reads the settings, and
+the process then becomes the guard of the node (``spinney.node.run``).
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add ``init`` and ``node`` to the program."""
     app.command()(init)
     app.command()(node)
 
@@ -85,10 +87,15 @@ def init(
 def make_store(
     store: str | None, *, grant: Sequence[str] = (), folders_only: bool = False, local_folders: bool = False
 ) -> dict[str, str]:
-    """Create the store and its folder root, or upgrade them, and return facts about the store for people.
+    """Create the store and its folder root, or upgrade them, and return facts about the store for people, by
+    their names.
 
-    ``grant``: roles of PostgreSQL that may work with it. ``folders_only``: create no tables, only the folder root of an
-    existing store. ``local_folders``: each host has a folder root of its own.
+    ``grant``: roles of PostgreSQL that may work with it. ``folders_only``: create no tables, only the folder
+    root of an existing store, as on a further host. ``local_folders``: each host has a folder root of its
+    own, which its nodes create; this can be chosen for a new store only.
+
+    Doing it again changes nothing. Raises StoreUnusable for a folder root that belongs to another store,
+    before anything is created.
     """
     from spinney.folders import folders
 
@@ -106,6 +113,8 @@ def make_store(
 
 
 def _unfinished(store: "Store") -> dict[str, str]:
+    """Return the steps of an upgrade that wait for the last older node, as a fact to print; empty when there
+    are none."""
     left = store.unfinished()
     steps = f"{', '.join(left)}; when the last node of an older version has left, run 'spinney init --finish'"
     return {"unfinished": steps} if left else {}
@@ -125,7 +134,10 @@ def _finish(store: str | None, *, json: bool) -> None:
 
 
 def _require_own_folders(store: "Store", config: Settings) -> None:
-    """Refuse a folder root that bears another store's token, before anything is made."""
+    """Raise StoreUnusable for a folder root that has another store's token, before anything is created.
+
+    Two stores with one root would use the same folders, since both name them by the numbers of their jobs.
+    """
     from spinney.folders import folders
 
     file = database_file(config.store)
@@ -136,7 +148,7 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
     try:
         own = store.facts()["folder_token"]
     except StoreUnusable:
-        return  # Not to be read as it is: whether it can be brought up to date is told by doing so.
+        return  # an older store, or one without tables: ``create`` decides whether it can be upgraded
     try:
         folders.check_token(config.folders, own)
     except StoreUnusable as error:
@@ -153,7 +165,8 @@ def _not_its_own(config: Settings) -> StoreUnusable:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """The options of a node that its settings take."""
+    """The options of ``node`` that become fields of its settings; None: not given, so that spinney.toml or
+    the default applies."""
 
     name: Annotated[
         str | None, option(help_="The node's name (default: the host's).", complete=completion.nodes)
@@ -208,7 +221,8 @@ class NodeOptions:
     ] = None
 
     def settings(self) -> dict[str, Any]:
-        """Return the fields of ``NodeSettings`` that are given; the others have their defaults there."""
+        """Return the fields of ``NodeSettings`` that are given; the others have their defaults there. Times
+        are in seconds."""
         values = {
             "name": self.name,
             "slots": self.slots,

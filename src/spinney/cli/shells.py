@@ -55,14 +55,17 @@ Ask = Callable[[Sequence[str], str], list[Suggestion]]
 
 
 def install_bash_script() -> None:
-    """Let typer's ``--install-completion`` and ``--show-completion`` use Spinney's script for bash."""
+    """Let Typer's ``--install-completion`` and ``--show-completion`` use Spinney's script for bash, in place
+    of Typer's own."""
     from typer import _completion_shared  # typer gives no public way
 
     _completion_shared._completion_scripts["bash"] = BASH
 
 
 def script(shell: str) -> str:
-    """Return the completion script of a shell, as ``--show-completion`` prints it."""
+    """Return the completion script of a shell, as ``--show-completion`` prints it. ``shell`` is ``bash``,
+    ``zsh``, ``fish`` or another that Typer knows. Raises ``typer.Exit``, after a message, for one that it
+    does not know."""
     from typer._completion_shared import get_completion_script
 
     install_bash_script()
@@ -70,11 +73,21 @@ def script(shell: str) -> str:
 
 
 def answer(shell: str, ask: Ask) -> str:
-    """Return what the script of a shell expects to be printed; the line is in the environment."""
+    """Return what the script of a shell expects to be printed, possibly nothing.
+
+    The line being typed is in environment variables that the script set: those of ``BASH`` for bash, Typer's
+    for the others. ``ask`` is called once at most.
+    """
     return _bash(ask) if shell == "bash" else _typers(shell, ask)
 
 
 def _bash(ask: Ask) -> str:
+    """Return the answer to bash: ``files`` or ``words`` on the first line, then a word a line.
+
+    bash replaces only the piece behind the last ``:``, ``=`` or ``@``, so the part of each word before that
+    piece is cut off. Nothing is offered where the piece is not the end of the word, as within quotes that
+    bash splits in another way.
+    """
     *before, begun = split(os.environ[LINE])[1:]
     piece = split(os.environ[PIECE])[-1]
     if not begun.endswith(piece):
@@ -86,7 +99,11 @@ def _bash(ask: Ask) -> str:
 
 
 def split(line: str) -> list[str]:
-    """Return the words of a line that is not finished; the last is the one being written, perhaps empty."""
+    """Return the words of a line that is not finished; the last is the one being written, perhaps empty.
+
+    Quotes and backslashes are read as a POSIX shell reads them; an open quote begins the last word. Nothing
+    is expanded.
+    """
     lexer = shlex.shlex(line + _END, posix=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -99,6 +116,7 @@ def split(line: str) -> list[str]:
 
 
 def _typers(shell: str, ask: Ask) -> str:
+    """Return the answer in the protocol of Typer for zsh, fish and PowerShell."""
     from typer._click.shell_completion import get_completion_class
     from typer._completion_classes import completion_init
 

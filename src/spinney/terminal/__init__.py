@@ -16,19 +16,24 @@
 ``interrupts``     Ctrl-C at any moment
 ``exit_codes``     the codes with which commands end
 
-The commands themselves are in the features, which import this package and not the other way round; ``spinney.cli`` puts
-them together. A command opens ``open_commands``, which performs commands (``spinney.commands.Performs``) on a store or
-through a server, and must not care which; what needs the store itself says so by ``open_local_store`` or
-``open_control``, and is refused where a server is named. Through a server the user is known by the token, so ``--by``
-is refused there.
+The commands themselves are in the features, which import this package and not the other way round;
+``spinney.cli`` puts them together. A command opens ``open_commands``, which performs commands
+(``spinney.commands.Performs``) on a store or through a server, and must not care which; what needs the store
+itself says so by ``open_local_store`` or ``open_control``, and is refused where a server is named. Through a
+server the user is known by the token, so ``--by`` is refused there.
 
-Modules here load as little as possible, because each command waits for them: imports for one kind of command are inside
-functions. Results go to stdout and everything else (progress, questions, errors) to stderr. Text of users and jobs is
-escaped before it reaches a terminal.
+A line passes these modules in this order: ``interrupts`` takes SIGINT over, ``command_index`` names the
+module to load, Typer reads the options, ``endpoint.choose`` decides between store and server, the command
+opens one of them and shows the answer by ``display``. An error is raised as a ``SpinneyError`` and never
+printed here; ``spinney.cli.main`` makes the sentence and the exit code of it.
 
-Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
-``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_applications.py`` (commands of packages),
-``tests/cli/test_completion.py`` (names that are offered), ``tests/cli/test_interrupts.py`` (Ctrl-C),
-``tests/cli/test_confirmation.py`` (questions), ``tests/cli/test_closed_streams.py`` (streams that are closed) and
-``tests/cli/test_top_board.py`` (keys).
+Modules here load as little as possible, because each command waits for them: imports for one kind of command
+are inside functions. Results go to stdout and everything else (progress, questions, errors) to stderr. Text
+of users and jobs is escaped before it reaches a terminal.
+
+Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is
+printed), ``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_applications.py`` (commands
+of packages), ``tests/cli/test_completion.py`` (names that are offered), ``tests/cli/test_interrupts.py``
+(Ctrl-C), ``tests/cli/test_confirmation.py`` (questions), ``tests/cli/test_closed_streams.py`` (streams that
+are closed) and ``tests/cli/test_top_board.py`` (keys).
 """

@@ -30,7 +30,9 @@ ROUTES = "spinney.routes"
 """What servers load (``spinney.routes``): a command of the same name works through a server, too."""
 HEADING = "Applications"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""Names that a shell and Click take as one word, and that cannot be confused with an option."""
 _SUMMARY_CHARS = 200
+"""How many characters of a summary are shown at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class Application:
 
     @property
     def summary(self) -> str:
-        """Return the first line of its module's docstring, read from the file, else the summary of the package. Nothing
-        is imported."""
+        """Return the command's line in the help: the first line of its module's docstring, read from the
+        file, else the summary of the package, cut at ``_SUMMARY_CHARS``. Nothing is imported."""
         for summary in (_docstring(self.entry), self._package_summary()):
             lines = summary.splitlines()
             if lines:
@@ -129,8 +131,11 @@ def installed_commands() -> InstalledCommands:
 
 
 def is_served(name: str) -> bool:
-    """Return whether the package that brings this command also brings routes of that name, so that the command works
-    through a server."""
+    """Return whether the package that brings this command also brings routes of that name, so that the
+    command works through a server.
+
+    The packages of this host are examined; whether the server has the routes is known when one is called.
+    """
     return name in installed_commands().applications and any(
         entry.name == name for entry in entry_points(group=ROUTES)
     )

@@ -1,4 +1,9 @@
-"""Arguments and options that several commands share, with their help texts."""
+"""Arguments and options that several commands share, with their help texts.
+
+``typing.Annotated`` types such as ``StoreOption`` are used as annotations of a command's parameters, so that
+an option has the same name, limits and help everywhere. ``argument`` and ``option`` declare those that one
+command has alone.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,14 +19,19 @@ from spinney.version import VERSION
 
 
 def _version(shows: bool) -> None:
+    """Print the version and end the command with exit code 0; called by Typer before the other options are
+    examined."""
     if shows:
         typer.echo(f"spinney {VERSION}")
         raise typer.Exit
 
 
 def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[[str | float], float]:
-    """Return a parser of a length of time in seconds, for ``parser=`` of an option. It takes a number of seconds or
-    text such as ``5m``, and raises UsageError outside of these bounds. ``option``: its name, for the message."""
+    """Return a parser of a length of time, for ``parser=`` of an option.
+
+    It takes a number of seconds or text such as ``5m``, and returns seconds; it raises UsageError for other
+    text and outside of these bounds, which are included. ``option``: its name, for the message.
+    """
 
     def parse(text: str | float) -> float:
         time_s = durations.of_word(text, option)

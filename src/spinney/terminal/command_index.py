@@ -1,6 +1,8 @@
 """Which commands there are, under which heading ``spinney --help`` shows them, and which module has each.
 
-It is separate from the commands themselves, so that completion loads only the module of the command on its line.
+It is separate from the commands themselves, so that completion loads only the module of the command on its
+line. A new command is added here and declared by ``add_to`` of its module; ``tests/cli/test_commands.py``
+compares the two.
 """
 
 from collections.abc import Mapping
@@ -64,7 +66,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "store": "features.copies.cli",
     },
 }
-"""Heading, command, module below ``spinney``."""
+"""The headings in the order of the help; below each, its commands with the modules that have them, relative
+to ``spinney``."""
 
 COMMAND_MODULES: Mapping[str, str] = {
     name: module for commands in HEADINGS.values() for name, module in commands.items()

@@ -45,7 +45,7 @@ def of_any_node(incomplete: str) -> list[str]:
 
 
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the stages of the job type on the line, or of all types."""
+    """Offer the stages of the job type on the line, or of all types if the line names none."""
     return _known(ctx, incomplete, "stage", type=_given(ctx, "type_"))
 
 
@@ -57,11 +57,14 @@ def queues(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def lock_owners(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the jobs that have the lock on the line."""
+    """Offer the numbers of the jobs that have the lock on the line."""
     return _known(ctx, incomplete, "lock's owner", lock=_given(ctx, "name"))
 
 
 def _of(kind: str) -> Offered:
+    """Return a function for ``autocompletion=`` that offers the names of this kind, one of
+    ``store.completion_names``."""
+
     def offered(ctx: typer.Context, incomplete: str) -> list[str]:
         return _known(ctx, incomplete, kind)
 
@@ -86,6 +89,8 @@ failures = _of("failure")
 
 
 def _known(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | None) -> list[str]:
+    """Return the names of this kind that the store knows and that begin with ``incomplete``; none through a
+    server, and none where the store cannot be read, because there is no place for an error."""
     from spinney.config import settings
     from spinney.store.completion_names import names
     from spinney.terminal import endpoint
@@ -100,6 +105,7 @@ def _known(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | Non
 
 
 def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
+    """Return the words that begin with ``incomplete`` and mean themselves in every shell, sorted."""
     return sorted({str(word) for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)})
 
 

@@ -9,9 +9,11 @@ from spinney.terminal.exit_codes import Exit
 
 
 def require_yes(question: str, *, yes: bool) -> None:
-    """Return when ``yes`` is given or the user confirms at the terminal; else end the command.
+    """Return when ``yes`` is given or the user confirms at the terminal; otherwise end the command.
 
-    Raises UsageError without a terminal (a script, cron).
+    The question is put on stderr, so that stdout has results alone. An answer of no, which is the default,
+    ends the command with ``Exit.REFUSED``. Raises UsageError without a terminal (a script, cron), where
+    nobody could answer.
     """
     if yes:
         return

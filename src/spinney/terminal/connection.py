@@ -1,5 +1,13 @@
-"""Opens what a command works on, for as long as the command lasts: a store, or the client of a server (``endpoint``
-decides which)."""
+"""Opens what a command works on, for as long as the command lasts: a store, or the client of a server
+(``endpoint`` decides which).
+
+``open_commands``     performs commands on either of them; what most commands use
+``open_client``       only a server, for routes of applications
+``open_control``      only a store, for what cannot be done through a server
+``open_local_store``  only a store, without a caller: to create, copy or check it
+
+Each is a context manager that closes the store or the connections at its end.
+"""
 
 import getpass
 import os
@@ -44,7 +52,11 @@ def current_folder() -> Path:
 
 @contextmanager
 def open_local_store(store: str | None) -> Iterator["Store"]:
-    """Open the store of the settings, and close it at the end. Raises UsageError where a server is named."""
+    """Open the store of the settings, and close it at the end.
+
+    While another process keeps the store locked, a sentence on stderr says what this one waits for. Nothing
+    is checked or created by opening. Raises UsageError where a server is named.
+    """
     from spinney.store.sql import open_store
 
     endpoint.require_local(store)
@@ -75,9 +87,12 @@ def open_control(store: str | None, by: str | None = None) -> Iterator["Control"
 def open_commands(
     store: str | None, by: str | None = None, *, wait_for_server: bool = True
 ) -> Iterator["Performs"]:
-    """Open what performs commands in the name of the caller: a store, or the client of a server, which knows the user
-    by the token. ``wait_for_server``: whether a call waits for a server that stops answering. Raises UsageError for
-    ``by`` with a server."""
+    """Open what performs commands in the name of the caller: a store, or the client of a server, which knows
+    the user by the token.
+
+    ``wait_for_server``: whether a call waits for a server that stops answering (``cli.remote``). Raises
+    UsageError for ``by`` with a server, and for the name of a caller that is not valid.
+    """
     if endpoint.server(store) is not None:
         with open_client(store, by, wait_for_server=wait_for_server) as client:
             yield client
@@ -90,6 +105,8 @@ def open_commands(
 
 @contextmanager
 def _open_locally(kind: "type[ServiceT]", store: str | None, by: str | None) -> Iterator["ServiceT"]:
+    """Open the store of the settings with a service of this kind, which acts in the name of ``by``, wakes the
+    nodes after a change, and removes the folders of deleted jobs."""
     in_force = resolve_settings(store)
     with open_local_store(store) as opened:
         yield kind(
@@ -142,7 +159,12 @@ def now_us() -> int:
 
 
 def actor_name(by: str | None) -> str:
-    """Return the name of the caller: ``by``, or the login name. Raises UsageError for a name that nobody can have."""
+    """Return the name of the caller: ``by``, or the login name; ``uid NUMBER`` for a user without one, as in
+    a container.
+
+    Raises UsageError for a name that nobody can have. The name is recorded in the audit, and not proven:
+    whoever may write to the database may give any.
+    """
     if by:
         return names.label("name given by --by", by)
     try:

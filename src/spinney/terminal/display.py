@@ -1,7 +1,8 @@
 """How commands show results: tables and lines for people, JSON and CSV for programs.
 
-Text of users (names, messages) may contain anything; it is printed with its control characters escaped, so that no
-message can move the cursor of a terminal.
+Text of users (names, messages) may contain anything; it is printed with its control characters escaped, so
+that no message can move the cursor of a terminal. A reader that closes the pipe,
+such as ``head``, ends the output but not the command.
 """
 
 import codecs
@@ -35,7 +36,9 @@ _COLOURS = {
     "waiting": "blue",
     "scheduled": "blue",
 }
+"""The colours of job states in tables; a state that is not named has none."""
 _PIECE = 16_384
+"""How many bytes are written at once (``_write``)."""
 _WIDE = 100_000
 """The width in columns of an output that is no terminal, so that nothing is cut that a program may read."""
 
@@ -54,7 +57,11 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value, dataclasses among them. Lists go through ``print_json_lines``."""
+    """Print one JSON value, indented. Lists go through ``print_json_lines``.
+
+    Dataclasses become objects of their fields and enums their values (``_plain``). Raises TypeError for what
+    has no JSON form.
+    """
     import orjson
 
     with closed_pipe_ends_output():
@@ -65,7 +72,11 @@ def print_json(value: Any) -> None:
 
 
 def print_json_lines(values: Iterable[Any]) -> None:
-    """Print a list as JSON lines: one value a line, so that it can be read, cut and joined by lines."""
+    """Print a list as JSON lines: one value a line, so that it can be read, cut and joined by lines.
+
+    Values of an iterator are printed as they come, each at once, because minutes may pass before the next;
+    those of a list are only buffered.
+    """
     import orjson
 
     with closed_pipe_ends_output():
@@ -81,7 +92,8 @@ def print_json_lines(values: Iterable[Any]) -> None:
 
 
 def print_csv(item: type, items: Iterable[Any]) -> None:
-    """Print a list as CSV; ``item``: the class of its items."""
+    """Print a list as CSV with a line of headings; ``item``: the class of its items, whose fields are the
+    columns, so that an empty list has its headings, too."""
     from spinney.commands import csv_lines
 
     with closed_pipe_ends_output():
@@ -112,6 +124,7 @@ def _write(text: bytes) -> None:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value in a form that JSON has; called by orjson for the types that it does not know."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, Enum):
@@ -163,7 +176,10 @@ def print_result(value: Any, sentence: str, *, json: bool) -> None:
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-    """Return rows under their headings as a table of Rich. Each value is shown by ``cell``."""
+    """Return rows under their headings as a table of Rich, without lines.
+
+    Each value is shown by ``cell``; one that begins with a job state has the state's colour.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -231,7 +247,11 @@ def format_elapsed(from_us: int | None, to_us: int | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a length of time for people: ``3.2 s``, ``4 min 05 s``, ``1 h 02 min``."""
+    """Return a length of time for people: ``3.2 s``, ``4 min 05 s``, ``1 h 02 min``.
+
+    Below a minute it has three significant digits; above, it is rounded to seconds, and from an hour on
+    seconds are dropped.
+    """
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, left = divmod(round(seconds), 60)

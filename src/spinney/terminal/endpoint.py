@@ -1,6 +1,9 @@
 """Decides which server a command works through, if any: ``--server`` and its token, or the environment.
 
-The more exact of two places counts: an option before a variable, and of two variables that of the server.
+The more exact of two places counts: an option before a variable, and of two variables that of the server. So
+``--store`` on a line goes to that store although ``SPINNEY_SERVER`` is set, and only two options contradict
+each other. The choice is a context variable, because the options stand before the command and many functions
+below it ask.
 """
 
 import os
@@ -28,11 +31,17 @@ class Endpoint:
 
 
 _ENDPOINT: ContextVar[Endpoint | None] = ContextVar("endpoint", default=None)
+"""The server of the line that is being run; None: a store."""
 
 
 def choose(url: str | None, token_file: str | None, command: str | None) -> None:
-    """Set the server for the command that follows. Raises UsageError for a command that works on a store alone, and for
-    a token file without a server."""
+    """Set the server for the command that follows.
+
+    ``url`` and ``token_file`` are the values of the options; None: not given, so that the environment counts.
+    ``command``: the command's name, which is refused here if it works on a store alone, or is that of a
+    package without routes; None: it is not known yet. Raises UsageError for these, and for a token file
+    without a server.
+    """
     endpoint_url = url or os.environ.get(URL_VARIABLE) or None
     if endpoint_url is None:
         if token_file is not None:

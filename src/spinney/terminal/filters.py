@@ -16,7 +16,7 @@ from spinney.terminal import completion
 from spinney.terminal.connection import now_us
 
 MESSAGE_MAX = 2_000
-"""No message is longer."""
+"""The longest text, in characters, that a message is searched for; no message of a job is longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +162,12 @@ class FilterOptions:
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
     def filter_fields(self) -> dict[str, Any]:
-        """Return the options that were given as fields of a ``JobFilter``. Ages become times. Raises UsageError for
-        values that cannot be meant."""
+        """Return the options that were given as fields of a ``JobFilter``; those that were not are left out.
+
+        Ages become times, in microseconds since 1970 UTC. States are each named once, in the order of the
+        line. Raises UsageError for a state that does not exist, an age or time that cannot be read, and a
+        text that is empty or too long.
+        """
         values = {
             "state": _states(self.state),
             "type": self.type_,

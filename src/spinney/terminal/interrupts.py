@@ -1,8 +1,12 @@
 """Ctrl-C, at whatever moment it comes: the command ends with 130, and without a traceback.
 
-A ``KeyboardInterrupt`` can only be caught while a command runs. While modules are loaded before that, and while the
-interpreter ends, it would become a traceback; there is nothing to put back then, so the process ends at once.
-This module is loaded before anything else, and loads little.
+A ``KeyboardInterrupt`` can only be caught while a command runs. While modules are loaded before that, and
+while the interpreter ends, it would become a traceback; there is nothing to put back then, so the process
+ends at once. This module is loaded before anything else, and loads little.
+
+Python drops exceptions that are raised in finalizers and in ``sys.unraisablehook``. An interrupt that falls
+there would be lost, and the user would press the keys again in vain: a timer then repeats it a millisecond
+later.
 """
 
 import os
@@ -14,7 +18,9 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 INTERRUPTED = 130
+"""The exit code, as shells have it for a program that ended by SIGINT: 128 and the number of the signal."""
 _AGAIN_S = 0.001
+"""How soon an interrupt that Python dropped is raised again, in seconds."""
 
 
 class Interrupts:
@@ -43,6 +49,8 @@ class Interrupts:
         self._raised = False
 
     def _interrupt(self, number: int, frame: "FrameType | None") -> None:
+        """Handle SIGINT, or the SIGALRM that repeats it: raise KeyboardInterrupt while a command runs, else
+        end the process."""
         if not self._raised:
             os._exit(INTERRUPTED)
         self.received = True

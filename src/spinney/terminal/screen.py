@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a wait for a key; SIGINT is not among them, since it raises KeyboardInterrupt
+(``interrupts``)."""
 _READ_BYTES = 4096
 
 
@@ -39,8 +41,13 @@ def require_terminal(command: str, instead: str) -> None:
 
 
 class Screen:
-    """The screen of this process, taken within ``with``. It is used in the main thread only, because it handles
-    signals."""
+    """The screen of this process, taken within ``with``. It is used in the main thread only, because it
+    handles signals.
+
+    Taking it changes the terminal's modes, its alternate screen, the wake-up descriptor and the handlers of
+    three signals; all are put back when the block ends, by whatever error. The caller draws, waits for keys,
+    and leaves when ``ended_by`` is set.
+    """
 
     def __init__(self) -> None:
         from rich.live import Live
@@ -62,7 +69,8 @@ class Screen:
         self._back.close()
 
     def _take(self, undo: ExitStack) -> None:
-        """Everything that is changed is put back in the opposite order; each step before it is taken."""
+        """Change the terminal and the signals. Whatever is changed is put back in the opposite order; each
+        step registers how before it is taken, so that an error in the middle leaves nothing changed."""
         stdin = sys.stdin.fileno()
         self._wake, wake = os.pipe()
         for end in (self._wake, wake):
@@ -148,6 +156,8 @@ _NAMED = {
 }
 _NAMES = frozenset(_NAMED.values())
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
+"""A key as terminals send it: a control sequence (ECMA-48 section 5.4), a function key of SS3, or one
+character."""
 
 
 class Keys:
@@ -161,6 +171,12 @@ class Keys:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read(self, data: bytes) -> list[str]:
+        """Return the keys in these bytes, in order: characters, or names such as ``up``, ``page down``,
+        ``enter``, ``escape``.
+
+        A character whose bytes are not complete is kept for the next call; bytes that are no UTF-8 become
+        U+FFFD.
+        """
         keys = []
         for sequence in _SEQUENCE.findall(self._decoder.decode(data)):
             key = _NAMED.get(sequence, sequence)
