@@ -1,4 +1,5 @@
-"""``spinney ingest`` is a consumer of Merritt's ingest queue in ZooKeeper here; ``docs/merritt.md`` has the rules.
+"""``spinney ingest`` is a consumer of Merritt's ingest queue in ZooKeeper here; ``docs/merritt.md`` has the
+rules.
 
 ``consumer``     the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
 ``orders``       what a job there means here, as pure rules
@@ -14,10 +15,21 @@
 ``cli``          the commands ``spinney merritt``: run, and compare
 ``admin``        its commands for operators of the queue
 
-The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A consumer is
-one process with one thread (``spinney.bridges.bridge``); a node of its own runs the jobs. A job there is this node's as
-long as it has both its lock and its mark: the lock ends with the session, the mark tells a restarted consumer what it
-had taken. Whatever is repeated after a crash must lead to the same job here, by its key.
+The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A
+consumer is one process with one thread (``spinney.bridges.bridge``); a node of its own runs the jobs. A job
+there is this node's as long as it has both its lock and its mark: the lock ends with the session, the mark
+tells a restarted consumer what it had taken. Whatever is repeated after a crash must lead to the same job
+here, by its key.
+
+**Who writes what, in which order.** A job is locked in Merritt's queue, then marked
+(``/spinney/nodes/NODE/JID``), and then the bridge submits its job here. The stages of that job write to the
+archive and never to ZooKeeper. When its state changes, the consumer writes results and state transitions
+there, one at a time, and last removes lock and mark.
+
+**What a crash leaves.** Between lock and mark: a lock that ends with the session, or is released by the next
+process of the same name. After the mark: a job that the next process of that name takes up again under the
+same claim, so that no second job is made here. Between the last transition and the removal of the mark: a
+mark of a job that has ended, which is removed at the next look.
 
 Specified by ``tests/apps/ingest/merritt`` (on real ZooKeeper servers, with killed processes).
 """

@@ -42,10 +42,15 @@ OPEN_MAX: Final = 100
 """The most requests that a consumer holds at once."""
 _NUMBER = re.compile("[0-9]{1,9}")
 _CODES = {Status.READY: 200, Status.FAILED: 500}
+"""The ``status`` of a request, as HTTP has it; 202 while its package is being made."""
 
 
 class AccessWork:
-    """Takes requests, and answers them when their packages are there."""
+    """Takes requests, and answers them when their packages are there.
+
+    Its state is only in memory: after a crash the same requests are taken again, and lead to the same
+    packages. Used by the consumer's one thread.
+    """
 
     def __init__(self, client: KazooClient, control: "Control", owner: str) -> None:
         self._client, self._control, self._owner = client, control, owner
@@ -55,7 +60,12 @@ class AccessWork:
         """The requests whose locks this process holds, by their paths."""
 
     def take(self) -> None:
-        """Lock requests that nobody holds, and have their packages made."""
+        """Lock requests that nobody holds, and have their packages made.
+
+        Nothing is taken from a queue that operators have locked, nor beyond ``OPEN_MAX`` requests at once. A
+        request that cannot be fulfilled becomes Failed with the reason; one for which no node has registered
+        the job type yet is unlocked, and taken again later. Raises errors of the connection and of the store.
+        """
         for name, lock in QUEUES.items():
             if self._queue.locks.queue_is_locked(lock):
                 continue
@@ -67,6 +77,8 @@ class AccessWork:
                     self._take(request)
 
     def _take(self, request: AccessRequest) -> None:
+        """Lock a request, have its package made, and write the ticket into it; remember it until it is
+        answered."""
         access = self._queue.access
         try:
             release_own_lock(self._client, request.lock_path, self._owner)
@@ -106,7 +118,10 @@ class AccessWork:
         )
 
     def answer(self) -> None:
-        """Write the URLs of the packages that are ready, and the reasons of those that failed."""
+        """Write the URLs of the packages that are ready, and the reasons of those that failed.
+
+        Requests whose jobs have not settled wait for the next call. One query reads the states of all jobs.
+        """
         ids = tuple(ticket.job for _, ticket in self._open.values())
         if not ids:
             return
@@ -122,6 +137,8 @@ class AccessWork:
                 log.warning("access request %s is not ours any more: %s", request.id, error)
 
     def _answer(self, request: AccessRequest, ticket: Ticket) -> None:
+        """Complete or fail a request whose job has settled, and unlock it. A package that has expired since
+        fails it, too."""
         access = self._queue.access
         try:
             ticket = requests.look(self._control.store, ingest_settings.load(), ticket.token)

@@ -1,4 +1,9 @@
-"""Commands for operators of Merritt's queue: look, check, hold, release, requeue, delete, lock."""
+"""Commands for operators of Merritt's queue: look, check, hold, release, requeue, delete, lock.
+
+They work on ZooKeeper alone, need neither a store of Spinney nor a running consumer, and follow the rules of
+Merritt's own tools (``spinney.bridges.merritt``): a transition that the queue's state machine forbids is
+refused.
+"""
 
 import json as json_module
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +53,11 @@ class Kind(StrEnum):
 
 @contextmanager
 def _queue(hosts: str) -> Iterator[MerrittQueue]:
-    """Give the queue. What the library refuses becomes an error of the command line."""
+    """Yield the queue of a ZooKeeper tree, and turn the library's errors into those of the command line.
+
+    Raises Refused for what the queue forbids, StoreUnavailable where ZooKeeper does not answer or forbids it,
+    and UsageError for an invalid name.
+    """
     with connected(hosts) as client:
         try:
             yield MerrittQueue(client)
@@ -77,6 +86,7 @@ def list_items(
 
 
 def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each item of this kind, with the values to print by the names of their columns."""
     if kind is Kind.JOBS:
         for job in queue.jobs.list(None if state is None else _state(JobState, state)):
             if batch in (None, job.bid):
@@ -124,6 +134,7 @@ _State = TypeVar("_State", JobState, BatchState)
 
 
 def _state(states: type[_State], name: str) -> _State:
+    """Return the state of this name. Raises UsageError that lists the states."""
     try:
         return states(name)
     except ValueError:
@@ -292,6 +303,7 @@ def legacy(
 
 
 def _set_lock(hosts: str, kind: str, name: str, *, locked: bool) -> None:
+    """Lock or unlock a queue or a collection, and print whether that changed anything."""
     with _queue(hosts) as queue:
         if kind not in ("queue", "collection"):
             raise UsageError(f"a lock is that of a queue or of a collection; {kind!r} is neither")
@@ -300,6 +312,7 @@ def _set_lock(hosts: str, kind: str, name: str, *, locked: bool) -> None:
 
 
 def _change(hosts: str, item: str, state: str) -> _Item:
+    """Move an item to a state, print its state, and return the item."""
     with _queue(hosts) as queue:
         changed = _moved(queue, _load(queue, item), state)
     typer.echo(f"{changed.id} is {changed.state}")
@@ -307,7 +320,7 @@ def _change(hosts: str, item: str, state: str) -> _Item:
 
 
 def _verbs(queue: MerrittQueue, item: _Item) -> Any:
-    """Return the verbs of an item's kind."""
+    """Return the part of the library that handles items of this kind."""
     return {Job: queue.jobs, Batch: queue.batches, AccessRequest: queue.access}[type(item)]
 
 
@@ -318,6 +331,11 @@ def _moved(queue: MerrittQueue, item: _Item, state: str) -> _Item:
 
 
 def _load(queue: MerrittQueue, item: str) -> _Item:
+    """Return the item of this id: a job, a batch by its number there or its uuid, or an access request as
+    ``QUEUE/ID``.
+
+    Raises UsageError for a uuid without a batch, and MerrittError where the item does not exist.
+    """
     if item.startswith("bid-"):
         batch = queue.batches.find_by_uuid(item)
         if batch is None:
@@ -330,7 +348,7 @@ def _load(queue: MerrittQueue, item: str) -> _Item:
 
 
 def _print(rows: Sequence[Mapping[str, Any]], *, json: bool, empty: str) -> None:
-    """Print rows with the columns that they have."""
+    """Print rows with the columns that any of them has, in the order in which these first appear."""
     columns = {name.upper(): _column(name) for name in dict.fromkeys(name for row in rows for name in row)}
     display.print_list(rows, columns, json=json, empty=empty)
 

@@ -41,7 +41,13 @@ log = logging.getLogger("spinney.bridges.merritt")
 
 
 class BatchWork:
-    """The work for batches of Merritt's queue: it reads their submissions, and writes reports when they have ended."""
+    """The work for batches of Merritt's queue: it reads their submissions, and writes reports when they have
+    ended.
+
+    ``folder`` is where Merritt's services keep the payloads of batches; None: it is not set, so that
+    submissions are refused. An error of one batch is logged once and leaves it as it is (``PassedOver``);
+    errors of the connection are raised.
+    """
 
     def __init__(self, client: KazooClient, queue: MerrittQueue, owner: str, folder: Path | None) -> None:
         self._client = client
@@ -53,8 +59,12 @@ class BatchWork:
         """The versions of the statuses of batches that have ended, by the batches' paths."""
 
     def open_paths(self) -> Sequence[str]:
-        """Return the paths of the batches that have not ended; one that has is read again only when its status has
-        changed."""
+        """Return the paths of the batches that have not ended.
+
+        A batch that has ended is read again only when the version of its status has changed, so that a round
+        over thousands of old batches costs one request for each of them and no content. A batch whose status
+        cannot be read counts as open.
+        """
         paths = self._queue.batches.paths()
         status_versions = versions(self._client, [f"{path}/status" for path in paths])
         now = dict(zip(paths, status_versions, strict=True))
@@ -68,8 +78,12 @@ class BatchWork:
         return [path for path in left if path not in self._ended]
 
     def read_pending(self, among: Sequence[str] | None = None) -> None:
-        """Create the jobs of all pending batches, and those that a crash has left out. ``among``: the paths of the
-        batches that are looked at, if not all."""
+        """Create the jobs of all pending batches, and those that a crash has left out.
+
+        ``among``: the paths of the batches that are examined; None: all. Batches with a mark come first:
+        their creation was interrupted. A mark whose batch was deleted meanwhile is removed, and one whose
+        batch is still pending waits for the second loop, which takes it like any other.
+        """
         for batch_id in children(self._client, BATCHES):
             if not self._client.retry(self._client.exists, f"{layout.BATCHES}/{batch_id}"):
                 self._unmark(batch_id)
@@ -94,7 +108,8 @@ class BatchWork:
             transaction.create(path)
 
     def _take(self, batch: Batch) -> None:
-        """Create the jobs of a batch that is locked, and release it. With a job that cannot be read it waits."""
+        """Create the jobs of a batch that is locked, and unlock it. A batch with a job that cannot be read
+        keeps its mark, so that the next round tries again."""
         try:
             self._read(batch)
         except MerrittZKNodeInvalid as error:
@@ -105,7 +120,12 @@ class BatchWork:
         self._queue.batches.unlock(batch)
 
     def report_ended(self, among: Sequence[str] | None = None) -> None:
-        """Report each batch whose jobs have all ended, for the first time or again; ``among`` as above."""
+        """Report each batch whose jobs have all ended, for the first time or again.
+
+        ``among``: the paths of the batches that are examined; None: all. A batch with a mark lacks jobs and
+        is not reported. A batch in Reporting with a lock of this consumer was interrupted while it was
+        reported, and is reported again.
+        """
         batches = self._queue.batches
         paths = batches.paths() if among is None else among
         for batch in batches.list(BatchState.REPORTING, paths):
@@ -121,6 +141,9 @@ class BatchWork:
                 batches.unlock(ended)
 
     def _report(self, batch: Batch) -> None:
+        """Write the report of a batch into its node, or into a file beside its payload where it is too large
+        for a node."""
+
         def store(data: bytes) -> str:
             return self.write_beside(batch.id, "status-report.json", data)
 
@@ -130,7 +153,12 @@ class BatchWork:
         )
 
     def _read(self, batch: Batch) -> None:
-        """Create the jobs of a batch that is locked, but for those that it has."""
+        """Create the jobs of a batch that is locked, except those that it has, and remove its mark.
+
+        The manifest is read twice: first to its end, so that a fault is found before any job is created and
+        the number of objects determines the priority. A job is known by its number in the batch, which is in
+        its configuration. A batch that is refused gets one job with the number 0 that is Failed.
+        """
         numbers = {
             self._queue.jobs.load(job_id).configuration.get("number")
             for ids in self._queue.batches.jobs(batch).values()
@@ -161,7 +189,8 @@ class BatchWork:
         self._unmark(batch.id)
 
     def _refuse(self, batch: Batch, number: int, reason: str) -> None:
-        """Create a job that is Failed, for what no job can be made of."""
+        """Create a job that is Failed, in place of one that cannot be made, so that the report has the
+        reason."""
         configuration = {"profile_name": orders.profile_of(batch.submission)[:255], "number": number}
         self._queue.jobs.create(batch.id, configuration, failed=reason)
 
@@ -172,8 +201,11 @@ class BatchWork:
         return self._folder / orders.folder_of(batch) / order.name
 
     def write_beside(self, batch_id: str, name: str, data: bytes) -> str:
-        """Write what is too large for a node beside the payload, durably, and return its URL. Raises UsageError without
-        the folder or for a batchID that is no name of one, and OSError."""
+        """Write what is too large for a node beside the payload, durably, and return its ``file:`` URL.
+
+        An older file of that name is replaced. Raises UsageError without the folder, or for a batchID that
+        cannot be a folder's name, and OSError.
+        """
         if self._folder is None:
             raise UsageError(f"{name} needs the setting 'queue', the folder of batches; add it")
         path = self._folder / orders.folder_of(self._queue.batches.load(batch_id)) / name

@@ -61,6 +61,12 @@ def compare(
 def _bridge(
     hosts: str, name: str | None, settings_file: Path, slots: int, store: str | None
 ) -> Iterator[Bridge]:
+    """Open the bridge between a queue and the store, and everything that it needs; close it at the end.
+
+    The bridge acts in the name ``merritt:TREE:NODE``, which locks and the audit show. Raises
+    UsageError where a server is named or a file of settings is invalid, and StoreUnavailable where ZooKeeper
+    or the store does not answer.
+    """
     endpoint.require_local(store)
     config, own = settings.load(settings_file), name or socket.gethostname()
     with ExitStack() as stack:

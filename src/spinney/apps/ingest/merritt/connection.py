@@ -12,7 +12,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from spinney.errors import StoreUnavailable
 
 CONNECT_S = 15.0
+"""How long a command waits for the first connection, in seconds."""
 _SHORT_SESSION_S = 10.0
+"""The length of the session of a command that only looks or makes one change, in seconds."""
 ZooKeeperOption = Annotated[
     str,
     typer.Option(
@@ -26,8 +28,12 @@ ZooKeeperOption = Annotated[
 
 @contextmanager
 def connected(hosts: str, *, session_s: float = _SHORT_SESSION_S) -> Iterator[KazooClient]:
-    """Give a connected client, whose session ends with the block. Raises StoreUnavailable where no server answers.
-    ``session_s``: after so many seconds without contact the session, and with it the locks, end."""
+    """Yield a connected client, whose session ends with the block.
+
+    ``hosts``: servers, separated by commas, with a chroot behind the last. ``session_s``: after so many
+    seconds without contact the session, and with it the locks, end; ZooKeeper may bound it. Raises
+    StoreUnavailable where no server answers within ``CONNECT_S``.
+    """
     # A server that is just starting can accept a connection and leave its request unanswered. Kazoo waits for the
     # session's time divided by the number of servers: with one server named once, the session would be lost.
     several = hosts if "," in hosts else f"{hosts.partition('/')[0]},{hosts}"

@@ -1,4 +1,11 @@
-"""Merritt's ingest queue as the other side of a bridge: its jobs become objects of ``spinney ingest``."""
+"""Merritt's ingest queue as the other side of a bridge: its jobs become objects of ``spinney ingest``.
+
+The bridge (``spinney.bridges.bridge``) calls this consumer in rounds, from one thread: ``begin`` at the start
+and after an outage, then ``tend``, ``claim``, ``report`` and ``wishes`` again and again. A round reads lists
+of the queue only when a watch of ZooKeeper has fired, or when ``poll`` seconds have passed, since watches may
+be lost with a session. Errors of the connection become ForeignAway, on which the bridge waits; an error of
+one item is logged, and that item is left as it is.
+"""
 
 import logging
 import time
@@ -42,7 +49,9 @@ from spinney.jobs import Job as SpinneyJob
 log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE = "ingest.object"
+"""The job type of a claim, whatever it deposits."""
 MOST_PARKED = 1_000
+"""How many jobs may be with Merritt's services before no new ones are taken."""
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 
 
@@ -54,6 +63,7 @@ class MerrittConsumer:
     database: str
     """The identity of the ZooKeeper tree (``marks.identity``)."""
     node: str
+    """The name of this consumer, which is unique in the tree (``marks.Marks.enter``)."""
     settings: Settings
     collection_of: Callable[[str], str]
     """Returns the collection of a profile; raises UsageError."""
@@ -63,11 +73,13 @@ class MerrittConsumer:
     mirror: Mirror
     system: str = field(default="merritt", init=False)
     _session: object = field(default=None, init=False)
+    """The id of the session in which the locks were taken; another one means that they are gone."""
     _changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be jobs to take."""
     _batches_changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be a batch to read or to report, or a request for access."""
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
+    """When the lists behind each event were last read, by the event's identity, in monotonic seconds."""
 
     def __post_init__(self) -> None:
         self.name = f"merritt:{self.database}:{self.node}"
@@ -86,7 +98,11 @@ class MerrittConsumer:
         return min(MOST_PARKED, self._owned.away())
 
     def begin(self) -> None:
-        """Create the queue's own nodes where they are missing, and enter this node."""
+        """Create the queue's own nodes where they are missing, and enter this node.
+
+        Called at the start, and again when ZooKeeper was away; nothing is taken yet. Raises ForeignAway where
+        ZooKeeper does not answer, or another store works under this name.
+        """
         with self._reached():
             self.queue.initialize()
             self._marks.enter(self.mark())
@@ -95,8 +111,12 @@ class MerrittConsumer:
             self._batches_changed.set()
 
     def tend(self) -> None:
-        """Create the jobs of pending batches, report those that have ended, and have packages made; nothing of a queue
-        that is locked."""
+        """Create the jobs of pending batches, report those that have ended, and have packages made; nothing
+        of a queue that is locked.
+
+        This is the work beside jobs, in each round. What is done of it is ``settings.work``. Packages that
+        are ready are answered in every round, the rest only when a list has changed or ``poll`` has passed.
+        """
         with self._reached():
             self._marks.announce()
             self.access.answer()
@@ -120,7 +140,13 @@ class MerrittConsumer:
     # --- claims -------------------------------------------------------------------------------
 
     def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
-        """Return the jobs that are ours, with their locks taken again where the session was another one."""
+        """Return the claims of the jobs that are ours, with their locks taken again where the session was
+        another one.
+
+        ``linked``: entries and claims whose job here exists, so that their parameters need not be read. A job
+        that another consumer has taken, or that has ended there, is let go with a warning and left out. A job
+        that was cancelled here while others worked on it is failed there as soon as it is back.
+        """
         claims = []
         with self._reached():
             marks = self._marks.jobs()
@@ -146,7 +172,13 @@ class MerrittConsumer:
         return claims
 
     def claim(self, room: int) -> Sequence[Claim]:
-        """Take jobs in the order of their priorities, those that have come farthest first."""
+        """Take up to ``room`` jobs, and return their claims: in the order of their priorities within a state,
+        and those in the latest state first, since they occupy space already.
+
+        Each is locked and marked on return. Nothing is taken while operators have locked the queue
+        ``ingest``; a pending job of a locked collection becomes Held. The result is empty when nothing has
+        changed since the last look.
+        """
         lists = map(job_states_path, self.settings.states)
         if "jobs" not in self.settings.work or not self._is_due(self._changed, lists):
             return ()
@@ -168,7 +200,11 @@ class MerrittConsumer:
         return claims
 
     def _is_due(self, changed: Event, lists: Iterable[str]) -> bool:
-        """Return whether these lists are to be read now, and have ``changed`` set when one changes next."""
+        """Return whether these lists are to be read now, and have ``changed`` set when one changes next.
+
+        The event is cleared and the watches are set before the lists are read, so that a change in between is
+        not missed.
+        """
         now_s = time.monotonic()
         if not changed.is_set() and now_s - self._polled_s.get(id(changed), -1e9) < self.settings.poll:
             return False
@@ -215,6 +251,7 @@ class MerrittConsumer:
         return claim
 
     def _collection(self, profile: str) -> str:
+        """Return the collection of a profile; the profile's own name where it cannot be read."""
         try:
             return self.collection_of(profile)
         except UsageError:
@@ -239,7 +276,8 @@ class MerrittConsumer:
         )
 
     def reject(self, claim: Claim, reason: str) -> None:
-        """Fail a job of which no object can be made."""
+        """Fail a job of which no object can be made, for this reason. A job that is not ours any more is only
+        forgotten."""
         with self._reached():
             try:
                 self._owned.fail(self._owned.load(claim.entry, claim.claim), reason)
@@ -249,7 +287,12 @@ class MerrittConsumer:
     # --- what becomes of jobs -----------------------------------------------------------------
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
-        """Write states and what the steps have found out, one transition after the other."""
+        """Write states and results of jobs to Merritt's queue, one transition after the other.
+
+        Returns why a job was lost, by its entry; such a job is forgotten here, and the bridge cancels its
+        job. The other reports are complete on return. Raises ForeignAway in the middle where the connection
+        is lost; a report that is repeated continues behind the transitions that were made.
+        """
         lost = {}
         with self._reached():
             for report in reports:
@@ -261,6 +304,11 @@ class MerrittConsumer:
         return lost
 
     def _report(self, report: Report) -> None:
+        """Write one report. Raises ClaimLost where the job is not ours, or cannot enter the states.
+
+        A state whose work Merritt's services do is entered in the transaction that unlocks the job and marks
+        it as away, so that there is no moment at which it belongs to both or to none.
+        """
         job = self._owned.load(report.entry, report.claim)
         has_ended = report.job is None or report.job.state in SETTLED
         if job.lock is None:  # others work at it
@@ -312,7 +360,11 @@ class MerrittConsumer:
     # --- wishes and checks --------------------------------------------------------------------
 
     def wishes(self) -> Iterable[Wish]:
-        """Return the jobs of ours that their tools have given another priority, or have failed or deleted."""
+        """Return what Merritt's operators and services want of our jobs: another priority, the end of a job
+        that has failed, is held or was deleted there, or the release of one whose step by others has passed.
+
+        All heads are read in one round. A release is returned once the job is locked again.
+        """
         wishes = []
         with self._reached():
             ids = self._owned.ids()
@@ -339,14 +391,22 @@ class MerrittConsumer:
         return wishes
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
-        """Compare the jobs that are ours over there with their jobs here."""
+        """Compare the jobs that are ours over there with their jobs here. Yields an entry and a sentence for
+        each difference.
+
+        ``jobs``: the jobs here by their entries; None for one that does not exist. Nothing is changed.
+        """
         with self._reached():
             ours = {entry for entry, mark in self._marks.jobs().items() if mark.phase is not Phase.CANCELLED}
         yield from compared(ours, jobs)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Turn errors of the connection into ForeignAway, and forget locks of a session that has ended."""
+        """Turn errors of the connection into ForeignAway, and forget locks of a session that has ended.
+
+        After an error it is unknown whether the last request was executed, so that the locks are forgotten as
+        well, and read again when they are needed.
+        """
         if not self.client.connected:
             raise ForeignAway("ZooKeeper does not answer")
         if self._session != self.client.client_id[0]:

@@ -53,6 +53,8 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, data: bytes) -> "Mark":
+        """Return the mark in a node's data. A mark without a phase is one of an earlier release: the job is
+        worked on here."""
         fields = json.loads(data)
         return cls(fields["claim"], Phase(fields.get("phase", Phase.HERE)), fields.get("reason", ""))
 
@@ -61,12 +63,21 @@ class Mark(NamedTuple):
 
 
 def new_claim(job: Job) -> str:
-    """Return a claim for a job that is taken now: one that tells a requeued job from what it was before."""
+    """Return a claim for a job that is taken now: its number of retries and a random part, as
+    ``0.9f86d0818f5a``.
+
+    The number tells a job that was requeued from what it was before (``ownership.is_ended``); the random part
+    makes a claim unique, so that the key of the job here is never that of an earlier one.
+    """
     return f"{job.retry_count}.{secrets.token_hex(6)}"
 
 
 def identity(client: KazooClient) -> str:
-    """Return the name of this ZooKeeper tree, which is written at the first look."""
+    """Return the name of this ZooKeeper tree, twelve hexadecimal digits, which is written at the first look.
+
+    It is in the keys of jobs, so that jobs with equal numbers in two trees, or in one that was created anew,
+    are not taken for each other. Of two processes that look first, one writes it and both return it.
+    """
     path = f"{ROOT}/identity"
     with suppress(NodeExistsError):
         client.retry(client.create, path, uuid.uuid4().hex[:12].encode(), makepath=True)
@@ -117,7 +128,10 @@ class Marks:
                 ) from None
 
     def announce(self) -> None:
-        """Show that this node is connected, by a node that ends with the client's session."""
+        """Show that this node is connected, by an ephemeral node that ends with the client's session.
+
+        Called in each round; it writes only when the node is missing or belongs to an earlier session.
+        """
         path = f"{_LIVE}/{self._node}"
         stat = self._client.retry(self._client.exists, path)
         if stat is not None and stat.ephemeralOwner == self._client.client_id[0]:
@@ -134,7 +148,7 @@ class Marks:
         return children(self._client, _LIVE)
 
     def is_marked(self, job_id: str, nodes: Collection[str]) -> bool:
-        """Return whether one of these nodes, or this one, has taken a job."""
+        """Return whether one of these nodes, or this one, has taken a job. All are read in one round."""
         return bool(existing(self._client, {f"{_NODES}/{node}/{job_id}" for node in (*nodes, self._node)}))
 
     def jobs(self) -> Mapping[str, Mark]:
@@ -149,7 +163,7 @@ class Marks:
         return None if node is None else Mark.of(node[0])
 
     def write(self, job_id: str, mark: Mark) -> None:
-        """Mark a job, or change its mark."""
+        """Mark a job, or change its mark. Not atomic with the job's own nodes; ``write_with`` is."""
         try:
             self._client.retry(self._client.create, f"{self.path}/{job_id}", mark.data())
         except NodeExistsError:

@@ -42,7 +42,13 @@ _OVERLAP_US = 60_000_000
 
 
 class Mirror:
-    """Writes the batches of one store."""
+    """Writes the batches of one store into Merritt's queue.
+
+    ``owner`` is the name of the consumer; its locks and submissions say ``mirror:OWNER``. ``server``: the URL
+    of Spinney's server, for links; None: links have no host. What was written is remembered in memory, so
+    that a round writes only changes; after a restart everything open is compared again, which changes nothing
+    where it is equal.
+    """
 
     def __init__(self, client: KazooClient, control: "Control", owner: str, server: str | None) -> None:
         self._client, self._control, self._server = client, control, server
@@ -57,7 +63,13 @@ class Mirror:
         """When the batches that were reported lately had settled, by the numbers of their jobs."""
 
     def write(self) -> None:
-        """Write what has changed here since the last round. The first round of all begins with the open batches."""
+        """Write what has changed here since the last round; the first round of all begins with the open
+        batches.
+
+        Batches that are open, or settled since the last round, are examined. The time of the round is written
+        last, so that a round that is interrupted is repeated in full. A batch that the queue refuses is
+        logged and left out; errors of the connection are raised.
+        """
         began_us, since_us = self._control.clock(), self._read_since()
         jobs = [*self._batches(states=_OPEN), *self._batches(settled_after_us=since_us - _OVERLAP_US)]
         for job in jobs:
@@ -70,6 +82,7 @@ class Mirror:
         self._client.retry(self._client.set, self._since, str(began_us).encode())
 
     def _read_since(self) -> int:
+        """Return when the last round began, in microseconds since 1970 UTC; now, where there was none."""
         self._client.retry(self._client.ensure_path, self._since)
         return int(self._client.retry(self._client.get, self._since)[0] or self._control.clock())
 
@@ -79,6 +92,8 @@ class Mirror:
     # --- batches ------------------------------------------------------------------------------
 
     def _write_batch(self, job: SpinneyJob, order: BatchOrder) -> None:
+        """Write a batch with its objects, and its end if it has one. One that another consumer mirrors is
+        left to it."""
         if job.state in SETTLED and self._reported.get(job.id) == job.settled_us:
             return
         batch = self._queue.batches.find_by_uuid(order.bid) or self._create_batch(order)
@@ -97,6 +112,8 @@ class Mirror:
                 self._written.pop(each.id, None)
 
     def _create_batch(self, order: BatchOrder) -> Batch:
+        """Create a batch that is Processing and locked, in one transaction, so that no consumer can take it
+        in between."""
         submission = {
             "batchID": order.bid,
             "profile": order.profile,
@@ -116,7 +133,11 @@ class Mirror:
         return self._queue.batches.load(create_numbered(self._client, BATCHES, "bid", write))
 
     def _report(self, batch: Batch, job: SpinneyJob, objects: list[SpinneyJob]) -> None:
-        """Move a batch that has ended here to its end, with its jobs as the report."""
+        """Move a batch that has ended here to its end, with its jobs as the report.
+
+        An equal report is not written again. A batch that was Failed and has changed since gets an update
+        report. A Completed one has no further transitions, and is only unlocked.
+        """
         ids = self._ids(batch)
         done = [ids[_order(each).jid] for each in objects if each.state is State.COMPLETED]
         failed: list[Any] = [ids[_order(each).jid] for each in objects if each.state is not State.COMPLETED]
@@ -139,6 +160,8 @@ class Mirror:
     # --- jobs ---------------------------------------------------------------------------------
 
     def _write_object(self, batch: Batch, job: SpinneyJob) -> None:
+        """Write an object's job if its state, stage or number of attempts differs from what was last
+        written."""
         stands = (job.state, job.stage, job.attempts)
         if self._written.get(job.id) == stands:
             return
@@ -156,6 +179,7 @@ class Mirror:
         self._written[job.id] = stands
 
     def _create_job(self, batch: Batch, order: ObjectOrder) -> str:
+        """Create the job of an object, locked in the same transaction, and return its id."""
         configuration = {
             "profile_name": order.profile,
             "submitter": order.submitter,

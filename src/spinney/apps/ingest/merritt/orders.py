@@ -67,13 +67,21 @@ def profile_of(fields: Mapping[str, Any]) -> str:
 
 
 def bid_of(batch: Batch) -> str:
-    """Return the name of a batch here: its uuid there, or one that is always made of its id."""
+    """Return the name of a batch here: its uuid there, or one that is always made of its id.
+
+    The uuid, in lower case, is used where it has the form of a name of ours; other services submit batches
+    with any.
+    """
     uuid_ = batch.uuid.lower()
     return uuid_ if _UUID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
 
 
 def folder_of(batch: Batch) -> str:
-    """Return the name of the folder where the payload of a batch is. Raises UsageError for a uuid that cannot be it."""
+    """Return the name of the folder where the payload of a batch is: its uuid, or its id where it has none.
+
+    Raises UsageError for a uuid that cannot be a folder's name, such as one with a slash: it comes from a
+    submission.
+    """
     try:
         return component(batch.uuid or batch.id)
     except NotAdmitted as error:
@@ -81,8 +89,11 @@ def folder_of(batch: Batch) -> str:
 
 
 def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
-    """Return the object that a job deposits, up to the step that is left to others. Raises UsageError where the job
-    does not describe one, and MerrittZKNodeInvalid where a file that belongs to it cannot be read."""
+    """Return the object that a job deposits, up to the step that is left to others.
+
+    Identifiers in the job's own node come before those of its configuration. Raises UsageError where the job
+    does not describe an object, and MerrittZKNodeInvalid where a file that belongs to it cannot be read.
+    """
     others = settings.left_to_others(job.state) if job.state in settings.states else None
     configuration = job.configuration
     kind = kind_of(configuration, "payload_type")
@@ -151,7 +162,11 @@ def _local_ids(value: Any) -> tuple[str, ...]:
 
 
 def batch_order(batch: Batch) -> BatchOrder:
-    """Return the submission of a batch. Raises UsageError where it does not describe one."""
+    """Return the submission of a batch, as accepted now.
+
+    Keys are read by the names in ``_SUBMITTED_AS``, and messages name the key that was submitted. Raises
+    UsageError where it does not describe a batch.
+    """
     submission = batch.submission
     folder_of(batch)
     keys = {
@@ -231,11 +246,15 @@ def _reason(error: Exception, keys: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def _is_update(fields: Mapping[str, Any]) -> bool:
+    """Return whether files are added to the object's newest version: ``update``, or ``submission_mode`` as
+    services write it."""
     mode = fields.get("update", fields.get("submission_mode"))
     return mode is True or str(mode).lower() in ("true", "update")
 
 
 def _size(value: Any) -> int | None:
+    """Return a size in bytes; None for what is no whole number, which counts as unknown and not as an
+    error."""
     return int(value) if str(value).isascii() and str(value).isdigit() else None
 
 

@@ -32,7 +32,11 @@ ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
 
 @dataclass
 class Ownership:
-    """The jobs of one node. Errors of the connection pass."""
+    """The jobs of one node, and the locks that its session holds.
+
+    Which locks are held is remembered and compared with ZooKeeper before it is relied on; marks are always
+    read from there. Errors of the connection are raised as they are.
+    """
 
     client: KazooClient
     queue: MerrittQueue
@@ -68,7 +72,11 @@ class Ownership:
         self._held.clear()
 
     def take(self, job: Job, claim: str) -> None:
-        """Lock a job and mark it. Raises MerrittLocked and MerrittConflict where another consumer was first."""
+        """Lock a job and mark it as taken under this claim.
+
+        The lock comes first, since a mark without a lock would reserve a job that another consumer works on.
+        Raises MerrittLocked and MerrittConflict where another consumer was first.
+        """
         release_own_lock(self.client, job.lock_path, self.owner)
         job = self.queue.jobs.lock(job)
         self._held[job.id], self.priorities[job.id] = job, job.priority
@@ -92,8 +100,12 @@ class Ownership:
         return standing
 
     def load(self, job_id: str, claim: str) -> Job:
-        """Return a job that is ours, with its lock unless it is with others. Raises ClaimLost where it is not ours any
-        more."""
+        """Return a job that is ours, with its lock unless it is with others (``lock`` is None then).
+
+        A lock that this session does not hold is taken again; a job that has come back from others is marked
+        so. Raises ClaimLost where the job is not ours any more: it is not marked with this claim, has ended
+        or was deleted there, is in a state that is not ours, or another consumer has locked it.
+        """
         mark = self.marks.read(job_id)
         if mark is None or mark.claim != claim:
             raise ClaimLost("it is not marked as taken by this node under this claim")
@@ -150,7 +162,11 @@ class Ownership:
         self._held.pop(job_id, None)
 
     def let_go(self, job_id: str) -> None:
-        """Forget a job that has ended or is lost; a lock that is still ours is released."""
+        """Forget a job that has ended or is lost: release a lock that is still ours, then remove the mark.
+
+        In this order, so that a crash in between leaves a mark that is examined again, and not a lock that
+        nobody knows.
+        """
         self.priorities.pop(job_id, None)
         self._handed_over.discard(job_id)
         if (job := self._held.pop(job_id, None)) is not None:
@@ -158,7 +174,8 @@ class Ownership:
         self.marks.remove(job_id)
 
     def fail(self, job: Job, reason: str) -> None:
-        """Fail a job, and let it go."""
+        """Make a job Failed with this reason, and let it go. Another client may have it by now; then it is
+        only let go."""
         try:
             self.queue.jobs.set_status(job, JobState.FAILED, message=reason, unlock=True)
         except (MerrittStateError, MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
@@ -187,7 +204,8 @@ class Ownership:
             self.let_go(job_id)
 
     def take_back(self, job_id: str) -> Job | None:
-        """Lock a job again when others have done their step; None while they have not unlocked it."""
+        """Return a job, locked again, when others have done their step; None while they have not unlocked it,
+        or it is lost."""
         mark = self.marks.read(job_id)
         with suppress(ClaimLost):
             if mark is not None and (job := self.load(job_id, mark.claim)).lock is not None:
@@ -201,4 +219,5 @@ def is_ended(job: Job | Head, claim: str) -> bool:
 
 
 def _is_away(mark: Mark) -> bool:
+    """Return whether others work on a job, whatever has become of it here."""
     return mark.phase in (Phase.AWAY, Phase.CANCELLED)

@@ -1,4 +1,9 @@
-"""What has become of a job here, as Merritt's queue has it: its state, and the nodes that its steps write."""
+"""What has become of a job here, as Merritt's queue has it: its state, and the nodes that its steps write.
+
+The rules are used by the consumer for jobs that it has taken, and by the mirror for those that were submitted
+here. ``steps`` decides and changes nothing; ``write_parts`` writes only what differs, so that both may be
+repeated.
+"""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,6 +33,7 @@ STAGES: Mapping[JobState, Stage] = {
 }
 """The stage here before which a state is left to others; for later ones that is ``notify``."""
 MESSAGE_MAX = 500
+"""The longest message of a job there, in characters; a longer one is cut."""
 
 
 def steps(before: JobState, job: SpinneyJob | None, ours: Collection[JobState] = STEPS) -> Sequence[JobState]:
@@ -53,6 +59,7 @@ def steps(before: JobState, job: SpinneyJob | None, ours: Collection[JobState] =
 
 
 def _between(before: JobState, after: JobState) -> list[JobState]:
+    """Return the states after ``before``, up to and with ``after``; none where that one comes first."""
     return list(STEPS[STEPS.index(before) + 1 : STEPS.index(after) + 1])
 
 

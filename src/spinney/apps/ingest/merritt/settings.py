@@ -22,6 +22,7 @@ from spinney.settings_files import Seconds
 
 FILE = "merritt.toml"
 _TAKEN = STEPS[:-1]
+"""The states in which a job can be taken: all steps except the last, Completed."""
 Work = Literal["batches", "jobs", "reports", "access"]
 
 
@@ -56,7 +57,12 @@ class Settings(BaseModel):
 
 
 def load(path: Path) -> Settings:
-    """Return the settings of a file; without one, the defaults. Raises UsageError that names the file."""
+    """Return the settings of a file; without one, the defaults.
+
+    Raises UsageError that names the file for unknown keys and invalid values, for states that cannot be
+    taken, for a folder of batches that cannot be written, and where only one of Processing and Storing is
+    named.
+    """
     settings = settings_files.read(Settings, path, optional=True)
     if not set(settings.states) <= set(_TAKEN):
         raise UsageError(f"{path}: states: jobs can be taken in {', '.join(_TAKEN)}; correct it there")
