@@ -1,7 +1,10 @@
-"""Connections under the rules: their address is checked, and they are closed when they are too slow or aborted.
+"""Connections under the rules: their address is checked, and they are closed when they are too slow or
+aborted.
 
-Each is made to the very address that was checked (``spinney.safe_http``), and reads wait in slices, because a blocking
-read cannot be aborted from another thread."""
+Each is made to the very address that was checked (``spinney.safe_http``): a name that is resolved a second
+time could lead elsewhere (DNS rebinding). Reads wait in slices, because a blocking read cannot be aborted
+from another thread.
+"""
 
 import io
 import select
@@ -32,7 +35,7 @@ SLICE_S = 0.25
 
 
 class Connector:
-    """Connects to public addresses, and to hosts that the rules name."""
+    """Connects to public addresses, and to hosts that the rules name. Several threads may use it at once."""
 
     def __init__(self, rules: Rules, halt: threading.Event, surroundings: Surroundings) -> None:
         self._addresses = SafeAddresses(hosts=rules.hosts, resolve=surroundings.resolve)
@@ -41,7 +44,12 @@ class Connector:
         self._surroundings = surroundings
 
     def connect(self, server: Server) -> "Connection":
-        """Connect to a host. Raises TryFailed where it may not be reached, is unknown or does not answer; Halted."""
+        """Return a new connection to a server, with TLS for ``https``.
+
+        The addresses of the host are tried in their order until one takes the connection; a failure of TLS
+        ends the search. Raises TryFailed where the host may not be reached, is unknown or does not answer,
+        with the failure of the last address; Halted when aborted in between.
+        """
         scheme, host, port = server
         failure = Exception()
         for address in self._admitted_addresses(host, port):
@@ -91,6 +99,8 @@ class Connector:
         )
 
     def _admitted_addresses(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of a host that may be reached. Raises TryFailed, which is retryable only where
+        the resolver itself had a temporary failure."""
         try:
             return self._addresses.of(host, port)
         except socket.gaierror as error:
@@ -112,7 +122,7 @@ class Connector:
 
 
 class Connection:
-    """A connection to one server, for one request after another."""
+    """A connection to one server, for one request after another. It belongs to one thread at a time."""
 
     def __init__(
         self,
@@ -136,7 +146,10 @@ class Connection:
     def request(self, method: str, head: bytes) -> "Response":
         """Send a request without a body, and return the response when its headers have been read.
 
-        Raises ConnectionBroke, TryFailed when the server is too slow, HTTPException when the answer is no HTTP.
+        ``head``: the request line and headers, with the empty line. The body is read from the response, under
+        the same limits of time. Raises ConnectionBroke, whose ``answered`` says whether the request may be
+        sent again; TryFailed when the server is too slow, HTTPException when the answer is no HTTP, Halted
+        when aborted.
         """
         self.is_reusable = False
         try:
@@ -156,7 +169,11 @@ class Connection:
         return response
 
     def is_usable(self) -> bool:
-        """Return whether another request may be sent: the server has neither closed the connection nor sent more."""
+        """Return whether another request may be sent: the server has neither closed the connection nor sent
+        more.
+
+        It may still be closed while the request is on its way.
+        """
         readable = select.poll()
         readable.register(self._sock, select.POLLIN)
         return not readable.poll(0)
@@ -234,6 +251,8 @@ class _Received(io.RawIOBase):
         return count
 
     def _read_within(self, buffer: Any, began_s: float) -> int:
+        """Read once, waiting up to ``read_s`` seconds in slices. Raises Halted, TryFailed,
+        ConnectionBroke."""
         while True:
             if self._halt.is_set():
                 raise Halted
@@ -247,6 +266,7 @@ class _Received(io.RawIOBase):
 
 
 def _silent(rules: Rules) -> TryFailed:
+    """Return the failure for a server that sent nothing for ``read_s`` seconds."""
     return TryFailed(
         f"the server was silent for {rules.read_s:g} seconds; try again later",
         retryable=True,
@@ -255,7 +275,11 @@ def _silent(rules: Rules) -> TryFailed:
 
 
 class Pace:
-    """A minimum of bytes a second, over whole windows of waiting time."""
+    """A minimum of bytes a second, over whole windows of waiting time.
+
+    Only waiting counts, so that a slow disk here does not make a server look slow; a window, because a server
+    may pause.
+    """
 
     def __init__(self, floor_bytes_s: float, window_s: float) -> None:
         self._floor = floor_bytes_s

@@ -23,10 +23,14 @@ def download(
     measure: Measure,
     count_bytes: Callable[[int], None],
 ) -> Part:
-    """Fetch a file, and return a part with all its bytes. ``count_bytes`` is called with the size of each piece.
-    ``source``: what the mark of a part must name so that the part is used.
+    """Fetch a file over HTTP, and return a part with all its bytes, open.
 
-    Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next try.
+    ``source`` is what the mark of a part must name so that the part is used. ``measure`` checks sizes as
+    early as possible; the digest is left to the caller. ``count_bytes`` is called with the size of each piece
+    that is received, without those of an earlier try.
+
+    Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next
+    try, and the part is closed.
     """
     part = partial_files.load_part(place, source)
     if part is not None and part.size_bytes == part.head.size_bytes:
@@ -47,7 +51,8 @@ def download(
 
 
 def _range_headers(part: Part | None) -> dict[str, str]:
-    """Return the headers that request what a part lacks; none where it is unknown whether the file is unchanged."""
+    """Return the headers that request what a part lacks; none, for the whole file, without a part or where it
+    cannot be known that the file is unchanged."""
     if part is None or part.head.condition is None:
         return {}
     # RFC 9110 section 13.1.5: the rest if the file is unchanged, else the whole file.
@@ -131,7 +136,8 @@ def _save(part: Part) -> None:
 
 
 def size_of(root: Path, path: str) -> int:
-    """Return the size of the file. Raises NotAdmitted, OSError."""
+    """Return the size of the file ``path`` below ``root``, in bytes. Raises NotAdmitted for a link or special
+    file, OSError."""
     with paths.opened_beneath(root, path) as file:
         return os.fstat(file.fileno()).st_size
 
@@ -139,8 +145,12 @@ def size_of(root: Path, path: str) -> int:
 def copy_file(
     place: Place, source: str, root: Path, path: str, measure: Measure, count_bytes: Callable[[int], None]
 ) -> Part:
-    """Copy a file, and return a part with all its bytes. Raises TryFailed, NotAdmitted, OSError; Halted when
-    aborted."""
+    """Copy a file of this machine, and return a part with all its bytes, open.
+
+    The file is copied rather than linked, since its owner may change it later; a change while it is read is
+    detected by size and time. Raises TryFailed, NotAdmitted, OSError; Halted when aborted. The part is closed
+    then, and begun anew by the next try.
+    """
     with paths.opened_beneath(root, path) as file:
         before = os.fstat(file.fileno())
         measure.check_announced(before.st_size)

@@ -24,7 +24,9 @@ from spinney.files.paths import NotAdmitted
 from spinney.jobs import delay_s
 
 JOURNAL = "fetched.jsonl"
+"""The journal in the folder of incomplete files."""
 LOCK = "lock"
+"""The lock file there; like the journal, it is kept when a call ends."""
 
 
 def aside_of(folder: Path) -> Path:
@@ -141,7 +143,8 @@ class _Fetching:
         return target
 
     def _existing(self, file: RemoteFile, target: Path) -> Fetched | None:
-        """Return the file that an earlier call fetched. Any other file of that name is removed."""
+        """Return the file that an earlier call fetched; None: there is none, or not the right one, which is
+        removed."""
         entry = self.journal.entries.get(file.name)
         if entry is not None and entry.source != _source(file):
             entry = None
@@ -152,8 +155,12 @@ class _Fetching:
         return existing
 
     def _fetch_part(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Part:
-        """Return a complete part. A try that failed for a temporary reason is repeated up to ``tries`` times, one with
-        other content once, and one without an answer not at all."""
+        """Return a complete part with the right size and digest, open.
+
+        A try that failed for a temporary reason is repeated up to ``tries`` times, one with other content
+        once, and one without an answer not at all. ``file.tried`` counts tries of earlier calls. Raises
+        FetchFailed for the last of them.
+        """
         measure = Measure(
             size_bytes=file.size_bytes,
             digest=file.digest,
@@ -195,6 +202,8 @@ class _Fetching:
     def _try_once(
         self, file: RemoteFile, place: Place, measure: Measure, count_bytes: Callable[[int], None]
     ) -> Part:
+        """Try once to get a whole file with the right size and digest. Raises TryFailed, Differs,
+        NotAdmitted, OSError, Halted."""
         parsed = urls.admitted(file.url)
         if parsed.scheme == "file":
             root, path = urls.beneath(parsed, self.rules.file_roots)
@@ -269,12 +278,14 @@ def _locked(aside: Path, first: RemoteFile) -> Iterator[None]:
 
 
 def _sync(folder: Path, remote_files: Sequence[RemoteFile]) -> None:
+    """Make the files and all folders up to the one above ``folder`` durable, each once."""
     local_paths = [folder / file.name for file in remote_files]
     folders = {parent for path in local_paths for parent in path.parents if parent.is_relative_to(folder)}
     copies.sync_together([*local_paths, *folders, folder.parent])
 
 
 def _sweep(aside: Path) -> None:
+    """Remove the parts and marks that are left, such as those of a file that an earlier call gave up."""
     for entry in os.scandir(aside):
         if entry.name not in (JOURNAL, LOCK):
             Path(entry.path).unlink(missing_ok=True)
@@ -283,12 +294,14 @@ def _sweep(aside: Path) -> None:
 def _failed(
     file: RemoteFile, reason: str, *, retryable: bool, tried: int = 0, host: str | None = None
 ) -> FetchFailed:
+    """Return the failure of a file; its URL is shown without credentials and query."""
     return FetchFailed(
         urls.shown_text(file.url), reason, retryable, name=paths.shown(file.name), tried=tried, host=host
     )
 
 
 def _source(file: RemoteFile) -> str:
+    """Return what stands for a file's URL in marks and journal, without revealing a signature in it."""
     return _hash(file.url)
 
 

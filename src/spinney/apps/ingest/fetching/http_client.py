@@ -1,4 +1,9 @@
-"""One request to a server: redirects are followed, each is checked, and errors are explained."""
+"""One request to a server: redirects are followed, each is checked, and errors are explained.
+
+Written on ``http.client`` and sockets rather than a client library, because every address must be checked
+before it is connected to, reads must be abortable from another thread, and a server that drips bytes must be
+given up.
+"""
 
 import http.client
 import re
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     import httpx
 
 _KEPT_ALIVE_S = 15.0
+"""How long an idle connection may be used again, in seconds."""
 _CHUNK_BYTES = 64 << 10
 _ANSWERED_BYTES = 1 << 20
 """After so much of a body, or its end, a server counts as answering; not after its head: many stop sending after
@@ -145,6 +151,8 @@ class HttpClient:
         return self._exchange(connection, method, url, headers)
 
     def _idle_connection(self, server: Server) -> Connection | None:
+        """Return the most recently used idle connection to a server that can be used again, and close those
+        that cannot; None where there is none."""
         with self._taking:
             for connection in [c for c in reversed(self._idle) if c.server == server]:
                 self._idle.remove(connection)
@@ -154,6 +162,8 @@ class HttpClient:
         return None
 
     def _give_back(self, connection: Connection) -> None:
+        """Keep a connection for another request, or close it if its answer was not read to the end. Of too
+        many, the one that has been idle longest is closed."""
         if not connection.is_reusable:
             connection.close()
             return
@@ -230,7 +240,8 @@ _DEFECTS = (
 
 
 def status_error(answer: Answer, rules: Rules) -> TryFailed:
-    """Return the error for an answer with an unexpected status."""
+    """Return the error for an answer with an unexpected status: retryable for those of temporary failures
+    (``RETRYABLE``), with the delay that the server asks for."""
     if answer.status in response_headers.RETRYABLE:
         return TryFailed(
             f"the server answers {answer.status}; try again later",

@@ -41,7 +41,11 @@ class Entry:
 
 
 class Journal:
-    """A file of JSON lines that is only appended to. Threads may add at once."""
+    """A file of JSON lines that is only appended to. Threads may add at once; processes exclude each other by
+    the folder's lock.
+
+    A line that a crash has torn is ended when the journal is opened, so that the next one is read again.
+    """
 
     def __init__(self, path: Path) -> None:
         self.entries: dict[str, Entry] = {}
@@ -100,9 +104,11 @@ def existing_file(
     algorithms: Collection[str],
     halt: threading.Event,
 ) -> Fetched | None:
-    """Return the file at ``target`` if it has the given size and digest, or else those in the journal; else None.
+    """Return the file at ``target`` if it has the given size and digest, or else those in the journal; None
+    where it has not, or nothing is known to compare it with.
 
-    ``entry`` is the journal's line for the same name and URL. Raises Halted, OSError.
+    ``entry`` is the journal's line for the same name and URL; None: there is none. The file is read in full.
+    ``modified`` of the result is that of the journal, where its line fits. Raises Halted, OSError.
     """
     if file.digest is None and entry is None:
         return None
@@ -122,6 +128,7 @@ def existing_file(
 
 
 def _matches(entry: Entry, size_bytes: int, sums: dict[str, str]) -> bool:
+    """Return whether a file has the size of an entry and all digests that both have, at least one."""
     common = sums.keys() & entry.sums.keys()
     return entry.size_bytes == size_bytes and bool(common) and all(sums[a] == entry.sums[a] for a in common)
 
@@ -129,6 +136,8 @@ def _matches(entry: Entry, size_bytes: int, sums: dict[str, str]) -> bool:
 def _read(
     target: Path, size_bytes: int | None, algorithms: Collection[str], halt: threading.Event
 ) -> tuple[int, dict[str, str]] | None:
+    """Return size and digests of a regular file; None for a link or anything else, and for another size than
+    ``size_bytes``."""
     try:
         handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

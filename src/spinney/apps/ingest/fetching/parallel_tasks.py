@@ -39,8 +39,12 @@ def run_parallel(
     """Return the results of ``do(task, count)`` for all tasks, in their order; ``count`` takes counts for
     ``progress``.
 
-    The first failure sets ``halt``, which ends the others soon, and is raised when they have ended. Raises
-    Stopped when ``stopped`` returns True.
+    ``at_once``: the most threads. ``progress`` and ``stopped`` are called in the caller's thread, every
+    ``REPORT_EVERY_S`` seconds; ``do`` in others, and it should raise Halted soon after ``halt`` is set.
+
+    The first failure sets ``halt``, which ends the others soon, and is raised when they have ended. So does
+    an exception of a callback. Raises Stopped when ``stopped`` returns True. No thread is at work any more
+    when this ends.
     """
     threads = _Threads(tasks, do, at_once, halt)
     try:
@@ -90,6 +94,8 @@ class _Threads(Generic[T, R]):
         return new
 
     def _work(self) -> None:
+        """Take one task after another until there are none, another thread has failed, or the caller has
+        stopped."""
         try:
             for number in self._numbers:
                 if self._halt.is_set():

@@ -53,7 +53,7 @@ class Place:
 
 
 class Part:
-    """An open part: bytes are added at its end, and its digests are updated."""
+    """An open part: bytes are added at its end, and its digests are updated. It belongs to one thread."""
 
     def __init__(self, place: Place, file: BinaryIO, head: Head, sums: Sums, size_bytes: int) -> None:
         self.head = head
@@ -101,6 +101,7 @@ class Part:
         self._marked_bytes, self._marked_at = self.size_bytes, self._place.surroundings.now()
 
     def close(self) -> None:
+        """Close the file; what was written since the last mark is lost to the next try."""
         self._file.close()
 
 
@@ -114,7 +115,8 @@ def new_part(place: Place, head: Head) -> Part:
 def load_part(place: Place, source: str) -> Part | None:
     """Return the existing part, up to its mark, if it is from that URL and its digests are right, else None.
 
-    Raises Halted when aborted while it is read.
+    Its bytes are read again, which is quicker than to fetch them. Bytes after the mark are cut off. Raises
+    Halted when aborted while it is read.
     """
     if place.is_new:
         return None
@@ -150,6 +152,8 @@ def remove_part(place: Place) -> None:
 
 
 def _read_again(file: BinaryIO, size_bytes: int, place: Place) -> Sums | None:
+    """Return the digests of the first ``size_bytes`` of a file; None where it is shorter. Closes the file on
+    errors."""
     sums, remaining_bytes = Sums(place.algorithms), size_bytes
     try:
         while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):

@@ -1,4 +1,8 @@
-"""Parsing of response headers: pure rules of RFC 9110."""
+"""Parsing of response headers: pure rules of RFC 9110.
+
+Servers are not trusted: a header that is not valid counts as missing, so that the worst it can do is another
+download.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,7 +26,8 @@ class Span:
 
 
 def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by lower-case name; the values of a repeated header are joined (RFC 9110 section 5.2)."""
+    """Return headers by lower-case name; the values of a repeated header are joined by commas (RFC 9110
+    section 5.2)."""
     headers: dict[str, str] = {}
     for name, value in pairs:
         key = name.lower()
@@ -43,7 +48,10 @@ def encoding_of(headers: Mapping[str, str]) -> str | None:
 
 
 def span_of(headers: Mapping[str, str]) -> Span | None:
-    """Return ``Content-Range`` of an answer 206 or 416 (RFC 9110 section 14.4) if it is valid, else None."""
+    """Return ``Content-Range`` of an answer 206 or 416 (RFC 9110 section 14.4) if it is valid, else None.
+
+    A 416 has the size of the whole alone, so that ``first`` and ``last`` are None.
+    """
     match = _SPAN.fullmatch(headers.get("content-range", "").strip().lower())
     if match is None:
         return None

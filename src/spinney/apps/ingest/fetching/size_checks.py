@@ -23,7 +23,8 @@ class Measure:
         return self.size_bytes is not None or self.digest is not None
 
     def check_announced(self, announced_bytes: int | None) -> None:
-        """Check the size that a server announces. Raises TryFailed."""
+        """Check the size that a server announces; None: it announces none. Raises Differs, or TryFailed above
+        the limit."""
         if announced_bytes is None:
             return
         self._within(announced_bytes)
@@ -31,13 +32,15 @@ class Measure:
             raise Differs("size", f"{self.size_bytes:,} bytes", f"{announced_bytes:,} bytes")
 
     def check_received(self, received_bytes: int) -> None:
-        """Check the bytes received so far, so that an endless file ends. Raises TryFailed."""
+        """Check the number of bytes received so far, so that an endless file ends. Raises Differs, or
+        TryFailed above the limit."""
         self._within(received_bytes)
         if self.size_bytes is not None and received_bytes > self.size_bytes:
             raise Differs("size", f"{self.size_bytes:,} bytes", f"at least {received_bytes:,} bytes")
 
     def check_whole(self, received_bytes: int, sums: Mapping[str, str]) -> None:
-        """Check the whole file. Raises Differs with both values."""
+        """Check the whole file. ``sums`` has the digests by algorithm, that of the given digest among them.
+        Raises Differs, which names both values."""
         if self.size_bytes not in (None, received_bytes):
             raise Differs("size", f"{self.size_bytes:,} bytes", f"{received_bytes:,} bytes")
         if self.digest is not None and sums[self.digest.algorithm] != self.digest.value:

@@ -15,6 +15,7 @@ TRIES = 2
 """Two, since a connection that was kept alive may close just as it is used again; downloads have more tries."""
 
 _NO_HEAD = frozenset({405, 501})
+"""The statuses of a server that does not support HEAD (RFC 9110 sections 15.5.6 and 15.6.2)."""
 
 
 def estimate(
@@ -76,6 +77,8 @@ def _estimate(client: HttpClient, url: str, rules: Rules) -> Estimate:
 
 
 def _content_length(client: HttpClient, url: str, rules: Rules) -> int | None:
+    """Return the length that a server announces for HEAD; None where it refuses HEAD or encodes the content.
+    Raises TryFailed for another status, or when there is no answer."""
     for tries_left in reversed(range(TRIES)):
         try:
             with client.request("HEAD", url, {}) as answer:

@@ -1,4 +1,10 @@
-"""The rules for URLs, and the form in which they are shown."""
+"""The rules for URLs, and the form in which they are shown.
+
+URLs are written by depositors and by servers that redirect. They are parsed once, by the library that also
+sends them, so that a check and a request cannot disagree about the host. Which addresses may be reached is
+checked when a connection is made (``connections``). Nothing that is shown or logged contains a query or
+userinfo.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

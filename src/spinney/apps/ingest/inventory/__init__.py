@@ -90,7 +90,7 @@ def open_inventory(url: str) -> "Inventory":
 
 
 def __getattr__(name: str) -> Any:
-    """Load ``Inventory`` on first use: with SQLAlchemy, it takes as long as all the rest."""
+    """Load ``Inventory`` on first use: it imports SQLAlchemy, which takes as long as all the rest."""
     if name != "Inventory":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from spinney.apps.ingest.inventory.inventory import Inventory

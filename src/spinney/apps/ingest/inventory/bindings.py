@@ -1,4 +1,9 @@
-"""What an ARK is made of and bound to: the numbers of minters, and the local ids that depositors give to objects."""
+"""What an ARK is made of and bound to: the numbers of minters, and the local ids that depositors give to
+objects.
+
+Both exist before the object is recorded: a job first gets its number and binds its local ids, and may then
+run again or wait for days before it stores anything. So neither refers to an object's row.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -23,13 +28,18 @@ class Bindings(OpenTables):
     """The numbers of minters, and the ARKs of local ids."""
 
     def number(self, minter: str, key: str) -> int:
-        """Return the number of this key with this minter, from 1; a new one when it has none. No number is given twice
-        by one minter; there may be gaps. Raises NotAdmitted."""
+        """Return the number of this key with this minter, from 1; a new one when it has none.
+
+        No number is given twice by one minter. There are gaps: a key that already has a number uses one up,
+        because the increment is the statement that locks the minter's row, and it comes first. Raises
+        NotAdmitted for text that cannot be stored.
+        """
         name("minter", minter)
         name("key", key, KEY_MAX_BYTES)
         row = {"minter": minter, "key": key}
         with self._database.checked().write() as connection:
-            # From here on this minter's row is locked until the commit. A key that has a number leaves a gap.
+            # Locks this minter's row until the commit, so that two callers with one new key get one number.
+            # Looking the key up first would need a second look under the lock, for the sake of fewer gaps.
             new_number = int(connection.execute(self._increment, {"minter": minter}).scalar_one())
             existing = connection.execute(_NUMBER, row).scalar()
             if existing is not None:
@@ -48,7 +58,8 @@ class Bindings(OpenTables):
         )
 
     def ark_of(self, collection: str, local_id: str) -> str | None:
-        """Return the ark that a local id is bound to, or None. Raises NotAdmitted."""
+        """Return the ARK that a local id of this collection is bound to; None: none, so far. Raises
+        NotAdmitted."""
         name("collection", collection)
         name("local id", local_id, KEY_MAX_BYTES)
         with self._database.checked().read() as connection:
@@ -58,8 +69,11 @@ class Bindings(OpenTables):
             return connection.execute(query).scalar()
 
     def bind(self, collection: str, names: Iterable[str], ark: str) -> None:
-        """Bind all of these local ids to this ark, which need not be recorded yet, or none of them. Raises
-        LocalIdTaken when one belongs to another ark, NotAdmitted."""
+        """Bind all of these local ids to this ARK, which need not be recorded yet, or none of them.
+
+        A binding that exists already is left as it is. Raises LocalIdTaken when one belongs to another ARK,
+        NotAdmitted.
+        """
         name("collection", collection)
         name("ark", ark)
         admitted = local_ids_admitted(names)
@@ -69,7 +83,12 @@ class Bindings(OpenTables):
             self._bind_within(connection, collection, admitted, ark)
 
     def _bind_within(self, connection: Connection, collection: str, names: Sequence[str], ark: str) -> None:
-        """Bind local ids within a transaction; ``names`` are checked and sorted. Raises LocalIdTaken."""
+        """Bind local ids within a transaction. Raises LocalIdTaken.
+
+        ``names`` are checked, and sorted: two transactions that bind overlapping sets lock the rows in one
+        order, and cannot deadlock. The insertion decides, not a query before it: of two transactions with one
+        new name, the second waits for the first and then finds its row.
+        """
         for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
             rows = [{"local_id": n, "collection": collection, "ark": ark} for n in chunk]
             inserted = connection.execute(self._database.insert(local_ids).on_conflict_do_nothing(), rows)
@@ -91,7 +110,8 @@ class Bindings(OpenTables):
 
 
 def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Return the sorted local ids of each of these arks; an ark without any is left out."""
+    """Return the sorted local ids of each of these ARKs; an ARK without any is left out. Local ids of all
+    collections count."""
     by_ark: dict[str, list[str]] = {}
     sorted_arks = sorted(set(arks))
     for chunk in (sorted_arks[start : start + _MANY] for start in range(0, len(sorted_arks), _MANY)):

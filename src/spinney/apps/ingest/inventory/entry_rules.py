@@ -1,4 +1,8 @@
-"""Validation of entries, before a transaction begins, so that no database refuses an entry half-way."""
+"""Validation of entries, before a transaction begins, so that no database refuses an entry half-way.
+
+The stages of an object call the same rules before they store anything: a version that is stored must be
+recordable.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +32,12 @@ class Admitted:
 
 
 def admitted(entry: Entry) -> Admitted:
-    """Check an entry, and read its files. Raises NotAdmitted; ValueError for a time without a zone."""
+    """Check an entry, and read its files, once. Returns them sorted by path, with the sum of their sizes.
+
+    Raises NotAdmitted for texts that are empty, too long or not storable, for paths that lead upward or occur
+    twice, and for invalid digests and sizes; ValueError for a time without a zone, which is an error of the
+    program.
+    """
     for field, value in (
         ("ark", entry.ark),
         ("collection", entry.collection),
@@ -66,7 +75,8 @@ def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
 
 
 def aware(when: datetime) -> datetime:
-    """Return a time, checked to have a zone. Raises ValueError."""
+    """Return a time, checked to have a zone. Raises ValueError: times are made by programs, so that none is
+    an error of one."""
     if when.tzinfo is None:
         raise ValueError(f"{when!r} does not say its time zone; give an aware time")
     return when
@@ -84,7 +94,7 @@ def plain(what: str, value: str) -> str:
 
 
 def _files(entry: Entry) -> Admitted:
-    """Check the files of an entry: paths, sizes, types and digests, each path once."""
+    """Check the files of an entry: paths, sizes, types and digests, each path once. Raises NotAdmitted."""
     contents: dict[str, Content] = {}
     size_bytes = 0
     for file in entry.files:

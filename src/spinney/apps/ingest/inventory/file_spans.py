@@ -47,7 +47,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of spans. ``narrowed``: (row, first, last). ``added``: (content, first, last)."""
+    """The changes of spans that one version makes; a span is never removed, since it has a recorded version
+    on one side.
+
+    ``narrowed``: (row, first, last) of rows to update. ``added``: (content, first, last) of rows to insert.
+    """
 
     narrowed: list[tuple[int, int, int]]
     added: list[tuple[Content, int, int]]
@@ -56,10 +60,12 @@ class Changes:
 def span_changes(
     spans: Iterable[Span], files: Iterable[Content], version: int, before: int | None, after: int | None
 ) -> Changes:
-    """Return the changes when a version with these files is recorded.
+    """Return the changes of an object's spans when a version with these files is recorded.
 
-    ``spans``: all that contain ``version``. ``before``, ``after``: the nearest recorded versions, None where there
-    is none.
+    ``spans``: all that contain ``version``. ``before``, ``after``: the nearest recorded versions, None where
+    there is none. A span whose file the version has stays as it is. Any other is cut at the version: its row
+    is narrowed to the side that has recorded versions, and if both sides have some, the later side becomes a
+    new span. Files without a span get one between the neighbours.
     """
     missing = dict.fromkeys(files)
     narrowed: list[tuple[int, int, int]] = []

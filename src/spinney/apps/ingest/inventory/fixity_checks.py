@@ -38,8 +38,16 @@ class FixityChecks(OpenTables):
         within: Sequence[str] | None = None,
         outside: Collection[str] = (),
     ) -> list[Due]:
-        """Return objects not audited since ``before``: those never audited first, then the least recently audited.
-        ``within``: only objects of these collections. ``outside``: none whose newest version is in these storages."""
+        """Return up to ``limit`` objects not audited since ``before``: those never audited first, then the
+        least recently audited.
+
+        ``within``: only objects of these collections; None: of all. ``outside``: none whose newest version is
+        in these storages, which do not answer now.
+
+        The index ``inv_objects_by_audit`` has the rows in this order, so that the query reads no more than it
+        returns, apart from those that it leaves out; objects that were never audited have the time ``EPOCH``
+        and not NULL for its sake.
+        """
         query = (
             select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
             .join(
@@ -62,8 +70,13 @@ class FixityChecks(OpenTables):
             ]
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
-        """Enter an audit's result; ``faults``: a sentence each, none when all is well. A repetition with the same
-        ``when`` changes nothing. Raises NotAdmitted for an object that is not recorded."""
+        """Enter an audit's result, and update the state of its object; durable on return.
+
+        ``when``: when it was made, with a zone. ``files``, ``size_bytes``: what was read. ``faults``: a
+        sentence each, none when all is well; the first ``FAULTS_MAX`` are kept. A repetition with the same
+        ``when`` changes nothing. Raises NotAdmitted for an object that is not recorded, ValueError for a time
+        without a zone.
+        """
         at, kept_faults = aware(when), _bounded(faults)
         with self._database.checked().write() as connection:
             query = (
@@ -89,7 +102,8 @@ class FixityChecks(OpenTables):
             _update_state(connection, object_.id, object_.damaged_since_us)
 
     def audits(self, ark: str) -> Sequence[Audit]:
-        """Return the last audits of an object (at most ``KEPT``), newest first."""
+        """Return the last audits of an object (at most ``KEPT``), newest first; none for an object that is
+        not recorded."""
         query = (
             select(audits)
             .join(objects, objects.c.id == audits.c.object_id)
@@ -100,8 +114,12 @@ class FixityChecks(OpenTables):
             return [_audit(row) for row in connection.execute(query)]
 
     def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
-        """Return the objects whose newest audit found faults, in the order in which they were recorded. ``within``:
-        only objects of these collections."""
+        """Return up to ``limit`` objects whose newest audit found faults, in the order in which they were
+        recorded.
+
+        ``within``: only objects of these collections; None: of all. A partial index has the damaged objects
+        alone, of which there should be few.
+        """
         query = (
             select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
             .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
@@ -142,14 +160,19 @@ def _bounded(faults: Iterable[str]) -> Sequence[str]:
 
 
 def _forget_oldest(connection: Connection, object_id: int) -> None:
-    """Delete the audits of an object beyond the newest ``KEPT``."""
+    """Delete the audits of an object beyond the newest ``KEPT``. With fewer, the subquery is NULL, and
+    nothing is older."""
     of_object = audits.c.object_id == object_id
     oldest_kept = select(audits.c.at_us).where(of_object).order_by(_NEWEST_FIRST).offset(KEPT - 1).limit(1)
     connection.execute(delete(audits).where(of_object, audits.c.at_us < oldest_kept.scalar_subquery()))
 
 
 def _update_state(connection: Connection, object_id: int, damaged_since: datetime | None) -> None:
-    """Derive the state of an object from its newest audit."""
+    """Derive the state of an object from its newest audit, which need not be the one that was just entered.
+
+    Damage that continues keeps the time at which it began: the audit that found it first may be deleted by
+    now.
+    """
     of_object = select(audits.c.at_us, audits.c.faults).where(audits.c.object_id == object_id)
     newest = connection.execute(of_object.order_by(_NEWEST_FIRST).limit(1)).one()
     is_damaged = newest.faults != "[]"

@@ -7,8 +7,11 @@ from spinney.tables.database import Database
 
 
 class OpenTables:
-    """The tables of an inventory. Use it in a ``with`` block, or ``close`` it; from any thread, but not across a
-    fork."""
+    """The tables of an inventory, and its connections to the database.
+
+    Use it in a ``with`` block, or ``close`` it; from any thread, but not across a fork, because two processes
+    would share a connection.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,5 @@
-"""Conversion between the data types and rows."""
+"""Conversion between the data types and rows, by the names of columns, so that a new column is added in one
+place."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +31,8 @@ VERSION = tuple(_VERSION_FIELDS.values())
 
 
 def content_of(row: Row[Any]) -> Content:
-    """Return the content of a row that ends with the columns of ``CONTENT``."""
+    """Return the content of a row that ends with the columns of ``CONTENT``, so that a query may have others
+    before them."""
     return tuple(row[-len(CONTENT) :])
 
 
@@ -54,7 +56,7 @@ def file_row(object_id: int, content: Content, first: int, last: int) -> dict[st
 
 
 def version(row: Row[Any]) -> Version:
-    """Return the version of a row with the columns of ``VERSION``."""
+    """Return the version of a row with the columns of ``VERSION``, among others."""
     return Version(**{field: row._mapping[column] for field, column in _VERSION_FIELDS.items()})
 
 

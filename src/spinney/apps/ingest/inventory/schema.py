@@ -33,6 +33,7 @@ _Text = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time 0, which stands for "never" where a column is sorted by."""
 
 
 class Moment(TypeDecorator[datetime]):
@@ -49,6 +50,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 def _where(condition: str) -> dict[str, Any]:
+    """Return the options of a partial index, for both databases."""
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
 
 
@@ -66,6 +68,7 @@ numbers = Table(
     PrimaryKeyConstraint("minter", "key"),
     Index("inv_numbers_once", "minter", "number", unique=True),
 )
+"""The number that each key got of a minter. The unique index is the promise that no number is given twice."""
 
 local_ids = Table(
     "inv_local_ids",
@@ -114,6 +117,7 @@ versions = Table(
     PrimaryKeyConstraint("object_id", "version"),
     Index("inv_versions_by_batch", "batch_id", "object_id", "version"),
 )
+"""The recorded versions of objects. ``when_said`` is the depositor's date: ``when`` is a word of SQL."""
 
 files = Table(
     "inv_files",

@@ -40,12 +40,14 @@ class Searches(OpenTables):
         limit: int = 100,
         after: str | None = None,
     ) -> list[Match]:
-        """Return the recorded objects that match all given conditions, in the order in which they were first recorded;
-        with a ``file_name`` or a ``digest``, an entry for each of their files that match.
+        """Return the recorded objects that match all given conditions, in the order in which they were first
+        recorded; with a ``file_name`` or a ``digest``, an entry for each of their files that match.
 
         ``file_name``: the last part of a path, or more of it (``b/c.txt`` finds ``a/b/c.txt``). ``digest``:
-        ``sha256:9f86…``, or hexadecimal alone for any algorithm with values of that length. ``after``: the ``place`` of
-        the last entry of the previous page. ``within``: only objects of these collections.
+        ``sha256:9f86…``, or hexadecimal alone for any algorithm with values of that length. ``after``: the
+        ``place`` of the last entry of the previous page; fewer than ``limit`` entries are the last page.
+        ``within``: only objects of these collections; None: of all. Without any condition, all objects are
+        listed. All versions are searched for files, and ``head`` is the newest version all the same.
 
         Raises NotAdmitted for an invalid digest or place, and for a limit outside 1..1000.
         """
@@ -110,13 +112,18 @@ class Searches(OpenTables):
                 yield rows.file(tuple(row))
 
     def storages(self) -> set[str]:
-        """Return the names of the storages of recorded versions. Reads all versions."""
+        """Return the names of the storages of recorded versions. Reads all versions, so it is for ``ingest
+        init`` and not for requests."""
         with self._database.checked().read() as connection:
             return set(connection.execute(select(versions.c.storage).distinct()).scalars())
 
     def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
-        """Yield the versions that a batch has made, object by object. ``apart``: a folder whose files are also counted
-        separately."""
+        """Yield the versions that a batch has made, object by object, in the order in which the objects were
+        first recorded.
+
+        ``apart``: a folder whose files are also counted separately. Each page is a transaction of its own, so
+        that a consumer that is slow keeps none open; versions that are recorded meanwhile may be missing.
+        """
         behind = (0, 0)
         while True:
             query = (
@@ -145,7 +152,8 @@ class Searches(OpenTables):
             behind = (page[-1].id, page[-1].version)
 
     def object(self, ark: str) -> Object | None:
-        """Return an object with its versions, or None."""
+        """Return an object with its versions, oldest first; None where it is not recorded. ``ark`` is in its
+        canonical form."""
         with self._database.checked().read() as connection:
             row = connection.execute(select(objects).where(objects.c.ark == ark)).first()
             if row is None:
@@ -162,7 +170,11 @@ class Searches(OpenTables):
 
 
 def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
-    """Return first and last version and size of the files below a folder, by object."""
+    """Return first and last version and size of the files below a folder, by object.
+
+    The condition is a range of paths, from the folder's slash to the character behind it, and not LIKE, which
+    treats ``_`` and ``%`` in a name as patterns.
+    """
     query = select(files.c.object_id, files.c.first_version, files.c.last_version, files.c.size_bytes).where(
         files.c.object_id.in_(objects_),
         files.c.path >= f"{folder}/",
@@ -178,6 +190,7 @@ def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int,
 
 
 def _has_local_id(local_id: str, collection: str | None) -> ColumnElement[bool]:
+    """Return the condition for an object's local id, in one collection or in any."""
     bound = select(local_ids.c.ark).where(local_ids.c.local_id == local_id)
     if collection is not None:
         bound = bound.where(local_ids.c.collection == collection)
@@ -185,7 +198,10 @@ def _has_local_id(local_id: str, collection: str | None) -> ColumnElement[bool]:
 
 
 def _is_called(file_name: str) -> ColumnElement[bool]:
-    """Return the condition for a file's name, or for the end of its path."""
+    """Return the condition for a file's name, or for the end of its path.
+
+    The name has an index; the rest of the path is compared only in rows that have the name.
+    """
     name = file_name.rpartition("/")[2]
     if name == file_name:
         return files.c.name == name
@@ -195,6 +211,8 @@ def _is_called(file_name: str) -> ColumnElement[bool]:
 
 
 def _has_digest(digest_: Digest | str) -> ColumnElement[bool]:
+    """Return the condition for a file's digest; each algorithm that the text may mean has an index of its
+    own."""
     return or_(*(files.c[d.algorithm] == bytes.fromhex(d.value) for d in _possible_digests(digest_)))
 
 
@@ -220,6 +238,7 @@ def _possible_digests(digest_: Digest | str) -> Sequence[Digest]:
 
 
 def _objects(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int]) -> Select[Any]:
+    """Select objects with their newest version, a page in the order of their ids, behind an id."""
     return (
         select(*_OBJECT, *rows.VERSION)
         .join_from(objects, versions, _HEAD)
@@ -229,6 +248,11 @@ def _objects(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int])
 
 
 def _files(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int]) -> Select[Any]:
+    """Select files with their object and its newest version, in the order of object and file, behind such a
+    pair.
+
+    The comparison of pairs (a row value) continues in the index where the last page ended.
+    """
     return (
         select(*_OBJECT, *rows.VERSION, *_FILE, *rows.CONTENT)
         .join_from(files, objects, objects.c.id == files.c.object_id)

@@ -1,4 +1,9 @@
-"""Records a version of an object: object, version, files and local ids in one transaction."""
+"""Records a version of an object: object, version, files and local ids in one transaction.
+
+The transaction first inserts the object's row or locks the existing one. So versions of one object are
+recorded one after the other, and the spans of its files, which several versions share, are changed by one
+transaction at a time.
+"""
 
 from functools import cached_property
 from typing import Any
@@ -67,7 +72,11 @@ class Versions(Bindings):
 
 
 def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> None:
-    """Enter a version of an existing object."""
+    """Enter a version of an existing object, whose row stays locked until the commit.
+
+    Raises NotAdmitted where collection or owner are others, or the version is recorded with other content.
+    The newest version is kept in the object's row, so that searches need not look for it.
+    """
     object_ = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
     for field, recorded, expected in (
         ("collection", object_.collection, entry.collection),
@@ -133,7 +142,11 @@ def _other_file(connection: Connection, object_id: int, entry: Entry, checked: A
 def _neighbours(
     connection: Connection, object_id: int, version: int, head: int
 ) -> tuple[int | None, int | None]:
-    """Return the nearest recorded versions before and after."""
+    """Return the nearest recorded versions before and after; None where there is none.
+
+    ``head``: the newest one, which is before every version that is recorded in order, so that this case needs
+    no query.
+    """
     if version > head:
         return head, None
     of_object = versions.c.object_id == object_id
@@ -155,7 +168,7 @@ def _span(row: Row[Any]) -> Span:
 
 
 def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitted, changes: Changes) -> None:
-    """Insert the version, and change the spans of its object's files."""
+    """Insert the version, and change the spans of its object's files: first narrowed, then added."""
     connection.execute(
         versions.insert(), rows.version_row(object_id, entry, len(checked.contents), checked.size_bytes)
     )
