@@ -56,16 +56,19 @@ class CheckResult:
 
 
 def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckResult:
-    """Check a batch. ``batch``: the id of its job; ``folders``: the folder root of the store, below which each job has
-    its folder.
+    """Check a batch, and return what was examined, with a sentence for each broken promise.
 
-    The promises: no stage runs again after it was recorded as passed, unless an operator requests it in between; every
-    completed object is in the inventory once, unless its content was stored already, and nothing else is; the archive
-    has what the inventory lists, with the right digests; the working folders of completed objects are removed, and so
-    is the payload in the folder ``incoming``.
+    ``batch``: the id of its job; ``folders``: the folder root of the store, below which each job has its
+    folder. Nothing is changed. Files are read again in full, so that this takes as long as a fixity check of
+    all objects.
 
-    Raises UsageError if a storage is not in the settings, and the errors of store, inventory and storage if they are
-    unavailable.
+    The promises: no stage runs again after it was recorded as passed, unless an operator requests it in
+    between; every completed object is in the inventory once, unless its content was stored already, and
+    nothing else is; the archive has what the inventory lists, with the right digests; the working folders of
+    completed objects are removed, and so is the payload in the folder ``incoming``.
+
+    Raises UsageError if a storage is not in the settings, and the errors of store, inventory and storage if
+    they are unavailable.
     """
     jobs = store.tree(batch, limit=_JOBS_MAX)
     order = BatchOrder.model_validate(jobs[0].params["order"])

@@ -58,7 +58,12 @@ _OF_ROWS = {
 @batches.stage(max_attempts=3)
 @awaited
 def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
-    """Take the payload into the batch's folder, and make a job for every object that it names."""
+    """Take the payload into the batch's folder, and make a job for every object that it names.
+
+    The value: the number of ``objects``, and their ``priority``. A payload that is not admitted makes no job:
+    the batch reports the reason and fails. Holds the batch while its hold file exists; before anything else
+    is done it is noted that the batch has ``BEGUN``, on which a release relies (``held_batches``).
+    """
     with admission():
         config = settings.load()
         config.require_home()
@@ -89,7 +94,12 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
 @batches.stage(again=True, max_attempts=5)
 @awaited
 def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
-    """Report the results of the objects, and the changes since the last report."""
+    """Report the results of the objects, and the changes since the last report.
+
+    The value: the ``number`` and ``state`` of the report, and how many ``objects`` there are and have
+    ``failed``. Runs again when an object was requeued and has settled. The mails are jobs that are created
+    when this stage is recorded.
+    """
     with admission():
         config = settings.load()
         profile = profiles.load(config, order.profile)
@@ -121,7 +131,13 @@ def sent(job: Job) -> None:
 
 
 def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
-    """Move the payload into the batch's own folder, by a link where both are on one disk, and return its path."""
+    """Move the payload into the batch's own folder, by a link where both are on one disk, and return its
+    path.
+
+    The file appears under its name complete and durable, then the folder below ``incoming`` is removed; an
+    attempt that was killed in between finds it and continues. Raises NotAdmitted where the payload is in
+    neither place, is a link, or has another digest than was declared.
+    """
     name = component(order.name)
     target = job.folder / PAYLOAD / name
     if not target.exists():
@@ -289,6 +305,7 @@ def _report(
 
 
 def _report_folder(job: BatchView, number: int) -> Path:
+    """Return the folder of a report, by its number with four digits, so that a listing is in order."""
     return job.folder / "reports" / f"{number:04d}"
 
 

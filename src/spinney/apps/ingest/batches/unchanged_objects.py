@@ -37,7 +37,8 @@ def forget(folder: Path, jid: str) -> None:
 
 
 def read(folder: Path) -> dict[str, UnchangedVersion]:
-    """Return all unchanged objects of a batch, by jid."""
+    """Return all unchanged objects of a batch, by jid; empty where there are none. Files that are being
+    written meanwhile have another name, and are left out."""
     if not (folder / FOLDER).is_dir():
         return {}
     notes = (

@@ -58,7 +58,8 @@ class _FileChecks:
         self._size_bytes = 0
 
     def messages(self, row: Row) -> Iterator[str]:
-        """Yield the errors of a row of an object manifest."""
+        """Yield the errors of a row of an object manifest. A total that is too large is reported once, at the
+        first row beyond it."""
         yield from _messages(lambda: require_file(row), lambda: _require_url(row.url))
         before, self._size_bytes = self._size_bytes, self._size_bytes + (row.size_bytes or 0)
         if before <= fields.SIZE_MAX_BYTES:  # otherwise the error has been reported at an earlier row
@@ -66,8 +67,12 @@ class _FileChecks:
 
 
 class _ObjectChecks:
-    """Checks the objects of a batch, row by row. It keeps the ARK of each local id, because two objects cannot share a
-    local id."""
+    """Checks the objects of a batch, row by row.
+
+    It keeps the ARK of each local id that was given with one, because two objects cannot share a local id;
+    memory grows with these. Two rows without an ARK may name the same local id: they are versions of one
+    object.
+    """
 
     def __init__(self, kind: PayloadKind) -> None:
         self._kind = kind

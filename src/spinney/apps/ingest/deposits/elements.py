@@ -68,7 +68,11 @@ class Elements:
 
 
 def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
-    """Return the elements of an object's job, as of now."""
+    """Return the elements of an object's job, as of now.
+
+    Values are those that a stage has established, else those that the depositor gave. ``folders``: the folder
+    root of the store.
+    """
     from spinney.apps.ingest.objects.provisioning import promises  # with all stages
     from spinney.apps.ingest.objects.work import area_of
 
@@ -113,6 +117,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
 
 
 def _url(payload: Payload) -> str | None:
+    """Return the URL of a payload for people; ``?…`` stands for a query."""
     if payload.url is None:
         return None
     return shown_text(payload.url if payload.query is None else f"{payload.url}?…")
@@ -145,6 +150,7 @@ def _folder(settings: Settings, folders: Path, job: Job, area: str | None, jid: 
 
 
 def _area(settings: Settings, profile: str) -> str | None:
+    """Return the working area that a profile names; None: it names none, or cannot be read."""
     try:
         return profiles.load(settings, profile).area
     except UsageError:

@@ -1,4 +1,8 @@
-"""The identity of a deposit's object: by its given ARK, by its local ids, or a new object."""
+"""The identity of a deposit's object: by its given ARK, by its local ids, or a new object.
+
+The rules here read and decide; ``objects.processing`` writes, in an order in which nothing is minted or bound
+twice.
+"""
 
 import os
 from collections.abc import Mapping
@@ -21,8 +25,12 @@ if TYPE_CHECKING:
 
 
 def identify(inventory: "Inventory", collection: str, about: About) -> str | None:
-    """Return the ARK that is given or that the local ids are bound to; None: it has none yet. Raises NotAdmitted where
-    these differ."""
+    """Return the ARK that is given or that the local ids are bound to; None: it has none yet, and one is to
+    be minted.
+
+    Local ids that are bound to nothing yet do not matter. Raises NotAdmitted where the given ARK and those of
+    the local ids differ, or for an invalid ARK.
+    """
     given_ark = None if about.ark is None else arks.canonical(about.ark)
     by_local_id = {local_id: inventory.ark_of(collection, local_id) for local_id in about.local_ids}
     bound_arks = {ark for ark in by_local_id.values() if ark is not None}
@@ -81,7 +89,7 @@ def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Mint
 
 
 def described(about: About) -> Mapping[str, str]:
-    """Return the description for the minter's own record."""
+    """Return the description for the minter's own record, without values that are not known."""
     description = {"who": about.who, "what": about.what, "when": about.when}
     return {name: value for name, value in description.items() if value}
 

@@ -96,7 +96,8 @@ def read_erc(path: Path, most_bytes: int) -> About:
 
 
 def _values(about: About) -> list[tuple[str, str]]:
-    """Return names and values in order, with codes for missing values."""
+    """Return names and values in the order of an ERC, with codes for missing values; the ARK is the first
+    ``where``."""
     where = [about.ark or UNASSIGNED, *about.local_ids]
     return [
         ("who", about.who or UNAVAILABLE),

@@ -1,4 +1,9 @@
-"""The parameters of batches and objects, as stored in JSON."""
+"""The parameters of batches and objects, as stored in JSON.
+
+They are written once, when a job is created, and never change: what stages find out is in the job's data and
+results. Jobs live for years, so that a new field needs a default, and a field is never removed or given
+another meaning. Fields with their default are not stored.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -14,6 +19,7 @@ from spinney.reports.addresses import mailbox
 
 SUBMITTER_MAX_BYTES = 255
 _NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
+"""The namespace of the jids of objects (RFC 9562, version 5). It must never change."""
 Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
@@ -78,6 +84,7 @@ class Sum(FrozenModel):
 
     @classmethod
     def of(cls, digest_: Digest | None) -> "Sum | None":
+        """Return the digest in the form for parameters; None for none."""
         return None if digest_ is None else cls(algorithm=digest_.algorithm, value=digest_.value)
 
 
@@ -92,6 +99,7 @@ class Description(FrozenModel):
 
     @classmethod
     def of(cls, about: About) -> "Description":
+        """Return the description in a manifest's row in the form for parameters."""
         return cls(**{name: getattr(about, name) for name in cls.model_fields})
 
 
@@ -107,9 +115,12 @@ class Payload(FrozenModel):
     """The path of the payload in the folder of the batch, instead of a URL."""
     name: RelativePath
     size_bytes: int | None = None
+    """The size that the depositor gave, which the payload must have; None: none was given."""
     digest: Sum | None = None
+    """The digest that the depositor gave, which the payload must have; None: none was given."""
     mime_type: str | None = None
     modified: str | None = None
+    """When it was last changed, as the depositor wrote it."""
 
 
 class BatchOrder(FrozenModel):
@@ -159,5 +170,9 @@ def new_bid() -> str:
 
 
 def jid(bid: str, number: int) -> str:
-    """Return the jid of the object with this number in its batch: the same whenever the payload is read."""
+    """Return the jid of the object with this number in its batch, from 1.
+
+    It is computed and not drawn at random, so that a stage that is killed and reads the payload again names
+    every object as before.
+    """
     return f"jid-{uuid.uuid5(_NAMES, f'{bid}/{number}')}"

@@ -18,7 +18,8 @@ def of_batch(objects: int) -> int:
 
 
 def of_object(in_batch: int, size_bytes: int) -> int:
-    """Return the priority of an object of known size: each factor of ten above a gigabyte adds five steps."""
+    """Return the priority of an object of known size: each factor of ten above a gigabyte adds five steps to
+    that of its batch, up to the last priority."""
     if size_bytes <= LARGE_BYTES:
         return in_batch
     return _within(in_batch + int(5 * math.log10(size_bytes / LARGE_BYTES)))

@@ -32,6 +32,7 @@ class Provenance:
 
     @classmethod
     def of(cls, message: str) -> Self | None:
-        """Parse a message; None: another program wrote the version, or an early release of this service."""
+        """Parse a message; None: another program wrote the version, or an early release of this service, so
+        that the owner is unknown."""
         match = _MESSAGE.fullmatch(message)
         return None if match is None else cls(**match.groupdict())

@@ -21,8 +21,12 @@ Put = Callable[[str], tuple[str, int | None]]
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Put]:
-    """Write queries into a batch's folder, with a file only when there is a query. The engine syncs it with the
-    folder."""
+    """Write queries into a batch's folder: yields a function that stores the query of a URL and returns the
+    URL without it.
+
+    The file is made with the first query, and replaces an earlier one; places are offsets in bytes, and the
+    same each time. The engine syncs it with the folder. A URL with an empty query after '?' has one, too.
+    """
     with ExitStack() as stack:
         out: BinaryIO | None = None
 

@@ -18,6 +18,7 @@ from spinney.apps.ingest.manifests.model import NOTHING, About, LineRefused, Pay
 from spinney.files.paths import NotAdmitted
 
 LINE_MAX_BYTES = 64 * 1024
+"""The longest line that is read, with its end."""
 DECLARATION = "checkm_0.7"
 PROFILES_URL = "http://uc3.cdlib.org/registry/ingest/manifest/"
 PROFILES: Mapping[str, PayloadKind] = MappingProxyType(
@@ -43,6 +44,7 @@ FILE_FIELDS = (
     "nfo:fileName",
     "mrt:mimeType",
 )
+"""The fields that describe a file, in the order in which rows are written and parsed."""
 OBJECT_FIELDS = ("mrt:primaryIdentifier", "mrt:localIdentifier", "mrt:creator", "mrt:title", "mrt:date")
 """The fields that only batch manifests have."""
 
@@ -59,7 +61,13 @@ Lines = Iterator[tuple[int, bytes]]
 
 
 def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
-    """Read the header, and return the kind and the rows, which are read lazily. None: the header names no kind."""
+    """Read the header, and return the kind and the rows, which are read lazily. None: the header names no
+    kind.
+
+    ``file`` is at the first byte after any byte order mark, and must stay open while rows are read.
+    ``report`` gets problems, in the order of lines; if it returns, the line is skipped. ``warn`` gets
+    deviations that were read all the same.
+    """
     reading = lines.numbered(file, LINE_MAX_BYTES)
     head = _head(reading, report, warn)
     try:
@@ -141,6 +149,7 @@ class _Head:
 
 
 def _head(reading: Lines, report: Report, warn: Report) -> _Head:
+    """Read the header; a missing declaration of the format is assumed, with a warning."""
     head = _read_head(reading, report, warn)
     if not head.declared_line:
         head.note(1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line")
@@ -184,6 +193,8 @@ def _check_declaration(head: _Head, line: str) -> None:
 
 
 def _text(raw: bytes) -> str:
+    """Return the text of a line without the blanks around it. Raises NotAdmitted for one that is too long or
+    not UTF-8."""
     return lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
 
 
@@ -281,6 +292,11 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
 def _rows(
     reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report, warn: Report
 ) -> Iterator[Row]:
+    """Yield the rows up to ``#%eof``; invalid ones are reported, and skipped if the report returns.
+
+    ``reading``: the lines after the header. ``above``: the number of the last line before them, for a
+    manifest that ends there. Without ``#%eof`` the manifest is reported as cut off, after its last row.
+    """
     row = _builder(kind, columns)
     names = (
         None if kind.is_batch else Names("line")
@@ -332,7 +348,8 @@ def _check_end(reading: Lines, eof: int, has_rows: bool, report: Report) -> None
 
 
 def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, str], Row]:
-    """Return the function that parses lines into rows, with the places of the fields looked up once."""
+    """Return the function that parses lines into rows, with the places of the fields looked up once and not
+    for every row."""
     width = len(columns)
     url, algorithm, value, size, modified, name, mime_type = (columns.get(f, width) for f in FILE_FIELDS)
     primary_id, local_ids, creator, title, date = (columns.get(f, width) for f in OBJECT_FIELDS)

@@ -29,8 +29,11 @@ _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`~-]+/[A-Za-z0-9!#$%&'*+.^_`~-]+(
 
 
 def url(text: str) -> str:
-    """Check an http, https or file URL. Which hosts it may lead to is checked when it is fetched. Raises NotAdmitted,
-    as all functions of this module do; no message shows a query or a password."""
+    """Return an http, https or file URL that may stand in a manifest, unchanged.
+
+    Which hosts it may lead to is checked when it is fetched. Raises NotAdmitted, as all functions of this
+    module do; no message shows a query or a password.
+    """
     if not text:
         raise NotAdmitted("there is no URL; say where the file is")
     if len(text) > URL_MAX:
@@ -65,7 +68,7 @@ def url(text: str) -> str:
 
 
 def name(text: str | None, of_url: str) -> str:
-    """Return the path of a file within its object; by default the last part of its URL."""
+    """Return the path of a file within its object; None: by default the last part of its URL, decoded."""
     if text is not None:
         return paths.relative(text)
     try:
@@ -135,7 +138,7 @@ def about(primary_id: str, local_ids: Iterable[str], creator: str, title: str, d
 
 
 def local_identifiers(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the local ids, each once, without those that are blank."""
+    """Return the local ids, each once and in their order, without those that are blank."""
     local_ids = (one_line(text.strip(" \t"), "local identifier") for text in texts)
     return tuple(dict.fromkeys(local_id for local_id in local_ids if local_id))
 
@@ -146,6 +149,8 @@ def shown(text: str) -> str:
 
 
 def _shown_url(value: str) -> str:
+    """Return a URL for a message: its beginning without the query, and only the scheme where it might contain
+    a password."""
     if "@" in value:  # In an invalid URL any text around it may be a password.
         scheme = _SCHEME.match(value)
         return f"{scheme[0] if scheme else ''}…"

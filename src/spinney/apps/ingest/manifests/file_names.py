@@ -69,6 +69,8 @@ class _Tree:
         self._places = [0]
 
     def add(self, name: str, place: int) -> None:
+        """Add the path of a file. Raises _NameClash where another has it, or one of them would be the folder
+        of the other."""
         *above, last = name.split("/")
         folder = _TOP
         for part in above:
@@ -80,6 +82,8 @@ class _Tree:
             raise _NameClash(-other, is_folder=False, needs_folder=False)
 
     def _folder(self, folder: int, part: str, place: int) -> int:
+        """Return the number of a folder in another one, which is added if it is new. Raises _NameClash where
+        it is a file."""
         key = f"{folder}/{part}"
         number = self._entries.get(key)
         if number is None:

@@ -36,8 +36,12 @@ Entry = Mapping[str, Any]
 
 
 def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
-    """Read the header or the document, and return the kind and the rows, which are read lazily. None: it names no
-    kind."""
+    """Read the header or the document, and return the kind and the rows, which are read lazily. None: it
+    names no kind.
+
+    The first line decides: an object without ``files`` and ``objects`` is the header of JSON Lines; anything
+    else begins a document, which is read in full. ``report`` and ``warn`` are as in ``checkm.parse``.
+    """
     reading = lines.numbered(file, JSON_MAX_BYTES)
     before: list[bytes] = []
     number, raw = next(reading, (1, b""))
@@ -214,6 +218,7 @@ def _file(number: int, entry: Any, *, of_object: bool = False) -> Row:
 
 
 def _about(entry: Entry) -> About:
+    """Return the description of an object in an entry. Raises NotAdmitted for values of a wrong type."""
     local_ids = entry.get("local_ids")
     if local_ids is not None and not (
         isinstance(local_ids, list) and all(isinstance(item, str) for item in local_ids)
@@ -226,6 +231,7 @@ def _about(entry: Entry) -> About:
 
 
 def _digest(entry: Entry) -> tuple[str, str]:
+    """Return algorithm and value of an entry's digest, both empty where it has none. Raises NotAdmitted."""
     value = entry.get("digest")
     if value is None:
         return "", ""
@@ -236,6 +242,8 @@ def _digest(entry: Entry) -> tuple[str, str]:
 
 
 def _size(entry: Entry) -> int | None:
+    """Return the size of an entry in bytes; None where it has none. Raises NotAdmitted, also for true and
+    1.0."""
     value = entry.get("size")
     if value is None:
         return None
@@ -245,6 +253,7 @@ def _size(entry: Entry) -> int | None:
 
 
 def _text(entry: Entry, key: str) -> str | None:
+    """Return a text of an entry; None where it has none. Raises NotAdmitted for a value of another type."""
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
         raise NotAdmitted(f"{key} is {_shown(value)}; write text in quotes")
@@ -282,6 +291,7 @@ def _value(raw: bytes) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises NotAdmitted for a key that stands twice in it."""
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]

@@ -1,4 +1,8 @@
-"""The data types of manifests: kinds, rows, problems."""
+"""The data types of manifests: kinds, rows, problems.
+
+They are the same for both forms of manifests, so that the stages of a deposit do not know which form was
+submitted.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -62,6 +66,7 @@ class Row:
     line: int = 0
     """Its line or entry, from 1."""
     unit: Unit = field(default="line", compare=False)
+    """What ``line`` counts; it does not matter when rows are compared."""
     url: str
     """http, https or file, without user name and password. Empty when ``files`` are given."""
     name: str
@@ -114,6 +119,7 @@ class Warnings:
     """The first warnings about a manifest, and the number of all."""
 
     MOST = 50
+    """How many warnings are kept; the others are only counted."""
 
     def __init__(self) -> None:
         self.first: list[Problem] = []

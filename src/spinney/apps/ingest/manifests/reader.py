@@ -1,4 +1,8 @@
-"""Reads and checks manifests of both forms."""
+"""Reads and checks manifests of both forms.
+
+``read`` is for processing: it stops at the first problem. ``judge`` is for depositors: it continues and lists
+them. Both use the same parsers, so that a manifest without problems can be read.
+"""
 
 import io
 from collections.abc import Callable, Iterator
@@ -51,8 +55,9 @@ Further = Callable[[PayloadKind], Callable[[Row], Iterator[str]]]
 def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = None) -> Judgement:
     """Read a manifest to its end and return its problems, up to ``most``.
 
-    Raises NotAdmitted only when the file does not exist. ``further``: returns a function for a kind of manifest that
-    yields more reasons to refuse a row.
+    ``further``: returns a function for a kind of manifest that yields more reasons to refuse a row. Rows with
+    a problem count in none of the numbers. Raises NotAdmitted only when the file does not exist, or is no
+    regular file.
     """
     problems: list[Problem] = []
     warnings = Warnings()
@@ -100,12 +105,16 @@ class _TooManyProblems(Exception):
 
 
 def _rows(manifest: Path, warnings: Warnings) -> Iterator[Row]:
+    """Open the manifest again, and yield its rows; it is closed after the last one. Raises
+    ManifestRefused."""
     with lines.opened(manifest) as file:
         _, rows = _parse(file, manifest, warnings)
         yield from rows
 
 
 def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple[PayloadKind, Iterator[Row]]:
+    """Parse a manifest, and return its kind and rows; the first problem raises ManifestRefused."""
+
     def refuse(problem: Problem) -> None:
         raise ManifestRefused(shown(manifest.name), problem) from None
 
@@ -115,6 +124,8 @@ def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple
 
 
 def _form(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+    """Parse a manifest in the form that its first character tells; None where it is neither, which is
+    reported."""
     first = file.peek(1).lstrip()[:1]
     if first == b"{":
         return json_form.parse(file, report, warn)

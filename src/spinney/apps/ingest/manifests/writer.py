@@ -1,4 +1,8 @@
-"""Writes manifests from which `read` reads the same rows."""
+"""Writes manifests from which `read` reads the same rows.
+
+Rows are written as they come, so that memory does not grow with the manifest. The functions write to a stream
+of the caller, who makes the file durable and removes one that an error leaves incomplete.
+"""
 
 import json
 import re
@@ -34,7 +38,11 @@ def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
 
 
 def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
-    """Write a manifest as JSON Lines, and return the number of rows. Any name can be written."""
+    """Write a manifest as JSON Lines, and return the number of rows.
+
+    Any name can be written. Rows are not checked, and neither is the size of a line, which ``read`` limits.
+    Raises NotAdmitted for a kind that is no manifest.
+    """
     _profile(kind)
     stream.write(_json({"profile": kind.value}))
     count = 0
@@ -46,6 +54,7 @@ def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
 
 
 def _profile(kind: PayloadKind) -> str:
+    """Return the name of the profile of this kind. Raises NotAdmitted for a kind that is no manifest."""
     for profile, profile_kind in checkm.PROFILES.items():
         if profile_kind is kind:
             return profile
@@ -53,6 +62,8 @@ def _profile(kind: PayloadKind) -> str:
 
 
 def _line(row: Row, kind: PayloadKind) -> bytes:
+    """Return the line of a row, with its end. Raises NotAdmitted for what Checkm cannot represent or ``read``
+    would refuse."""
     if row.files:
         raise NotAdmitted(f"'{shown(row.name)}' has files in place of a URL; write it as JSON")
     if not kind.is_batch and row.about != NOTHING:
@@ -89,6 +100,7 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
 
 
 def _entry(row: Row) -> dict[str, Any]:
+    """Return the JSON object of a row; keys without a value are left out."""
     about = row.about
     entry: dict[str, Any] = {
         "url": row.url or None,

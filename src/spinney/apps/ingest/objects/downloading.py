@@ -40,8 +40,13 @@ _TRIED = 10
 
 
 def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Fetch the files that are missing or wrong, several at once; a lock limits the connections to each host over all
-    nodes. The value: ``files``, ``bytes``, and how many of the files had a digest (``verified``)."""
+    """Fetch the files that are missing or wrong, several at once; a lock limits the connections to each host
+    over all nodes.
+
+    The value: ``files``, ``bytes``, and how many of the files had a digest (``verified``). Files that an
+    earlier attempt fetched are kept. The promise of space is renewed first, since a job that failed has lost
+    it, and reduced to what a container still needs at the end.
+    """
     work = load_work(job, order)
     rows = list(read_list(work.folder / WANTED, "estimating"))
     remote_files = [_remote_file(row) for row in rows if row["url"]]
@@ -86,7 +91,10 @@ def host_lock(host: str) -> str:
 
 
 def _lock_hosts(work: Work, remote_files: list[RemoteFile]) -> int:
-    """Take a lock for each host, and return how many connections may be made at once."""
+    """Take a lock for each host, in alphabetical order, and return how many connections may be made at once.
+
+    No more of a lock is taken than there are files on its host.
+    """
     downloads = work.settings.downloads
     at_once = downloads.at_once
     for host, files in sorted(Counter(h for w in remote_files for h in fetching.hosts_of([w.url])).items()):
@@ -97,7 +105,12 @@ def _lock_hosts(work: Work, remote_files: list[RemoteFile]) -> int:
 
 
 def _lock(job: Job, lock: str, most: int, capacity: int) -> int:
-    """Take up to ``most`` of a lock, and return the amount: operators may have set a smaller capacity."""
+    """Take up to ``most`` of a lock, and return the amount.
+
+    ``capacity``: that of the lock where operators have set none. They may have set a smaller one, beyond
+    which any request is refused: then half as much is requested, down to 1. Raises UsageError where even that
+    is refused.
+    """
     while True:
         try:
             job.lock(lock, amount=most, capacity=capacity)
@@ -110,7 +123,7 @@ def _lock(job: Job, lock: str, most: int, capacity: int) -> int:
 
 
 def _present_bytes(work: Work) -> int:
-    """Return the bytes that earlier attempts have fetched."""
+    """Return the bytes that earlier attempts have fetched, whole files and parts."""
     folder = work.folder / PAYLOAD
     whole = (Path(top, name) for top, _, files in os.walk(folder) for name in files)
     return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
@@ -125,8 +138,11 @@ def _digest(row: dict[str, Any]) -> Digest | None:
 
 
 def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
-    """Fetch the files, and return their lines for `FETCHED`. Raises Defer where the disk is full, and what ``watched``
-    raises."""
+    """Fetch the files, and return their lines for ``FETCHED``.
+
+    Raises NoRoom where the disk is full, Defer where it is above the warning mark and sizes are unknown, and
+    what ``watched`` raises.
+    """
     job = work.job
     is_full = _disk_watch(work)
     try:

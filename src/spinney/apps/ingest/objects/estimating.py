@@ -92,6 +92,7 @@ def _request_sizes(work: Work, urls: list[str]) -> dict[str, Estimate]:
 
 
 def _hosts_of(urls: list[str]) -> Iterator[str]:
+    """Yield the hosts of these URLs; those of URLs that may not be used are left out."""
     for url in urls:
         with suppress(NotAdmitted):  # its estimate reports a URL that may not be used
             yield from fetching.hosts_of([url])
@@ -106,6 +107,7 @@ def _is_local(url: str) -> bool:
 
 
 def _unknown_sizes(unknown: list[Row], estimates: Mapping[str, Estimate], files: int) -> Iterator[str]:
+    """Yield a warning about files whose size is not known, with the reasons for the first of them."""
     if unknown:
         problems = (
             estimates[row.url].problem or f"'{shown(row.name)}' has no length" for row in unknown[:SHOWN]
@@ -114,6 +116,7 @@ def _unknown_sizes(unknown: list[Row], estimates: Mapping[str, Estimate], files:
 
 
 def _size_differences(sizes: list[tuple[Row, int | None]]) -> Iterator[str]:
+    """Yield a warning about files of which the server gives another size than the depositor."""
     differences = [
         f"'{shown(row.name)}' has {size} bytes at its server, not {row.size_bytes}"
         for row, size in sizes

@@ -11,8 +11,13 @@ from spinney.apps.ingest.objects.work_places import clear
 
 
 def notify(job: Job, order: ObjectOrder) -> None:
-    """Submit the callback, a job of its own that is created when this stage is recorded, and clear the working
-    folder."""
+    """Submit the callback, a job of its own that is created when this stage is recorded, and clear the
+    working folder.
+
+    So the callback is submitted once, however often this stage is interrupted; its delivery is tried by its
+    own job. No callback is submitted for an object that another service completes. Warns where nothing had
+    changed, because the message of the last stage stays with the job.
+    """
     work = load_work(job, order)
     is_ours = order.until is None or order.returns
     if work.profile.callback is not None and is_ours:
@@ -41,7 +46,7 @@ def _delivery(work: Work) -> str:
 
 
 def _callback_body(work: Work) -> dict[str, Any]:
-    """Return the JSON object that the callback sends."""
+    """Return the JSON object that the callback sends. Receivers rely on its keys."""
     processed, recorded = work.job.results["processing"], work.job.results["recording"]
     return {
         "event": "deposited",

@@ -78,7 +78,10 @@ def ark_lock(ark: str) -> str:
 
 
 def _content(work: Work) -> list[Incoming]:
-    """Return the depositor's files, with their sizes and digests."""
+    """Return the depositor's files, with their sizes and digests; a container is unpacked for them.
+
+    After that no more space is needed, so that the promise of it is released.
+    """
     fetched = list(read_list(work.folder / FETCHED, "downloading"))
     if work.order.payload.kind is not PayloadKind.CONTAINER:
         return [
@@ -219,6 +222,12 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str, storage_
 
 
 def _list_stored(work: Work, files: Iterable[StoredFile]) -> None:
+    """Write the list of the version's files for ``recording``, with the type and date that the depositor
+    gave.
+
+    Those of a container have the dates of its members. Files of an update that the deposit does not contain
+    have neither here; ``recording`` takes them from the version before.
+    """
     rows = list(read_list(work.folder / WANTED, "estimating"))
     types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in rows}
     is_container = work.order.payload.kind is PayloadKind.CONTAINER
@@ -239,7 +248,7 @@ def _list_stored(work: Work, files: Iterable[StoredFile]) -> None:
 
 
 def _description_files(about: About) -> list[Incoming]:
-    """Return the ERC and Dublin Core files."""
+    """Return the ERC and Dublin Core files, which are stored below ``system/`` beside the depositor's."""
     texts = {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}
     return [
         Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)) for name, text in texts.items()

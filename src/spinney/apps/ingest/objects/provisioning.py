@@ -22,8 +22,12 @@ from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Promise the object its space, until the job is settled. Raises Hold where it can never fit, Defer while it does
-    not. The value: the promised ``bytes``, and the ``area`` in which they are."""
+    """Promise the object its space, until the job is settled.
+
+    The value: the promised ``bytes``, and the ``area`` in which they are. Raises Hold where it can never fit,
+    Defer while the disk has too little room; where other objects have been promised the room, the stage waits
+    for the lock. The capacity of the lock is what the disk has left below the limit, measured now.
+    """
     work = load_work(job, order)
     if not work_places.bring_list(work):
         with admission():
@@ -96,7 +100,7 @@ class Disk:
 
 
 def disk(folder: Path) -> Disk:
-    """Measure the disk that a folder is on."""
+    """Measure the disk that a folder is on. Raises OSError where the folder does not exist."""
     stat = os.statvfs(folder)
     used = stat.f_blocks - stat.f_bfree
     return Disk(used_bytes=used * stat.f_frsize, room_bytes=(used + stat.f_bavail) * stat.f_frsize)

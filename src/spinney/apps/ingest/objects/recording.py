@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Record the version. Idempotent: a version that is recorded already is compared, and left as it is. The value:
-    ``files`` and ``bytes`` of the version."""
+    """Record the version. Idempotent: a version that is recorded already is compared, and left as it is.
+
+    The value: ``files`` and ``bytes`` of the version. The facts are those that ``processing`` returned, not
+    those of the present profile, which may have changed since the version was stored.
+    """
     work = load_work(job, order)
     processed = job.results["processing"]
     job.lock(ark_lock(processed["ark"]), until="job")

@@ -66,6 +66,8 @@ def warning(work: Work) -> str | None:
 
 
 def _is_unpacked(work: Work, source: dict[str, str]) -> bool:
+    """Return whether this container was unpacked since the machine was started, and its folder still
+    exists."""
     if not (work.folder / UNPACKED).exists():
         return False
     head = next(read_list(work.folder / UNPACKED, "downloading"))
@@ -73,6 +75,8 @@ def _is_unpacked(work: Work, source: dict[str, str]) -> bool:
 
 
 def _unpack(work: Work, container: dict[str, Any], source: dict[str, str]) -> None:
+    """Unpack the container into a folder of this attempt, and list its files. Raises NotAdmitted for an empty
+    container, or one that exceeds the limits."""
     clear(work)
     folder = f"{CONTENT}-{work.job.fence}"
     working = work.settings.working
@@ -98,6 +102,7 @@ def _unpack(work: Work, container: dict[str, Any], source: dict[str, str]) -> No
 
 
 def _hashed(work: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each unpacked file, with its digests; ends the attempt when the job is cancelled."""
     for member in members:
         sums = Sums(algorithms(work))
         with opened_beneath(into, member.path) as file:

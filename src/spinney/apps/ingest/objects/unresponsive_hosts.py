@@ -119,7 +119,11 @@ def watched(work: Work, hosts: Iterable[str], purpose: str, *, forgiving: bool =
 
 
 class Watch:
-    """The marks and encounters that one attempt knows of the hosts that it sends requests to."""
+    """The marks and encounters that one attempt knows of the hosts that it sends requests to.
+
+    ``begin`` before the requests; ``answered`` during them, from any thread; then ``succeeded`` or
+    ``failed``, and ``give_back`` in any case. ``watched`` calls them in this order.
+    """
 
     def __init__(self, work: Work, hosts: Iterable[str], purpose: str, forgiving: bool) -> None:
         self._work, self._purpose, self._forgiving = work, purpose, forgiving
@@ -131,6 +135,7 @@ class Watch:
         self._marks_at_start: dict[str, Mark] = {}
         self._path = work.job.folder / KEPT
         self._stored = _read_encounters(self._path)
+        """The encounters as they are in the file, so that it is written only when they have changed."""
         self._encounters: dict[str, list[float]] = {
             h: list(encounter) for h, encounter in self._stored.get("hosts", {}).items()
         }
@@ -138,7 +143,9 @@ class Watch:
         files = self._stored.get("files", {})
         self._files: dict[str, dict[str, int]] = {purpose_: dict(tries) for purpose_, tries in files.items()}
         self.rules: Rules = work.rules
+        """The rules for the requests, with the hosts that they must not try."""
         self.skipped: frozenset[str] = frozenset()
+        """The hosts that were tried too often in vain; only where the watch is forgiving."""
 
     # --- before the requests ------------------------------------------------------------------
 
@@ -322,6 +329,7 @@ def _key(name: str) -> str:
 
 
 def _read(path: Path) -> Mark | None:
+    """Return the mark in a file; None where it is gone or cannot be read, which counts as none."""
     try:
         return Mark(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -82,7 +82,12 @@ def algorithms(work: Work) -> tuple[str, ...]:
 
 
 def load_work(job: Job, order: ObjectOrder) -> Work:
-    """Return the work of a stage. Raises Defer while settings or profile cannot be read, Fail for an ordered drill."""
+    """Return the work of a stage: settings, profile and working folder, each as it is now.
+
+    A folder in a working area is created, with the number of its job. Raises Defer while settings or profile
+    cannot be read, or the area's disk is not mounted; Fail for a failure that the submitter ordered; Finish
+    or Hold where another service continues.
+    """
     with admission(lane=True):
         config = settings.load()
     with admission():
@@ -104,12 +109,16 @@ def area_of(results: Mapping[str, Any], profile: str | None) -> str | None:
 
 
 def _chosen_area(job: Job, config: Settings, profile: Profile) -> str | None:
+    """Return the area of an object: from the stage after ``provisioning`` on, the one in which space was
+    promised."""
     if not config.areas or STAGES.index(job.stage) <= STAGES.index(PROMISING):
         return profile.area
     return area_of(job.results, profile.area)
 
 
 def _area_folder(config: Settings, name: str) -> Path:
+    """Return the folder of a working area. Raises Defer while it is not in the settings, or does not
+    exist."""
     with admission():
         if name not in config.areas:
             raise UsageError(
@@ -154,7 +163,8 @@ def _hand_over(job: Job, order: ObjectOrder) -> None:
 
 
 def passed(job: Job) -> str | None:
-    """Return the last stage of this job that was successful. None: none was."""
+    """Return the last stage of this job that was successful; None: none was. Stages before one that is
+    repeated count, too."""
     return next((stage for stage in reversed(STAGES) if stage in job.results), None)
 
 

@@ -16,7 +16,12 @@ from spinney.files import copies
 
 
 def bring_list(work: Work) -> bool:
-    """Move the list of the files to fetch into the working folder from wherever it was written. False: it is gone."""
+    """Move the list of the files to fetch into the working folder from wherever it was written, and clear the
+    other places.
+
+    Returns False where the list is gone; the caller then makes it again. The list is copied durably before
+    anything is removed.
+    """
     target = work.folder / WANTED
     source = (
         target
@@ -56,7 +61,8 @@ def clear(work: Work) -> None:
 
 
 def _others(work: Work) -> Iterator[Path]:
-    """Return the other places where it may have worked; without areas there is only its job's folder."""
+    """Yield the other places where it may have worked; without areas there is only its job's folder, and no
+    other place."""
     areas = work.settings.areas
     places = [work.job.folder, *(area / work.order.jid for area in areas.values())] if areas else []
     return (folder for folder in places if folder != work.folder)
