@@ -38,15 +38,22 @@ class Archive(Protocol):
     """An archive that is being written."""
 
     def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
-        """Add the next member, a regular file of exactly ``size_bytes``, with the time ``when``; None: the default time
-        of the archive. Raises OSError."""
+        """Add the next member, a regular file of exactly ``size_bytes``, with the time ``when``; None: the
+        default time of the archive.
+
+        ``name`` is the path within the archive, with '/' between folders. ``content`` is read to that size
+        and no further; it must raise where it is shorter. Raises OSError.
+        """
         ...
 
 
 @contextmanager
 def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]:
-    """Write an archive into ``out``, complete when the block is left without an exception. ``when``: the default time
-    of members."""
+    """Yield an archive that is written into ``out`` as members are added; complete when the block is left
+    without an exception.
+
+    ``when``: the default time of members, and of the gzip header. ``out`` is not closed.
+    """
     if format_ is Format.ZIP:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             yield _Zip(archive, when)

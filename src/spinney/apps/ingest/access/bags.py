@@ -119,7 +119,11 @@ class _Names:
 
 
 class Checked:
-    """Content of a file whose digests are computed and compared while it is read."""
+    """Content of a file whose digests are computed and compared while it is read.
+
+    Read it to its end, then call ``finish``: only then is it known to be right. ``between`` is called with
+    the size of each piece.
+    """
 
     def __init__(
         self, content: BinaryIO, file: StoredFile, between: Callable[[int], None] = lambda read: None

@@ -87,6 +87,7 @@ def content(
 
 
 def _stored_file(storage: Storage, ark: str, version: Version, path: str) -> StoredFile:
+    """Return the file with this path. Raises Refused where the version has none."""
     for file in storage.files(ark, version.version):
         if file.path == path:
             return file

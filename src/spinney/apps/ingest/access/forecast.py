@@ -1,4 +1,9 @@
-"""Estimates when a package will be ready: from the wait for a slot, the requests before it, and the measured rate."""
+"""Estimates when a package will be ready: from the wait for a slot, the requests before it, and the measured
+rate.
+
+The estimate is for people who decide whether to wait. It reads a bounded number of jobs, and is None rather
+than wrong where the job waits for somebody's action, such as a hold.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -89,7 +94,10 @@ def _slot_s(store: "Store", job: Job, now_us: int) -> float:
 
 
 def _before(store: "Store", job: Job) -> tuple[float, int]:
-    """Return the bytes of the requests before this job, and how many requests of its queue are running."""
+    """Return the bytes of the requests before this job, and how many requests of its queue are running.
+
+    At most ``EXAMINED`` requests are read; those behind them are assumed to have the average size of these.
+    """
     filter_ = Filter(type=TYPE, queue=job.queue, states=_OPEN)
     jobs = store.jobs(filter_, limit=EXAMINED)
     others = [other for other in jobs if other.id != job.id and _goes_first(other, job)]

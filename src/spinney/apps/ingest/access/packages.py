@@ -55,8 +55,13 @@ def read_description(folder: Path) -> Package | None:
 
 
 def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Package:
-    """Have a package written by ``write``, and give it its name. Raises what ``write`` raises, and OSError; nothing is
-    left then."""
+    """Have a package written by ``write``, give it its name, and return its description; durable on return.
+
+    ``write`` gets the open part file and returns the description, whose ``size_bytes`` is filled in here.
+    ``fence``: that of the attempt, in the name of the part file. The description is written before the
+    package gets its name, so that a package with its name has an expiry, too. Raises what ``write`` raises,
+    and OSError; nothing of this attempt is left then, except perhaps a description without a package.
+    """
     folder.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
     folder.mkdir(exist_ok=True)
     _clear(folder, fence)

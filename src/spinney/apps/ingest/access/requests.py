@@ -128,8 +128,11 @@ def version_of(object_: Object, number: int | None) -> Version:
 
 
 def _reuse(control: "Control", settings: Settings, job_id: int) -> Job | None:
-    """Return the job that an earlier, equal request made, retried if it failed; None: it is of no use, so that a new
-    one has to be made."""
+    """Return the job that an earlier, equal request made, retried if it failed; None: it is of no use, so
+    that a new one has to be made.
+
+    A job whose package has expired is deleted here, which frees the key for the new one.
+    """
     job = tickets.find_job(control.store, job_id)
     if job is None or job.state is State.DELETED:
         return None

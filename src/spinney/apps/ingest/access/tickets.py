@@ -95,7 +95,7 @@ def job_of(text: str) -> int | None:
 
 
 def find_job(store: "Store", job_id: int | None) -> Job | None:
-    """Return a job; None: it does not exist (any more)."""
+    """Return a job; None where it does not exist (any more), or ``job_id`` is None."""
     try:
         return None if job_id is None else store.job(job_id)
     except NoSuchJob:
@@ -103,7 +103,7 @@ def find_job(store: "Store", job_id: int | None) -> Job | None:
 
 
 def fits(text: str, job: Job) -> bool:
-    """Whether the token belongs to this job."""
+    """Return whether the token belongs to this job. The comparison takes the same time for any secret."""
     if job.type != TYPE or job.state is State.DELETED:
         return False
     return hmac.compare_digest(text, token(job.id, order_of(job)))

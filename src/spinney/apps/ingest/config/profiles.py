@@ -1,17 +1,20 @@
 """Profiles: the rules for one kind of deposits. Each is a TOML file, named after the profile.
 
-collection = "maps"
-owner = "ark:/99999/fk4owner"
-storage = "main"
-minter = "main"
+    collection = "maps"
+    owner = "ark:/99999/fk4owner"
+    storage = "main"
+    minter = "main"
 
-[report]
-batch = ["depositor@example.org"]
-kind = "attached"
+    [report]
+    batch = ["depositor@example.org"]
+    kind = "attached"
 
-[callback]
-url = "https://example.org/deposited"
-secret = "depositor"
+    [callback]
+    url = "https://example.org/deposited"
+    secret = "depositor"
+
+A profile is read when it is used and kept until its file or the settings change, so that a correction is in
+force at once and jobs that wait for it continue.
 """
 
 import re

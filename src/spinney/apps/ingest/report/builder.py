@@ -1,4 +1,5 @@
-"""Builds the report from the facts. Pure; a hundred thousand objects are possible."""
+"""Builds the report from the facts: sorts the objects into completed, failed and others, counts them, and
+compares them with the report before. Pure; a hundred thousand objects are possible."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,9 +8,11 @@ from typing import Any
 from spinney.apps.ingest.report.facts import BatchFacts, ObjectEnd
 
 COMPLETED = frozenset({"completed"})
+"""The states of objects that are listed as completed."""
 FAILED = frozenset({"failed", "orphaned"})
 """States of objects that fail their batch. Cancelled ones do not, since a person decided on them."""
 LEFT_OUT = frozenset({"cancelled", "deleted"})
+"""The states of objects that are counted as cancelled and fail nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Changes:
     mended: tuple[str, ...]
     """Objects that had failed then and are completed now."""
     newly_failed: tuple[str, ...]
+    """Objects that have failed now and had not then, whether they were in the other list or in none."""
     added: tuple[str, ...]
     """Objects that are completed now, and were in neither list then."""
     gone: tuple[str, ...]
@@ -78,7 +82,8 @@ class Report:
         return self.facts.number > 1
 
     def head(self) -> dict[str, Any]:
-        """Return all but the lists of objects, as JSON values."""
+        """Return all but the lists of objects, as JSON values: the beginning of ``report.json``, whose keys
+        other programs read."""
         facts, changes = self.facts, self.changes
         head: dict[str, Any] = {
             "batch": facts.bid,
@@ -100,9 +105,11 @@ class Report:
 
 
 def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: PreviousReport | None = None) -> Report:
-    """Build the report of a batch, with its objects in the given order. ``before``: the last report that was sent.
+    """Build the report of a batch, with its objects in the given order.
 
-    Raises ValueError for a number that does not follow that of ``before``.
+    ``ends`` is read once. ``before``: the last report that was sent; None: this is the first. Raises
+    ValueError for a number that does not follow that of ``before``: the differences would be those from
+    another report.
     """
     if facts.number != (1 if before is None else before.number + 1):
         last = "none" if before is None else str(before.number)
@@ -140,12 +147,17 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: PreviousReport |
 
 
 def values(noun: Any) -> dict[str, Any]:
-    """Return a flat dataclass as JSON values. ``dataclasses.asdict`` copies deeply, which is slow for many objects."""
+    """Return a flat dataclass as JSON values: tuples become lists.
+
+    ``dataclasses.asdict`` copies deeply, which is slow for many objects.
+    """
     attributes = {name: getattr(noun, name) for name in noun.__dataclass_fields__}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in attributes.items()}
 
 
 def _state(facts: BatchFacts, totals: Totals) -> str:
+    """Return the state that a report names: open objects come before failed ones, which may still be
+    mended."""
     if totals.open:
         return "processing"
     return "failed" if totals.failed or facts.fault else "completed"
@@ -164,4 +176,5 @@ def _changes(before: PreviousReport, completed: list[ObjectEnd], failed: list[Ob
 
 
 def _labels(labels: Mapping[str, str], jids: Iterable[str]) -> tuple[str, ...]:
+    """Return the labels of these objects, sorted."""
     return tuple(sorted(labels[jid] for jid in jids))

@@ -1,4 +1,7 @@
-"""The data of a report: a batch, and the results of its objects."""
+"""The data of a report: a batch, and the results of its objects.
+
+They are collected by ``batches.stages`` from jobs and inventory; nothing in this package looks anything up.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

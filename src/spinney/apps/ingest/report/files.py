@@ -1,9 +1,12 @@
 """The report as files in a folder of its own, with any number of objects, a line for each object.
 
-report.json                   the complete report
-completed.json, failed.json   the lists that may be attached to a mail
-report.txt, report.html       the report for people
-comparison.jsonl              the part with which the next report is compared
+    report.json                   the complete report
+    completed.json, failed.json   the lists that may be attached to a mail
+    report.txt, report.html       the report for people
+    comparison.jsonl              the part with which the next report is compared
+
+The lists are written object by object, so that a report of a hundred thousand objects is never one text in
+memory. A file that exists is replaced by the same bytes when an interrupted report is written again.
 """
 
 import hashlib
@@ -36,7 +39,8 @@ class Written:
 
 
 def write(report: Report, folder: Path) -> dict[str, Written]:
-    """Write the files, and return them by name; durable on return. The folder is made if it does not exist."""
+    """Write the files, and return them by name; durable on return. The folder is made if it does not exist.
+    Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     contents: dict[str, Iterable[bytes]] = {
         "report.json": _whole(report),
@@ -53,7 +57,8 @@ def write(report: Report, folder: Path) -> dict[str, Written]:
 
 
 def read_previous(folder: Path) -> PreviousReport:
-    """Read the part of the report in this folder with which the next is compared."""
+    """Read the part of the report in this folder with which the next is compared. Raises FileNotFoundError
+    where there is none."""
     completed, failed = dict[str, str](), dict[str, str]()
     with (folder / COMPARISON).open("rb") as file:
         number = orjson.loads(next(file))["number"]
@@ -64,6 +69,7 @@ def read_previous(folder: Path) -> PreviousReport:
 
 
 def _whole(report: Report) -> Iterator[bytes]:
+    """Yield ``report.json``: its head, and then each list with a line for each object, as one JSON object."""
     yield orjson.dumps(report.head())[:-1]
     for name in ("completed", "failed", "others"):
         yield f',\n"{name}": '.encode()
@@ -72,6 +78,7 @@ def _whole(report: Report) -> Iterator[bytes]:
 
 
 def _list(ends: Iterable[ObjectEnd]) -> Iterator[bytes]:
+    """Yield a JSON list with a line for each object."""
     before = b"[\n"
     for end in ends:
         yield before + orjson.dumps(values(end))
@@ -80,6 +87,8 @@ def _list(ends: Iterable[ObjectEnd]) -> Iterator[bytes]:
 
 
 def _comparison(report: Report) -> Iterator[bytes]:
+    """Yield ``comparison.jsonl``: the number of the report, then the list, jid and label of each object that
+    counts."""
     yield orjson.dumps({"number": report.facts.number}) + b"\n"
     for word, ends in (("completed", report.completed), ("failed", report.failed)):
         for end in ends:

@@ -1,4 +1,8 @@
-"""The wording of the parts of a report, for the text and the page alike; foreign text is made printable."""
+"""The wording of the parts of a report, for the text and the page alike; foreign text is made printable.
+
+Names, titles and messages come from depositors and from servers. Every function returns them on one line,
+without control characters and of bounded length; escaping for HTML is left to the template.
+"""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -21,7 +25,7 @@ _CHANGES = {
 
 
 def title(report: Report) -> str:
-    """Return a summary in one line."""
+    """Return a summary in one line: the subject of the mail. Update 1 is the second report."""
     facts, totals = report.facts, report.totals
     update = f", update {facts.number - 1}" if report.is_update else ""
     unchanged = f", {totals.unchanged:,} unchanged" if totals.unchanged else ""
@@ -29,7 +33,8 @@ def title(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """Return the result of the batch in a few words."""
+    """Return the result of the batch in a few words: ``completed``, ``failed``, or how many objects failed or
+    are open."""
     totals = report.totals
     if report.facts.fault:
         return "failed"
@@ -40,7 +45,8 @@ def verdict(report: Report) -> str:
 
 
 def summary(report: Report) -> list[tuple[str, str]]:
-    """Return names and values, the most important first."""
+    """Return names and values, the most important first; those that are zero or empty are left out, except
+    for the main counts."""
     facts, totals = report.facts, report.totals
     warned = sum(1 for end in report.completed if end.warnings)
     lines = [
@@ -110,7 +116,8 @@ def unchanged_reason(end: ObjectEnd) -> str:
 
 
 def known_as(end: ObjectEnd) -> str:
-    """Return the other names by which an object can be found."""
+    """Return the other names by which an object can be found: ARK and local ids, except for its label, and
+    always the number of its job."""
     others = [cut(name) for name in (end.ark, *end.local_ids) if name and name != end.label]
     own = [] if end.label == end.jid else [cut(end.jid)]
     return ", ".join([*others, *own, f"job {end.job}"])

@@ -36,9 +36,12 @@ def mail(
 ) -> dict[str, Any] | None:
     """Return the parameters of ``reports.mail``; None when the profile has no mail sent, or names nobody.
 
-    ``domain``: the right side of Message-IDs, always the same for one service. ``files``: from ``files.write``, for the
-    kind ``attached``. The Message-ID is made of batch and number, so that a number that is sent twice is one message;
-    an update replies to the first report, so that mail programs show them together.
+    ``domain``: the right side of Message-IDs, always the same for one service. ``files``: from
+    ``files.write``, for the kind ``attached``; a list that is too large is not attached, which the text says.
+    ``part`` as for ``key``.
+
+    The Message-ID is made of batch and number, so that a number that is sent twice is one message; an update
+    replies to the first report, so that mail programs show them together (RFC 5322 section 3.6.4).
     """
     if kind is Kind.SUPPRESSED or not to:
         return None

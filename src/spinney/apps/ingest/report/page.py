@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def html(report: Report, *, limit: int = FAILURES, completed: int = 0) -> str:
-    """Return the page. ``limit``: how many failed objects it lists; ``completed``: how many completed ones."""
+    """Return the page.
+
+    ``limit``: how many failed objects it lists, and how many unchanged ones; ``completed``: how many
+    completed ones. A list says how many more there are.
+    """
     return _template().render(
         report=report, lines=lines, UNCHANGED=UNCHANGED, limit=limit, completed=completed
     )
@@ -25,6 +29,7 @@ def html(report: Report, *, limit: int = FAILURES, completed: int = 0) -> str:
 
 @cache
 def _template() -> "Template":
+    """Return the template, which is compiled once for each process."""
     # Imported here: a worker loads the application, and must stay light.
     from jinja2 import Environment, StrictUndefined
 

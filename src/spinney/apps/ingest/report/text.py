@@ -1,4 +1,5 @@
-"""The report of a batch as plain text, for mails and terminals."""
+"""The report of a batch as plain text, for mails and terminals. Its lines are not wrapped, so that URLs stay
+whole."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,12 +10,17 @@ from spinney.apps.ingest.report.facts import ObjectEnd
 FAILURES = 20
 """How many failed objects a text shows by default."""
 UNCHANGED = "Objects in which nothing changed"
+"""The title of the list of objects of which no version was made."""
 EVERYTHING = 1_000
 """How many objects of one list a text shows at most: a mail is read by people."""
 
 
 def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False) -> str:
-    """Return the text. ``all_objects``: lists completed objects too, and up to a thousand of each list."""
+    """Return the text, which ends with a line break.
+
+    ``failures``: how many objects of each list it shows. ``all_objects``: it lists completed objects too, and
+    up to ``EVERYTHING`` of each list. Texts of depositors are shortened (``lines``).
+    """
     limit = EVERYTHING if all_objects else failures
     parts = [f"{lines.title(report)}\n", *(f"  {name:<17} {value}" for name, value in lines.summary(report))]
     if report.facts.fault:
@@ -49,6 +55,7 @@ def _listed(
 
 
 def _details(end: ObjectEnd) -> list[str]:
+    """Return the lines about an object below its name: state and stage, message, link."""
     message = [lines.message(end.message)] if end.message else []
     link = lines.link(end.link)
     return [lines.where(end), *message, *([link] if link else [])]

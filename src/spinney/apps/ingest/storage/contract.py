@@ -121,15 +121,20 @@ class Storage(Protocol):
     ) -> Stored:
         """Make a new version of these files, or of the newest version with these added to it (``merge``).
 
-        Idempotent by ``key`` (printable, one line): the same key returns the version that it made. A
-        state that equals the newest version's makes none. ``fence`` is compared with that of an earlier
-        put of the same key; the lower one is refused. ``created`` has a time zone. ``user``: a name, a
-        mail address, or ``Name <address>``.
+        Idempotent by ``key`` (printable, one line): the same key returns the version that it made. A state
+        that equals the newest version's makes none. ``fence`` is compared with that of an earlier put of the
+        same key; the lower one is refused; None: nothing is compared. ``created`` has a time zone.
+        ``message`` is any text; ``user``: a name, a mail address, or ``Name <address>``.
+
+        Content whose digest is given and that the object has already is not read again. The version is
+        durable on return. Raises Late, Busy, ValueError for a time without a zone, and NotAdmitted for a file
+        that differs from its size or digests; no version was made then. After an OSError one may have been
+        made, which a repetition with the same key finds.
         """
         ...
 
     def exists(self, object_id: str) -> bool:
-        """Whether the object has a version."""
+        """Return whether the object has a version. Its inventory is not validated."""
         ...
 
     def versions(self, object_id: str) -> list[Version]:
@@ -141,14 +146,18 @@ class Storage(Protocol):
         ...
 
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
-        """Yield the files of a version (None: the newest), by path."""
+        """Yield the files of a version (None: the newest), by path. Raises NoSuchObject and Damaged, at the
+        first step."""
         ...
 
     def opened(
         self, object_id: str, path: str | StoredFile, version: int | None = None
     ) -> AbstractContextManager[BinaryIO]:
-        """Open the content of a file, to be read once from its beginning. For a `StoredFile` no inventory is read.
-        ``version``: None is the newest. Raises NoSuchObject, Damaged."""
+        """Open the content of a file, to be read once from its beginning.
+
+        For a `StoredFile` no inventory is read. ``version``: None is the newest. The content is not compared
+        with its digests: that is left to the reader. Raises NoSuchObject, Damaged.
+        """
         ...
 
     def url(self, object_id: str, file: StoredFile) -> str:
@@ -157,8 +166,11 @@ class Storage(Protocol):
         ...
 
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
-        """Read every content of every version again and compare it; also check the inventories and stray files.
+        """Read every content of every version again and compare it; also check the inventories and stray
+        files.
 
-        ``between`` is called with each number of bytes read, to show progress or to abort by raising.
+        ``between`` is called with each number of bytes read, to show progress or to abort by raising. Damage
+        is in the result and not raised. Raises NoSuchObject, and OSError when the storage itself does not
+        answer.
         """
         ...

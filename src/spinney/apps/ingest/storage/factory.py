@@ -44,6 +44,8 @@ def open_storage(
 
 
 def _folder(text: str) -> Path:
+    """Return the folder that a target names. Raises NotAdmitted for a relative path, and for a URL with a
+    host or a query."""
     if not text.startswith("file:"):
         path = Path(text)
     else:
@@ -59,6 +61,7 @@ def _folder(text: str) -> Path:
 def _open_s3(
     text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
 ) -> Storage:
+    """Open a storage in S3. Raises NotAdmitted for an invalid target, and where botocore is not installed."""
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
         raise NotAdmitted(

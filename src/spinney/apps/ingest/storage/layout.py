@@ -23,6 +23,7 @@ STAGING = "extensions/spinney-staging"
 
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 _FOLDER_MAX = 100
+"""The longest encoded id that is a folder's name as it is (extension 0003)."""
 _ID_MAX_BYTES = 4096
 
 
@@ -77,7 +78,12 @@ def documents() -> dict[str, bytes]:
 
 
 def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layout:
-    """Return the layout that an existing root declares. Raises NotAdmitted for an unknown one."""
+    """Return the layout that an existing root declares.
+
+    ``layout``, ``config``: the content of the root's documents; None: they are missing. Parameters that are
+    not named have the defaults of the extension. Raises NotAdmitted for an unknown layout, and for parameters
+    that are not valid: objects would be looked for in other folders than they are in.
+    """
     extension = _parse_object(layout, where, LAYOUT).get("extension")
     if extension != EXTENSION:
         raise NotAdmitted(
@@ -96,6 +102,7 @@ def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layou
 
 
 def _is_valid(layout: Layout) -> bool:
+    """Return whether the parameters are within the limits of extension 0003."""
     digits = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}.get(str(layout.algorithm))
     numbers = (layout.tuple_size, layout.tuples)
     if digits is None or not all(type(n) is int and 0 <= n <= 32 for n in numbers):
@@ -104,6 +111,8 @@ def _is_valid(layout: Layout) -> bool:
 
 
 def _folder(object_id: bytes, value: str) -> str:
+    """Return the name of an object's folder: its percent-encoded id, cut and with its digest where it is too
+    long."""
     encoded = "".join(chr(b) if b in _SAFE else f"%{b:02x}" for b in object_id)
     return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{value}"
 

@@ -71,7 +71,11 @@ def sidecar(raw: bytes, algorithm: str) -> bytes:
 
 
 def parse(raw: bytes, object_id: str) -> Inventory:
-    """Parse an inventory. Raises Damaged when it is invalid, or belongs to another object."""
+    """Parse an inventory, and check its manifest; the states of versions are checked when they are read.
+
+    Every path is checked to lead downward, since an inventory may come from another program, or from a
+    damaged disk. Raises Damaged when it is invalid, or belongs to another object.
+    """
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -105,7 +109,8 @@ def parse(raw: bytes, object_id: str) -> Inventory:
 def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
     """Return the state of a version (None: the newest): logical path to digest.
 
-    Raises NoSuchObject when there is no such version, Damaged when its state is invalid.
+    Raises NoSuchObject when there is no such version, Damaged when a digest has no content, or a path occurs
+    twice.
     """
     number = inventory.head if number is None else number
     digests: dict[str, str] = {}
@@ -143,7 +148,8 @@ def version(inventory: Inventory, number: int) -> Version:
 
 
 def version_of_key(inventory: Inventory, key: str) -> int | None:
-    """Return the number of the version that the put with this key made, or None."""
+    """Return the number of the version that the put with this key made; None: it has made none. The newest
+    are searched first."""
     for number in range(inventory.head, 0, -1):
         block = inventory.blocks[inventory.name(number)]
         if isinstance(block, dict) and key_of(block.get("message")) == key:
@@ -173,8 +179,12 @@ def successor(
     added: Mapping[str, Mapping[str, str]],
     block: Block,
 ) -> bytes:
-    """Return the inventory of the next version; ``added`` maps the digests of new contents to all their sums.
-    ``before``: the inventory now; None: it is the first version. ``state``: logical path to digest."""
+    """Return the inventory of the next version, as bytes that are the same for the same arguments.
+
+    ``before``: the inventory now; None: it is the first version. ``state``: logical path to digest. ``added``
+    maps the digests of new contents to all their sums; those by other algorithms are recorded in the fixity
+    block. The blocks of earlier versions are taken over unchanged, whatever another program wrote in them.
+    """
     name = "v1" if before is None else before.name(before.head + 1)
     content = "content" if before is None else before.content
     manifest = {} if before is None else dict(before.manifest)
@@ -212,6 +222,7 @@ def successor(
 
 
 def _block(inventory: Inventory, number: int) -> dict[str, Any]:
+    """Return the block of a version. Raises NoSuchObject, Damaged."""
     if not 1 <= number <= inventory.head:
         raise NoSuchObject(
             f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
@@ -220,6 +231,8 @@ def _block(inventory: Inventory, number: int) -> dict[str, Any]:
 
 
 def _head(document: Mapping[str, Any], object_id: str) -> tuple[int, int]:
+    """Return the number of the newest version, and the width to which numbers are padded (0: they are
+    not)."""
     name = document.get("head")
     match = _VERSION.fullmatch(name) if isinstance(name, str) else None
     if match is None or not isinstance(name, str):
@@ -228,6 +241,7 @@ def _head(document: Mapping[str, Any], object_id: str) -> tuple[int, int]:
 
 
 def _contents(manifest: object, digits: int, object_id: str) -> dict[str, Sequence[str]]:
+    """Return the manifest, checked: lowercase digests of the right length, each with a path at least."""
     block = _mapping(manifest, object_id)
     for value, places in block.items():
         if len(value) != digits or not _HEXADECIMAL.fullmatch(value):
@@ -247,6 +261,7 @@ def _fixity(fixity: object, object_id: str) -> dict[str, Sequence[str]]:
 
 
 def _paths(paths: object, object_id: str) -> Sequence[str]:
+    """Return a list of relative paths, checked. Raises Damaged."""
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise _damaged(object_id, "has something other than paths where paths belong")
     for path in paths:

@@ -55,7 +55,11 @@ def files(place: Place, root: str, object_id: str, version: int | None) -> Itera
 
 
 def files_of(place: Place, root: str, inventory: Inventory, version: int | None) -> Iterator[StoredFile]:
-    """Yield the files of a version in this inventory, by path. Raises NoSuchObject, Damaged."""
+    """Yield the files of a version in this inventory, by path.
+
+    Sizes are looked up in the storage, since an inventory has none. Where a content is stored several times,
+    the first place counts. Raises NoSuchObject, and Damaged for a content that is missing.
+    """
     by_content = inventories.sums_by_content(inventory)
     size_of = place.sizes(root)
     for path, value in sorted(inventories.state(inventory, version).items()):
@@ -87,6 +91,7 @@ def opened(
 
 
 def _content(place: Place, root: str, object_id: str, path: str, version: int | None) -> str:
+    """Return where the content of a file is, below the object's root. Raises NoSuchObject, Damaged."""
     inventory = require(place, root, object_id)
     value = inventories.state(inventory, version).get(path)
     if value is None:

@@ -26,8 +26,12 @@ class Order:
 
 
 def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
-    """Make a version; ``algorithm`` addresses the content of a new object. Raises NotAdmitted, Busy, OSError, and
-    ValueError for a time without a zone."""
+    """Make a version, and return it; ``algorithm`` addresses the content of a new object.
+
+    In this order: the put is claimed, one that was interrupted is finished, a version of the same key is
+    looked for, contents are stored, and only where they make another state than the newest one, the version
+    is committed. Raises NotAdmitted, Busy, OSError, and ValueError for a time without a zone.
+    """
     checked_key(claim.key)
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")

@@ -13,6 +13,7 @@ from spinney.files.paths import NotAdmitted, shown
 
 CHUNK_BYTES = 1 << 20
 FAULTS_MAX = 1000
+"""How many faults of an object are listed; the others are counted."""
 
 
 def verify(place: Place, root: str, object_id: str, between: Callable[[int], None]) -> Verified:
@@ -73,6 +74,8 @@ def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> 
 def _version_documents(
     place: Place, root: str, inventory: Inventory, number: int, newest: bytes
 ) -> Iterator[str]:
+    """Yield the faults of the inventory in a version's folder: that of the newest version must equal the
+    root's, an older one its sidecar."""
     folder = inventory.name(number)
     document = place.read(f"{root}/{folder}/{NAME}")
     if document is None:
@@ -128,6 +131,7 @@ def _stray_files(place: Place, root: str, inventory: Inventory) -> Iterator[str]
 
 
 def _is_administrative(path: str, inventory: Inventory) -> bool:
+    """Return whether a file that no manifest names may be where it is, by OCFL."""
     first, _, rest = path.partition("/")
     if first in ("logs", "extensions") and rest:
         return True

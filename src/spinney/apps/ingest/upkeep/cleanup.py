@@ -159,8 +159,12 @@ def _owner(path: Path) -> int | None:
 
 
 def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
-    """Release the batches that their first stage has held and whose hold file is gone, and return their number. One
-    that a hold of the engine covers is left to who ends that."""
+    """Release the batches that their first stage has held and whose hold file is gone, and return their
+    number.
+
+    One that a hold of the engine covers is left to whoever ends that. Nothing is released where the folder of
+    hold files does not exist, since its disk may not be mounted.
+    """
     if not config.held.is_dir():  # the disk of the home may not be mounted
         return 0
     filter_ = Filter(type="ingest.batch", states=(State.HELD,))
@@ -251,7 +255,8 @@ def _remove_all(job: Job, folder: Path, paths: Iterator[Path]) -> int:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder. Raises OSError when that fails."""
+    """Remove a folder, so that it is never incomplete under its name. Raises OSError when that fails;
+    ``finish_removals`` removes what is left then."""
     aside = path.with_name(f"{GONE}{path.name}")
     path.rename(aside)
     shutil.rmtree(aside)

@@ -262,6 +262,7 @@ def _mail(config: Settings, new_damage: list[Damaged], name: str) -> dict[str, A
 
 
 def _first_arks(arks: list[str]) -> str:
+    """Return the first ARKs for a message, and how many more there are."""
     more = f" and {len(arks) - NAMED:,} more" if len(arks) > NAMED else ""
     return ", ".join(arks[:NAMED]) + more
 

@@ -101,9 +101,12 @@ class DiskPlace:
 
 
 def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
-    """Open the place at ``root``; ``make`` makes it a storage root when it is empty or does not exist. Raises
-    NotAdmitted, NotThere. ``staging_folder``: None is the one below the root; another one must be on the same file
-    system."""
+    """Open the place at ``root``, and return it with its layout.
+
+    ``make`` makes it a storage root when it is empty or does not exist; several processes may do so at once.
+    ``staging_folder``: None is the one below the root; another one must be on the same file system. Raises
+    NotAdmitted for a folder with other content or an unknown layout, NotThere without ``make``, OSError.
+    """
     place = DiskPlace(root, staging_folder or root / STAGING, on_step)
     if not (root / ROOT_DECLARATION).exists():
         if not make:
@@ -122,6 +125,8 @@ def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step
 
 
 def _establish(root: Path) -> None:
+    """Make an empty folder a storage root: its documents are written durably, the declaration last, so that a
+    root that was interrupted is no root yet and is completed the next time."""
     begun = {name.partition("/")[0] for name in documents()}
     others = [p.name for p in root.iterdir() if p.name not in begun and not p.name.endswith(".new")]
     if others:

@@ -17,6 +17,7 @@ from spinney.files import copies, disk_space
 from spinney.files.paths import NotAdmitted, shown
 
 CLAIM = "claim.json"
+"""The claim in the staging folder of an object: the key and the fence of the put that began last."""
 
 
 class DiskPut:
@@ -166,6 +167,11 @@ class DiskPut:
         return sum(-(-n // block) * block for n in coming)
 
     def _keep(self, file: Incoming, have: Collection[str]) -> Kept:
+        """Store one content, hashed while it is copied, and name it by its digest.
+
+        The name is given after size and digests were compared. Content that the object has already is copied
+        all the same, because it had no digest that would have told, and is then dropped.
+        """
         expected = file.sums.get(self._shape.algorithm)
         if expected in self._staged and (kept := self._kept_before(file, expected)) is not None:
             return kept
@@ -197,15 +203,19 @@ class DiskPut:
         return Kept(digest=value, size_bytes=file.size_bytes, sums=values, added=True)
 
     def _replace_root(self, raw: bytes, algorithm: str) -> None:
+        """Write this inventory as the root's, with its sidecar: what an interrupted put had left to do."""
         self._write_inventory(self._build, raw, algorithm)
         sync_tree(self._build)
         self._move_root(algorithm)
 
     def _write_inventory(self, folder: Path, raw: bytes, algorithm: str) -> None:
+        """Write an inventory and its sidecar into a folder; the caller syncs them."""
         (folder / NAME).write_bytes(raw)
         (folder / f"{NAME}.{algorithm}").write_bytes(inventories.sidecar(raw, algorithm))
 
     def _move_root(self, algorithm: str) -> None:
+        """Replace the root's inventory and then its sidecar, each by a rename; readers accept either order of
+        reading them."""
         move_durably(self._build / NAME, self._object / NAME)
         self._on_step("inventory")
         move_durably(self._build / f"{NAME}.{algorithm}", self._object / f"{NAME}.{algorithm}")

@@ -10,8 +10,11 @@ from spinney.host import filesystem
 
 
 def sync_tree(top: Path, descriptor: int | None = None) -> None:
-    """Make a folder and everything below it durable. ``descriptor``: that of a file on the same disk, opened before
-    anything below was written."""
+    """Make a folder and everything below it durable.
+
+    ``descriptor``: that of a file on the same disk, opened before anything below was written. With it the
+    whole file system may be synced at once, where that is quicker than to sync each file. Raises OSError.
+    """
     paths = [
         path
         for parent, _, names in os.walk(top)
@@ -22,7 +25,8 @@ def sync_tree(top: Path, descriptor: int | None = None) -> None:
 
 
 def place_durably(path: Path, raw: bytes) -> None:
-    """Write a file that is complete or absent; two processes may do so at once."""
+    """Write a file that is complete or absent, durable on return; two processes may do so at once, and the
+    last one counts."""
     beside = path.with_name(f"{path.name}.{uuid4().hex}.new")
     beside.write_bytes(raw)
     sync_together([beside])
@@ -31,7 +35,10 @@ def place_durably(path: Path, raw: bytes) -> None:
 
 
 def move_durably(source: Path, target: Path) -> None:
-    """Rename a file over another, or a folder to a new path, atomically; missing parent folders are made."""
+    """Rename a file over another, or a folder to a new path, atomically; missing parent folders are made.
+
+    The source must be durable already. Only the folders of the target are synced.
+    """
     changed = make_folders(target.parent)
     source.rename(target)
     sync_together([*changed, target.parent])

@@ -15,8 +15,12 @@ LOCK = "lock"
 
 @contextmanager
 def locked(folder: Path, object_id: str) -> Iterator[int]:
-    """Make ``folder`` and lock it, and yield a descriptor of its lock file; an empty folder is removed afterwards.
-    Raises Busy when another put holds the lock."""
+    """Make ``folder`` and lock it, and yield a descriptor of its lock file; an empty folder is removed
+    afterwards.
+
+    It does not wait: it raises Busy when another put holds the lock. The lock is of the open file, and the
+    kernel releases it when the process dies.
+    """
     handle = _hold(folder, object_id)
     try:
         yield handle
@@ -28,6 +32,11 @@ def locked(folder: Path, object_id: str) -> Iterator[int]:
 
 
 def _hold(folder: Path, object_id: str) -> int:
+    """Return the descriptor of the locked file.
+
+    The previous holder may remove file and folder between the opening and the lock: a lock on a file without
+    a name would exclude nobody, so that this begins again.
+    """
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -53,6 +62,7 @@ def _is_current(path: Path, handle: int) -> bool:
 
 
 def _remove_folder(folder: Path) -> None:
+    """Remove the lock file and the folder, while the lock is still held."""
     (folder / LOCK).unlink()
     # A folder is not empty when another put of this object, or of another, has begun meanwhile.
     with suppress(OSError):

@@ -44,7 +44,11 @@ class Listed:
 
 
 class Bucket:
-    """A prefix of a bucket; paths are below the prefix, '/' between their parts."""
+    """A prefix of a bucket; paths are below the prefix, '/' between their parts. Threads may share it.
+
+    Conditional writes are tried first; when the service answers once that it has none (501), it gets none
+    from then on.
+    """
 
     def __init__(self, client: Any, name: str, prefix: str) -> None:
         self._client, self.name = client, name
@@ -137,7 +141,11 @@ class Bucket:
                 )
 
     def put_parts(self, path: str, parts: Iterable[bytes]) -> None:
-        """Write a large object in parts. It exists after the last part; an exception from ``parts`` leaves none."""
+        """Write a large object in parts.
+
+        It exists after the last part; an exception from ``parts`` leaves none, and is raised. After a killed
+        process the uploaded parts stay, and cost, until ``abandon_uploads``. Raises OSError.
+        """
         of = self._of(path)
         with _request_errors(f"writing {path}"):
             upload = self._client.create_multipart_upload(**of)["UploadId"]
@@ -205,6 +213,8 @@ def _service_descriptions() -> Any:
 
 @contextmanager
 def _request_errors(request: str) -> Iterator[None]:
+    """Turn errors of botocore into OSError, which names the request and the service's code, and nothing that
+    could be a secret."""
     try:
         yield
     except ClientError as error:

@@ -91,6 +91,7 @@ def open_s3(
 
 
 def _establish(bucket: Bucket, where: str) -> None:
+    """Make an empty prefix a storage root: its documents are written, the declaration last."""
     plan = documents()
     other = next((entry.path for entry in bucket.list("") if entry.path not in plan), None)
     if other is not None:

@@ -122,6 +122,8 @@ class S3Put:
         self._on_step("cleared")
 
     def _keep(self, file: Incoming, have: Collection[str]) -> Kept:
+        """Store one content under its digest, if the object does not have it. Called in several threads at
+        once."""
         if file.size_bytes <= PART_BYTES:
             return self._keep_small(file, have)
         algorithm = self._planned().algorithm
@@ -137,6 +139,7 @@ class S3Put:
         return Kept(digest=value, size_bytes=file.size_bytes, sums=sums, added=True)
 
     def _keep_small(self, file: Incoming, have: Collection[str]) -> Kept:
+        """Store a content that fits into memory: it is hashed before it is sent, in one request."""
         algorithm = self._planned().algorithm
         sums = sources.sums_for(file, algorithm)
         with sources.opened(file) as source:
@@ -175,6 +178,7 @@ class S3Put:
         return sums.values()
 
     def _has(self, value: str, size: int) -> bool:
+        """Return whether a killed put left the content, complete: an object of that name and size."""
         existing = self._existing.get(f"{self._planned().content}/{value}")
         return existing is not None and existing.size_bytes == size
 
@@ -188,6 +192,8 @@ class S3Put:
         return [self._below(f"{shape.version}/{path}") for path in existing - expected]
 
     def _put_once(self, path: str, raw: bytes, tag: str | None) -> None:
+        """Write a document over the state with this tag (None: over none). Raises Busy when another put has
+        changed it."""
         try:
             self._bucket.put(self._below(path), raw, tag=tag, fresh=tag is None)
         except Overtaken:
@@ -200,6 +206,7 @@ class S3Put:
         self._bucket.put(self._below(f"{folder}{NAME}.{algorithm}"), inventories.sidecar(raw, algorithm))
 
     def _holds_claim(self) -> bool:
+        """Return whether the claim is still that of this put; True without one."""
         if not self._tag:
             return True
         claim = self._bucket.get(self._path)
@@ -210,6 +217,8 @@ class S3Put:
         return self._below(f"{shape.version}/{shape.content}/{value}")
 
     def _planned(self) -> Shape:
+        """Return the shape of the version that has been begun. Raises RuntimeError, an error of the caller,
+        without one."""
         if self._shape is None:
             raise RuntimeError("a put keeps and commits after it has begun a version; call begin() first")
         return self._shape
@@ -222,6 +231,8 @@ class S3Put:
 
 
 def _read_whole(read: Callable[[int], bytes], length: int) -> bytes:
+    """Return the next ``length`` bytes, fewer only at the end: ``read`` may return less than was
+    requested."""
     pieces = []
     while length and (piece := read(length)):
         pieces.append(piece)
