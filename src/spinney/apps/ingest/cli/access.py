@@ -1,4 +1,8 @@
-"""``fetch``, ``manifest``, ``token``, ``fixity``: access to stored objects, and the results of their audits."""
+"""``fetch``, ``manifest``, ``token``, ``fixity``: access to stored objects, and the results of their audits.
+
+A package is made by a job and fetched from where its ticket says; a single file and a manifest come at once,
+in pieces, and are compared with their digests on the way (``access.file_content``).
+"""
 
 import os
 import secrets
@@ -71,7 +75,11 @@ def fetch(
 
 
 def _wait(session: IngestSession, ticket: Mapping[str, Any], *, json: bool) -> Mapping[str, Any]:
-    """Wait until the package is ready or has failed, and return the ticket then."""
+    """Wait until the package is ready or has failed, and return the ticket then.
+
+    The job is followed first, with a line of progress, then the ticket is read until its status is final.
+    With ``json`` only the ticket is read.
+    """
     from spinney.command_line import wait_for
 
     look = Token(token=ticket["token"])
@@ -120,7 +128,8 @@ def show_fixity(query: Fixity, answer: Mapping[str, Any], *, json: JsonOption = 
 
 
 def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:
-    """Print the fields of a ticket, times in the zone of this host."""
+    """Print the fields of a ticket that have a value, times in the zone of this host; with ``json`` as they
+    are in the answer."""
     if json:
         display.print_json(ticket)
         return
@@ -135,7 +144,11 @@ def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:
 
 
 def _write(pieces: Iterator[bytes], output: Path | None) -> None:
-    """Write to stdout, or into a file that appears only when it is complete."""
+    """Write to stdout, or into a file that appears only when it is complete.
+
+    The file is written under a hidden, random name beside ``output`` and then renamed. Raises UsageError
+    where ``output`` exists, Refused where it cannot be written.
+    """
     if output is None:
         with display.closed_pipe_ends_output():
             out = display.Content(raw=False)
@@ -180,5 +193,5 @@ def _time_text(text: str) -> str:
 
 
 def _count_text(number: int) -> str:
-    """Return a number, marked where counting stopped."""
+    """Return a number for people; one at which counting stopped is marked as "or more"."""
     return f"{number:,} or more" if number == COUNTED else f"{number:,}"

@@ -34,8 +34,11 @@ Show = Callable[..., None]
 def command(app: typer.Typer, verb: type[V], name: str | None = None) -> Callable[[Show], Show]:
     """Add a command that runs ``verb`` and shows its answer by the decorated function.
 
-    The command's options are the fields of the verb, the keyword parameters of the function, ``--by`` if the verb
-    changes something, and ``--store``. Its help is the docstring of the verb.
+    The command's options are the fields of the verb, the keyword parameters of the function, ``--by`` if the
+    verb changes something, and ``--store``. Its help is the docstring of the verb, its name that of the verb
+    unless ``name`` is given. The function gets the verb with its parameters and the answer as JSON values,
+    and returns nothing; it may end the command with ``typer.Exit``. It is called after the session has been
+    closed.
     """
 
     def decorate(show: Show) -> Show:
@@ -59,8 +62,11 @@ def command(app: typer.Typer, verb: type[V], name: str | None = None) -> Callabl
 def with_fields(
     model: type[BaseModel], *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command the fields of ``model`` as further arguments and options. The function
-    gets their values in its first parameter, by name."""
+    """Return a decorator that gives a command the fields of ``model`` as further arguments and options.
+
+    The function gets their values in its first parameter, by name; ``without`` names fields that it declares
+    itself or has no use for. Values are not validated before the function makes a ``model`` of them.
+    """
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         names = [name for name in model.model_fields if name not in without]
@@ -89,7 +95,12 @@ def _with_fields(
 
 
 def _option(name: str, kind: Any, field: FieldInfo) -> Parameter:
-    """Return the parameter of a field, as typer reads it."""
+    """Return the parameter of a field, as typer reads it.
+
+    Typer's part of the annotation is copied, since types such as ``BatchName`` are shared by several verbs.
+    Limits of Pydantic become those of the option, so that the command line refuses a value before anything is
+    opened.
+    """
     infos = (copy(info) for info in field.metadata if isinstance(info, ArgumentInfo | OptionInfo))
     info = next(infos, None) or typer.Option()
     info.help = (field.description or "").replace("`", "")

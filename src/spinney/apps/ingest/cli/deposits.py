@@ -1,5 +1,8 @@
-"""The commands ``submit``, which submits a payload (a file, a container or a manifest), and ``check``, which checks a
-manifest."""
+"""The commands ``submit``, which submits a payload (a file, a container or a manifest), and ``check``, which
+checks a manifest.
+
+``check`` needs neither a store nor a server, so that depositors can run it on their own machines.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +28,7 @@ from spinney.errors import UsageError
 
 STDIN = "-"
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+"""What a server accepts as the value of the header ``Idempotency-Key``."""
 
 
 app = typer.Typer()
@@ -100,7 +104,7 @@ def check(
 
 
 def _payload_name(payload: str, name: str | None) -> str:
-    """Return the name under which the payload is kept."""
+    """Return the name under which the payload is kept. Raises UsageError for stdin without a name."""
     if name is not None:
         return name
     if payload == STDIN:
@@ -110,7 +114,8 @@ def _payload_name(payload: str, name: str | None) -> str:
 
 @contextmanager
 def _open_payload(payload: str) -> Iterator[BinaryIO]:
-    """Open the payload for reading: a regular file, or stdin for ``-``."""
+    """Open the payload for reading: a regular file, or stdin for ``-``, which is not closed. Raises
+    UsageError."""
     if payload == STDIN:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             yield stdin
@@ -120,7 +125,10 @@ def _open_payload(payload: str) -> Iterator[BinaryIO]:
 
 
 def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
-    """Print the batch and its job; a hint on stderr if its profile holds it."""
+    """Print the batch and its job.
+
+    A hint goes to stderr if its profile holds it, so that stdout has the same form for scripts.
+    """
     if json:
         display.print_json_lines([accepted])
         return

@@ -1,4 +1,8 @@
-"""``hold``, ``release``, ``pause``, ``unpause``: set and end holds. ``spinney holds`` lists them."""
+"""``hold``, ``release``, ``pause``, ``unpause``: set and end holds. ``spinney holds`` lists them.
+
+A hold is one of the engine, on a collection, a queue or a job type; only the hold of a batch by its profile
+is the service's own (``batches.held_batches``).
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,7 @@
-"""``requeue``, ``delete``, ``sweep``: requeue failed objects, and delete batches."""
+"""``requeue``, ``delete``, ``sweep``: requeue failed objects, and delete batches.
+
+Those that refuse are reported on stderr, the others are done, and the exit code is 1 if any refused.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

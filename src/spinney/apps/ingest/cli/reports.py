@@ -1,4 +1,8 @@
-"""``report``: the reports of a batch."""
+"""``report``: the reports of a batch.
+
+A report that was sent is a file in the folder of the batch's job, and is fetched like any other file of a
+job; one as of now is made by the verb and comes with its answer.
+"""
 
 import sys
 from collections.abc import Mapping

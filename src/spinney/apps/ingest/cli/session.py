@@ -1,6 +1,9 @@
 """The session in which a command uses the ingest service: on a local store, or through a server.
 
-A *verb* is an operation of the service as a value: its fields are the parameters, and ``run`` does it.
+A *verb* is an operation of the service as a value: its fields are the parameters, and ``run`` does it. On a
+local store it is run here; through a server it is sent as query (GET) or body (POST) of the route of its
+name, without the fields that have their default, and the server runs it. The answer is the same JSON either
+way: that of a local verb is serialized and parsed again.
 """
 
 from collections.abc import Iterator
@@ -35,7 +38,7 @@ class IngestSession(Protocol):
         """Does commands of the engine: on the local store, or through the server."""
 
     def do(self, verb: Verb) -> Any:
-        """Run a verb, and return its answer."""
+        """Run a verb, and return its answer. Raises the verb's errors, those of a server by its response."""
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         """Submit a payload, and return the batch. ``key``: an idempotency key (``arrivals.expect``); None: none."""
@@ -47,8 +50,12 @@ class IngestSession(Protocol):
 
 @contextmanager
 def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
-    """Open a session on ``store``: the URL of a store or of a server, by default the configured one. Local changes are
-    made in the name of ``by``, by default the login name."""
+    """Open a session on ``store``: the URL of a store or of a server, by default the configured one.
+
+    ``by``: the name in which local changes are made, by default the login name; a server knows the user by
+    the token, and UsageError is raised for a name. NotAdmitted within the block becomes Refused, which the
+    command line shows.
+    """
     with refused():
         if endpoint.server(store) is None:
             with open_control(store, by) as control:
@@ -134,5 +141,6 @@ class _RemoteSession:
 
 
 def _without_links(answer: bytes) -> Any:
-    """Return a server's answer to a submission as a local session would: without the links to the server's pages."""
+    """Return a server's answer to a submission as a local session would: without the links to the server's
+    pages."""
     return {name: value for name, value in orjson.loads(answer).items() if name != "links"}

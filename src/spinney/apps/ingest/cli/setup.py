@@ -1,4 +1,7 @@
-"""``init``: prepare an ingest service for its first batch."""
+"""``init``: prepare an ingest service for its first batch.
+
+It works on folders and databases of this host, and so never through a server.
+"""
 
 import typer
 

@@ -1,4 +1,8 @@
-"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: show and list."""
+"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: show and list.
+
+Each prints a table or lines for people, or with ``--json`` all data, one value a line for a list. Which
+objects a caller sees is decided by the verbs.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -102,7 +106,8 @@ def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOptio
 
 
 def _counted(objects: Mapping[str, int]) -> str:
-    """Return the numbers of objects by state in one line: ``2 completed, 1 failed``."""
+    """Return the numbers of objects by state in one line: ``2 completed, 1 failed``; empty for a batch
+    without objects."""
     return ", ".join(f"{n:,} {state}" for state, n in objects.items())
 
 
@@ -110,12 +115,17 @@ def _counted(objects: Mapping[str, int]) -> str:
 
 
 def _object_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the row of an object.
+
+    The description and the sizes are those of its newest version; local ids are those of the object.
+    """
     head = item["head"]
     sizes = (head["version"], f"{head['files']:,}", f"{head['size_bytes']:,}")
     return (item["ark"], item["collection"], *sizes, ", ".join(item["local_ids"]), head["what"])
 
 
 def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the row of a file, with the first and the last version that have it."""
     match = item["file"]
     first, last, file = match["first_version"], match["last_version"], match["file"]
     versions = str(first) if first == last else f"{first}-{last}"
@@ -123,7 +133,8 @@ def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the row of a profile, with the recipients of its reports."""
+    """Return the row of a profile, with the recipients of its reports; a priority that is not set follows the
+    size."""
     report = profile["report"]
     recipients = ", ".join(report["batch"])
     priority = "by size" if profile["priority"] is None else profile["priority"]
@@ -139,6 +150,8 @@ def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:
+    """Print named values, one a line; those that are empty are left out, and the unit of a time is left out
+    of its name."""
     out = display.console()
     for name, value in facts.items():
         if value not in (None, "", (), []):

@@ -32,7 +32,12 @@ _COMPLETED = "\nCompleted objects ("
 
 
 def main() -> int:
-    """Run the demo by the environment's options, and return the exit code."""
+    """Run the demo by the environment's options, and return the exit code: 0 only when all is well, 130 for
+    Ctrl-C.
+
+    Errors that a user can correct become a sentence on stderr; all others are errors of the demo, and have a
+    traceback.
+    """
     try:
         planned = plan(os.environ)
         make_room(planned.out)
@@ -74,7 +79,7 @@ def _run(planned: Plan) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demo:
-    """The batch, with the service and the file server of the demo."""
+    """The batch, with the service and the file server of the demo: the state that its steps share."""
 
     plan: Plan
     service: Service
@@ -96,7 +101,12 @@ class _Demo:
         return self.service.folders / job_folder(self.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
-        """Play the demo, and return both reports as ``report.json`` has them."""
+        """Play the demo, and return both reports as ``report.json`` has them.
+
+        The steps: a node that is killed, if ``plan.crash``; a node that deposits everything, up to the first
+        report; the byte corrected and the failed object requeued, up to the second; the mails sent. Raises
+        UsageError when the node ends early or a report is missing.
+        """
         if self.plan.crash:
             self._until_killed(log)
         with node(log) as process:
@@ -114,7 +124,10 @@ class _Demo:
         return [first, second]
 
     def _until_killed(self, log: TextIO) -> None:
-        """Run a node until a part of the objects is done, then kill all its processes."""
+        """Run a node until a part of the objects is done, then kill all its processes.
+
+        It is killed while objects are in progress, since a crash between two jobs would show nothing.
+        """
         below = Filter(root_id=self.job)
 
         def far_enough() -> bool:
@@ -134,6 +147,7 @@ class _Demo:
         )
 
     def _mailed(self) -> bool:
+        """Return whether the jobs of both mails have settled."""
         mails = self.store.jobs(_MAILS)
         return len(mails) >= _REPORTS and all(mail.state in SETTLED for mail in mails)
 
@@ -173,7 +187,8 @@ def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, content:
 
 
 def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
-    """Return the differences between the reports and the expected ones."""
+    """Return a sentence for each difference between the reports and the expected ones: one object failed in
+    the first, none in the second, which names that object as mended."""
     first, second = reports
     name = shown(offered.damaged.name)
     failed = [(end["title"], end["stage"]) for end in first["failed"]]
@@ -192,6 +207,7 @@ def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
 def _print_result(
     planned: Plan, folder: Path, result: promise_checks.CheckResult, faults: list[str], took_s: float
 ) -> None:
+    """Print what was checked, the faults, and where everything is."""
     _say(
         f"  jobs {result.jobs:,}, attempts {result.attempts:,}, interrupted by a crash {result.interrupted:,}"
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _CHUNK = 1 << 20
+"""How many bytes of a file are read and sent at once."""
 
 
 class ServedFiles:
@@ -32,7 +33,11 @@ class ServedFiles:
 
 @contextmanager
 def run_server() -> Iterator[ServedFiles]:
-    """Run a server on a free port, in a thread of its own, and yield the files that it serves."""
+    """Run a server on a free port, in a thread of its own, and yield the files that it serves.
+
+    The files may be set while it runs: manifests contain the URLs, so that the port must be known before they
+    are written. The thread has ended when the block is left.
+    """
     served_files = ServedFiles()
     secret_prefix = f"/{secrets.token_urlsafe(12)}/"
     with _Server(("127.0.0.1", 0), _handler(served_files, secret_prefix)) as server:
@@ -56,7 +61,10 @@ class _Server(ThreadingHTTPServer):
 
 
 def _handler(served_files: ServedFiles, secret_prefix: str) -> type[BaseHTTPRequestHandler]:
-    """Return the handler of requests: GET and HEAD of the served files, all others are not found."""
+    """Return the handler of requests: GET and HEAD of the served files, all others are not found.
+
+    It has no ranges and no validators, as the simplest of servers, so that the demo fetches whole files.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -91,4 +99,5 @@ def _handler(served_files: ServedFiles, secret_prefix: str) -> type[BaseHTTPRequ
 
 
 def _with_wrong_first_byte(chunk: bytes) -> bytes:
+    """Return a piece whose first byte has one bit changed; it has at least one byte."""
     return bytes([chunk[0] ^ 1]) + chunk[1:]

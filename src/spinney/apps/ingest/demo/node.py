@@ -1,4 +1,8 @@
-"""A node of the demo's store, its crash, and the display of a batch's progress."""
+"""A node of the demo's store, its crash, and the display of a batch's progress.
+
+The node and the display are programs of their own, started as a user would start them, so that the demo shows
+what a user sees and a crash kills nothing else.
+"""
 
 import signal
 import subprocess
@@ -13,8 +17,11 @@ import psutil
 from spinney.errors import UsageError
 
 LOOK_S = 0.03
+"""The pause between two looks at a condition, in seconds."""
 PATIENCE_S = 600.0
+"""How long a step of the demo may take, in seconds."""
 _DRAIN_S = 30.0
+"""How long a process may take to end, in seconds, before it is killed."""
 
 Process = subprocess.Popen[bytes]
 
@@ -26,7 +33,11 @@ def spinney(*words: str) -> list[str]:
 
 @contextmanager
 def node(log: TextIO) -> Iterator[Process]:
-    """Run a node of the store that the environment names; it is drained at the end unless it has ended before."""
+    """Run a node of the store that the environment names, and yield its process.
+
+    At the end the node is drained, unless it has ended before, and killed if that takes longer than
+    ``_DRAIN_S``. Its output goes to ``log``.
+    """
     command = spinney("node", "spinney.apps.ingest:app", "--name", "demo")
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -58,6 +69,7 @@ def kill_whole(process: Process) -> int:
 
 
 def _each(act: Callable[[psutil.Process], None], processes: list[psutil.Process]) -> None:
+    """Apply ``act`` to each process; those that have ended meanwhile are passed over."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             act(process)
@@ -76,7 +88,11 @@ def watch(batch: int, process: Process, enough: Callable[[], bool] = lambda: Fal
 
 
 def until(look: Callable[[], bool], process: Process, failure: str) -> None:
-    """Wait until ``look`` returns True. Raises UsageError when the node ends, or after too long a time."""
+    """Wait until ``look`` returns True.
+
+    Raises UsageError when the node ends, or after ``PATIENCE_S`` seconds; ``failure`` is the beginning of
+    that sentence.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not look():
         if process.poll() is not None:

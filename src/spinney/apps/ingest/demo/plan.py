@@ -16,13 +16,16 @@ CACHES = frozenset({"__pycache__", "site-packages", "dist-packages"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The folder to deposit, and the output folder."""
+    """The folder to deposit, and the output folder with the places of everything in it."""
 
     source: Path
     leave_out: frozenset[str]
+    """The names of entries that are not deposited, at any depth."""
     out: Path
     crash: bool
+    """Whether the node is killed in the middle."""
     smtp: tuple[str, int] | None
+    """Host and port of the mail server that gets the reports; None: no mail is sent."""
 
     @property
     def store(self) -> str:
@@ -46,7 +49,12 @@ class Plan:
 
 
 def plan(environment: Mapping[str, str]) -> Plan:
-    """Return the plan from ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP``. Raises UsageError."""
+    """Return the plan from ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP``, without creating anything.
+
+    The caches of ``CACHES`` are left out of the standard library alone; of a folder that is named, everything
+    is deposited. Raises UsageError for a source that is no folder, for folders that lie within each other,
+    since the output would be deposited too, and for an invalid mail server.
+    """
     named = environment.get("SOURCE")
     source = Path(named or sysconfig.get_path("stdlib")).expanduser().resolve()
     if not source.is_dir():
@@ -66,7 +74,10 @@ def plan(environment: Mapping[str, str]) -> Plan:
 
 
 def make_room(out: Path) -> None:
-    """Make an empty folder, and remove that of an earlier demo. Raises UsageError for any other existing folder."""
+    """Make an empty folder with the demo's mark, and remove that of an earlier demo.
+
+    Raises UsageError for any other existing folder, which is never removed.
+    """
     if out.exists():
         if not (out / MARK).exists():
             raise UsageError(
@@ -78,6 +89,7 @@ def make_room(out: Path) -> None:
 
 
 def _smtp(text: str) -> tuple[str, int] | None:
+    """Return host and port of a mail server; None for empty text. Raises UsageError."""
     if not text:
         return None
     host, _, port = text.rpartition(":")

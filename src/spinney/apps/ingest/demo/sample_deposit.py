@@ -49,7 +49,11 @@ class FolderContent:
 
 
 def find(source: Path, leave_out: frozenset[str]) -> FolderContent:
-    """Find the objects of a folder. Links, special files, empty folders and names that are not UTF-8 are left out."""
+    """Find the objects of a folder, in the order of their names as bytes.
+
+    Links, special files, empty folders and names that are not UTF-8 are left out, each with a sentence; names
+    in ``leave_out`` without one. Raises OSError for a folder that cannot be read.
+    """
     things: list[Thing] = []
     left_out: list[str] = []
     for entry in _sorted(source):
@@ -61,8 +65,13 @@ def find(source: Path, leave_out: frozenset[str]) -> FolderContent:
 
 
 def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> Offer:
-    """Write the manifests of these objects into ``folder``; URLs begin with ``base``, which ends in a slash. Raises
-    UsageError where nothing can be deposited, or nothing be damaged."""
+    """Write the manifests of these objects into ``folder``, which must not exist, and return what is to be
+    served.
+
+    URLs begin with ``base``, which ends in a slash. Each file is read once, for its digest. The batch
+    manifest names the objects' manifests by URL, so that these are served, too. Raises UsageError where
+    nothing can be deposited, or nothing be damaged.
+    """
     folder.mkdir()
     served: dict[str, Path] = {}
 
@@ -96,6 +105,8 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
 
 
 def _sorted(folder: Path) -> list["os.DirEntry[str]"]:
+    """Return the entries of a folder, sorted by the bytes of their names, which are the same in any
+    locale."""
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: os.fsencode(entry.name))
 
@@ -122,6 +133,7 @@ def _files(
 
 
 def _write(manifest: Path, kind: PayloadKind, rows: Sequence[Row]) -> None:
+    """Write a manifest as Checkm, or as JSON where a name requires it."""
     try:
         with manifest.open("wb") as out:
             write(rows, kind, out)

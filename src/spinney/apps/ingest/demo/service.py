@@ -1,4 +1,8 @@
-"""The settings of the demo's service, and the submission of a batch."""
+"""The settings of the demo's service, and the submission of a batch.
+
+The service is set up by the commands that the guide names, and used through the same verbs as ``spinney
+ingest``.
+"""
 
 import getpass
 import json
@@ -26,8 +30,12 @@ _TAKES_SPACE = "0.99"
 
 
 def set_up(plan: Plan, host: str) -> settings.Settings:
-    """Write settings and profile, make the store, and name both in the environment. ``host``: the file server, which
-    may be fetched from although it is this machine."""
+    """Write settings and profile, make the store, and name both in the environment of this process and its
+    children.
+
+    ``host``: the file server, which may be fetched from although it is this machine. Returns the settings as
+    the service reads them. Raises CalledProcessError where ``init`` fails, which has printed why.
+    """
     mail = "" if plan.smtp is None else _mail(*plan.smtp)
     plan.settings.write_text(
         f'home = "home"\n{mail}\n[storage.main]\nurl = {_text(str(plan.archive))}\n\n'
@@ -49,7 +57,7 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
 
 @contextmanager
 def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
-    """Open the service in the name of the current user."""
+    """Yield the service, in the name of the current user, with the store open; it is closed at the end."""
     engine_settings = spinney_settings(None, None, environment=os.environ, directory=planned.out)
     with closing(open_store(engine_settings.store)) as store:
         yield Service(
@@ -77,6 +85,7 @@ def requeue(service: Service, bid: str) -> int:
 
 
 def _mail(host: str, port: int) -> str:
+    """Return the table ``[mail]`` of the settings, for a server without TLS, as test servers are."""
     return f'\n[mail]\nhost = {_text(host)}\nport = {port}\nsecurity = "none"\nsender = "Demo <demo@example.org>"\n'
 
 

@@ -1,4 +1,9 @@
-"""Verbs for stored objects: find, check and fetch them."""
+"""Verbs for stored objects: find, check and fetch them.
+
+They read the inventory, the storage and the jobs of requests; only ``Fetch`` submits one. A person who is
+limited to collections finds and fetches only objects of these, and an object of another is answered as one
+that does not exist.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,6 +27,7 @@ from spinney.errors import NoSuchJob, Refused, UsageError
 COUNTED = 10_000
 """The maximum number of objects that are counted."""
 LISTED = 1_000
+"""How many damaged objects are listed at most."""
 
 
 class Find(Verb):
@@ -46,8 +52,12 @@ class Find(Verb):
     limit: int = Field(default=50, ge=1, le=1000, description="At most so many rows.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return a page of objects or files (``items``), and where the next page begins (``next``). Raises UsageError
-        for an invalid ARK, digest or place."""
+        """Return a page of objects or files (``items``), and where the next page begins (``next``; None: this
+        is the last).
+
+        A page that is full has a ``next`` even if nothing follows. Raises UsageError for an invalid ARK,
+        digest or place.
+        """
         with refused(UsageError), open_inventory(service.settings.inventory) as inventory:
             items = inventory.find(
                 ark=None if self.ark is None else arks.canonical(self.ark),
@@ -68,8 +78,12 @@ class Fixity(Verb):
     damaged: bool = Field(default=False, description="List the damaged objects.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the damaged objects with their faults (``items``); or the numbers of due and of damaged objects, each
-        counted up to ``COUNTED``."""
+        """Return the damaged objects with their faults (``items``); or the numbers of ``due`` and ``damaged``
+        objects.
+
+        At most ``LISTED`` objects are listed. Each number is counted up to ``COUNTED``, which stands for
+        "that many or more".
+        """
         settings = service.settings
         before = datetime.now(UTC) - timedelta(days=settings.fixity.every_days)
         with open_inventory(settings.inventory) as inventory:
@@ -114,8 +128,12 @@ class Fetch(Verb, changes=True):
     submitter: Submitter = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the ticket of the request. Raises Refused for an object that is not in the inventory, or that the
-        person may not see."""
+        """Return the ticket of the request, at once.
+
+        The same request again returns the same token as long as it is open or its package is valid
+        (``access.requests``). Raises Refused for an object that is not in the inventory, or that the person
+        may not see.
+        """
         introduce(service.store)
         return _ticket_fields(
             request(
@@ -137,7 +155,8 @@ class File(FrozenModel):
     version: Version = None
 
     def content(self, service: Service) -> Content:
-        """Return the file, compared with its digests while it is read (``file_content.content``)."""
+        """Return the file, compared with its digests while its pieces are read, which can be done once
+        (``file_content.content``)."""
         return content(service.control, service.settings, self.ark, self.path, version=self.version)
 
     def require_may(self, service: Service) -> None:
@@ -176,7 +195,11 @@ class Token(Verb):
     )
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the ticket of a request. Raises Refused for a token that is invalid or whose request was deleted."""
+        """Return the ticket of a request.
+
+        Raises Refused for a token that is invalid, whose request was deleted, or whose job the person may not
+        see; the message is the same, so that it reveals nothing about the requests of others.
+        """
         number = tickets.job_of(self.token)
         if number is not None:
             try:
@@ -189,5 +212,6 @@ class Token(Verb):
 
 
 def _ticket_fields(ticket: Ticket) -> Mapping[str, Any]:
+    """Return the fields of a ticket that have a value, as JSON values."""
     fields: Mapping[str, Any] = ticket.model_dump(mode="json", exclude_none=True)
     return fields

@@ -1,8 +1,13 @@
 """The submission of payloads: each is received, checked, and made a batch.
 
-The payload is copied to ``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches) the reason is
-written to ``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. If it is refused, both
-are removed again; if it is killed before the job exists, they stay, and ``sweep`` removes them after a day.
+The payload is copied to ``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches) the
+reason is written to ``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. If
+it is refused, both are removed again; if it is killed before the job exists, they stay, and ``sweep`` removes
+them after a day.
+
+It has three steps, so that a payload that takes hours to arrive occupies no thread and no connection of a
+server: ``expect`` checks what can be known before, the caller writes into the ``Arrival``, and ``accept``
+makes the batch. ``submit`` does all three for a payload that can be read here.
 """
 
 import hashlib
@@ -89,17 +94,17 @@ class Arrival:
         return Refused(str(error))
 
     def forget(self) -> None:
-        """Remove the payload and its hold file."""
+        """Remove the payload and its hold file; without effect where they are gone."""
         held_batches.unhold(self.settings, self.bid)
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 
 def expect(service: Service, submission: Submit, key: str | None = None) -> Arrival:
-    """Check a submission before its payload is read, and return the place for the payload. ``key``: chosen by the
-    caller, who can repeat the submission under it for a day, as when the answer was lost, without making a second
-    batch.
+    """Check a submission before its payload is read, and return the place for the payload.
 
-    Raises UsageError for an invalid description, Forbidden.
+    ``key``: chosen by the caller, who can repeat the submission under it for a day, as when the answer was
+    lost, without making a second batch. No file is made yet. Raises UsageError for an invalid description, a
+    profile that does not exist or is not visible, and a home that does not exist; Forbidden.
     """
     submitter = submission.submitter or service.control.by
     profile = profile_list.profile(service, submission.profile)
@@ -165,7 +170,11 @@ def submit(service: Service, payload: BinaryIO, submission: Submit, key: str | N
 
 
 def _prepare(service: Service, arrival: Arrival) -> BatchOrder:
-    """Make the files of the batch durable, and return its order."""
+    """Make the files of the batch durable, and return its order.
+
+    The hold file is written before the job exists, so that no node can begin with a batch that its profile
+    holds. Raises UsageError for a payload whose kind is not known or does not fit its description, OSError.
+    """
     target = arrival.file.path
     for folder in (target.parent, target.parent.parent):
         copies.sync_folder(folder)
@@ -195,7 +204,10 @@ def _require_admitted(service: Service, profile: Profile, submitter: str) -> Non
 
 
 def _kind(target: Path, submission: Submit) -> PayloadKind:
-    """Return the kind of the payload: as it was named, else as the manifest declares. Raises UsageError."""
+    """Return the kind of the payload: as it was named, else as the manifest declares.
+
+    Raises UsageError where neither says it, and for a description of one object with a manifest of many.
+    """
     kind = submission.kind
     if kind is None:
         try:
@@ -212,7 +224,12 @@ def _kind(target: Path, submission: Submit) -> PayloadKind:
 
 
 def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
-    """Submit the batch's job; once for a key, whatever becomes of the answer."""
+    """Submit the batch's job, once for a key, whatever becomes of the answer.
+
+    There are two keys: the name of the batch, by which it is found for ever, and the caller's idempotency
+    key, if there is one, which belongs to the person and to exactly this payload and description. Raises
+    SpinneyError; CommitUncertain where it is unknown whether the job exists.
+    """
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
@@ -226,7 +243,8 @@ def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResu
 
 
 def _submission_digest(arrival: Arrival) -> str:
-    """Return a digest of the payload and its description."""
+    """Return a digest of the payload and its description: another submission under the same idempotency key
+    is refused by it."""
     return hashlib.sha256(
         f"ingest.submit\0{arrival.submission.model_dump_json()}\0{arrival.submitter}\0{arrival.file.sha256}".encode()
     ).hexdigest()

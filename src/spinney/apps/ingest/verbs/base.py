@@ -111,16 +111,25 @@ class Verb(FrozenModel):
         super().__init_subclass__(**config)
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Run it in the name of the person, and return the answer; that of a list has ``items``."""
+        """Run it in the name of the person, and return the answer; that of a list has ``items``, and ``next``
+        if it has pages.
+
+        It may be called in any thread. Raises Forbidden where the person has not the role, UsageError for
+        invalid parameters, Refused for what the present state does not allow or the person may not see.
+        """
         raise NotImplementedError
 
 
 def written(answer: Mapping[str, Any]) -> bytes:
-    """Serialize an answer as JSON: byte for byte the same locally and through a server."""
+    """Serialize an answer as JSON: byte for byte the same locally and through a server.
+
+    Answers may have models, dataclasses, times and paths in them. Raises TypeError for what has no JSON form.
+    """
     return orjson.dumps(answer, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _plain(value: Any) -> Any:
+    """Return a value in a form that JSON has; called by orjson for the types that it does not know."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):

@@ -1,4 +1,8 @@
-"""Verbs that show batches, their objects and their reports."""
+"""Verbs that show batches, their objects and their reports.
+
+The jobs are read from the store by ``service.look``, which leaves out what the person may not see; what
+stages have recorded of a job that was found is then read from the store itself.
+"""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -36,6 +40,7 @@ from spinney.jobs import Child, Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
 _PAGE = 1000
+"""How many objects are read at a time for a report."""
 _READING = "processing"
 """The stage of a batch at which its payload is refused."""
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
@@ -59,8 +64,12 @@ class Status(Verb):
     batch: BatchName
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the batch, the number of its objects in each state, and the holds that apply to it: as values
-        (``holds``) and as sentences (``under``). Raises UsageError, Refused and NoSuchJob for a name of no batch."""
+        """Return the batch, the number of its objects in each state, and the holds that apply to it: as
+        values (``holds``) and as sentences (``under``).
+
+        For a batch that has settled no holds are looked up. Raises UsageError, Refused and NoSuchJob for a
+        name of no batch.
+        """
         batch = find_batch(service, self.batch)
         counts = service.look.counts(Filter(parent_id=batch.job.id))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
@@ -115,7 +124,12 @@ class Objects(Verb, long=True):
     limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return a page of objects (``items``), each with its state or, if ``whole``, with all its elements."""
+        """Return a page of objects (``items``), each with its state or, if ``whole``, with all its elements,
+        and after which job the next page begins (``next``; None: this is the last).
+
+        Deleted objects are listed only where that state is named. Raises UsageError, Refused and NoSuchJob
+        for a name of no batch.
+        """
         filter_ = Filter(
             type=OBJECT,
             parent_id=find_batch(service, self.batch).job.id,
@@ -212,6 +226,7 @@ def _object(job: Job) -> dict[str, Any]:
 
 
 def _elements(service: Service, job: Job) -> Any:
+    """Return all data of an object that staff see (``deposits.elements``)."""
     return elements(service.store, service.settings, service.folders, job)
 
 

@@ -1,7 +1,9 @@
 """Verbs that delete batches with all their files. Their objects in the archive and the inventory are kept.
 
-The batch's job and all below it are deleted in the store, then their folders, then their files in working areas and in
-``incoming``. If that is killed after the first, nodes remove the folders; ``sweep`` and the cleanup remove the rest.
+The batch's job and all below it are deleted in the store, then their folders, then their files in working
+areas and in ``incoming``. If that is killed after the first, nodes remove the folders; ``sweep`` and the
+cleanup remove the rest. So a verb that is interrupted can be repeated or forgotten, and no batch is ever
+there without its files.
 """
 
 import shutil
@@ -55,8 +57,12 @@ class Sweep(Verb, changes=True, long=True):
     dry_run: DryRun = False
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the batches and files that were removed, or would be. Raises Forbidden for all but operators without
-        limits, since payloads without a batch belong to no collection."""
+        """Return the batches and files that were removed, or would be: ``batches`` by name, ``leftovers`` by
+        path.
+
+        Everything is looked up before anything is removed. Raises Forbidden for all but operators without
+        limits, since payloads without a batch belong to no collection.
+        """
         service.control.require_everywhere(Role.OPERATOR, "sweep batches")
         before_us = service.control.clock() - self.days * DAY_S * 1_000_000
         old, leftovers = list(_old(service, before_us)), list(_leftovers(service))
@@ -101,7 +107,11 @@ def _advice(batch: Batch) -> str:
 
 
 def _work_folders(service: Service, batch: Batch) -> list[Path]:
-    """Return the folders of its objects in working areas."""
+    """Return the folders of its objects in working areas.
+
+    Their names follow from the batch and the number of an object, so that they are found without reading each
+    object's job.
+    """
     objects = service.store.bulk.count(Filter(parent_id=batch.job.id), most=10**9)
     jids = {jid(batch.bid, number) for number in range(1, objects + 1)}
     return [
@@ -114,6 +124,7 @@ def _work_folders(service: Service, batch: Batch) -> list[Path]:
 
 
 def _old(service: Service, before_us: int) -> Iterator[Batch]:
+    """Yield the batches that completed at ``before_us`` or earlier."""
     for batch in batches(service, state=BatchState.COMPLETED):
         if batch.job.settled_us is not None and batch.job.settled_us <= before_us:
             yield batch

@@ -72,8 +72,11 @@ class Hold(Verb, changes=True, long=True):
     reason: Reason
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the id of the ``hold``, and how many ``jobs`` it holds. Raises UsageError for a collection that no
-        profile names, or without a reason."""
+        """Return the id of the ``hold``, and how many ``jobs`` it holds. No job of the collection starts
+        after this has returned.
+
+        Raises UsageError for a collection that no profile names, or without a reason; Forbidden.
+        """
         _require_known(service, self.collection)
         hold = service.control.do(LayHold(scope=Scope.COLLECTION, name=self.collection, reason=self.reason))
         sweep_holds(service.control)
@@ -116,7 +119,11 @@ class Pause(Verb, changes=True, long=True):
     reason: Reason
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the holds that were set now, none where the queue was paused already."""
+        """Return the holds that were set now (``laid``), none where the queue was paused already.
+
+        A hold that ends by itself does not count, so that the pause outlasts it. Raises UsageError for a name
+        that cannot be paused, Forbidden.
+        """
         parts = _parts(self.what)
         introduce(service.store)
         existing = {(hold.scope, hold.name) for hold in service.store.holds.all() if hold.until_us is None}
@@ -136,7 +143,8 @@ class Unpause(Verb, changes=True, long=True):
     reason: AuditReason = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the holds that ended, none where the queue was not paused."""
+        """Return the holds that ended (``lifted``), none where the queue was not paused. Raises UsageError,
+        Forbidden."""
         parts = _parts(self.what)
         holds = [hold for hold in service.store.holds.all() if (hold.scope, hold.name) in parts]
         ended = [service.control.do(LiftHold(hold=hold.id, reason=self.reason)) for hold in holds]

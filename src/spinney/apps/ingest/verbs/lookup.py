@@ -1,4 +1,9 @@
-"""Look up batches and objects by the names that people use."""
+"""Look up batches and objects by the names that people use.
+
+A name is ``bid-…`` or ``jid-…``, or the number of the job. A bid is the key of the batch's job and found by
+an index; a jid is only in the parameters of the object's job, so that objects are searched for it. Everything
+is limited to what the person may see: other batches do not exist for them.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +22,9 @@ _PAGE = 1000
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
 KEPT = tuple(state for state in State if state is not State.DELETED)
+"""The states of jobs that are not deleted."""
 _TO_COME = (State.PENDING, State.SCHEDULED, State.WAITING)
+"""The states of objects that will run without anybody's action."""
 _NOTHING = ChildSummary(states={}, warnings=0)
 _OPEN = (State.PENDING, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
 _STATES = {
@@ -182,7 +189,11 @@ def _numbered(service: Service, name: str, form: str) -> Job:
 
 
 def find_jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
-    """Yield all jobs that match, by pages, in their order; ``after``: begin behind this job."""
+    """Yield all jobs that match, by pages, in the order of their ids, or the newest first; ``after``: begin
+    behind this job.
+
+    Jobs that are submitted meanwhile may be among them.
+    """
     for page in _pages(service, job_filter, after=after, newest=newest, limit=_PAGE):
         yield from page
 
@@ -190,6 +201,7 @@ def find_jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: b
 def _pages(
     service: Service, job_filter: Filter, *, after: int, newest: bool, limit: int
 ) -> Iterator[list[Job]]:
+    """Yield the pages of the jobs that match, each at most ``limit`` long and none empty."""
     while page := service.look.jobs(job_filter, after=after, limit=limit, newest=newest):
         yield page
         after = page[-1].id

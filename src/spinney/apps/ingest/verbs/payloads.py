@@ -1,4 +1,8 @@
-"""A submitted payload: opened safely, and copied durably while it is checked."""
+"""A submitted payload: opened safely, and copied durably while it is checked.
+
+Digests are computed while the bytes pass, since a payload may be larger than memory and should not be read
+twice.
+"""
 
 import os
 import stat
@@ -33,7 +37,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class Incoming:
-    """A file that is written in pieces, and checked against its given digest."""
+    """A file that is written in pieces, and checked against its given digest.
+
+    Within ``with`` it is open; ``finish`` makes it durable. The file of an incomplete payload is left to the
+    caller to remove.
+    """
 
     def __init__(self, path: Path, digest: Digest | None, *, recognizable: bool = False) -> None:
         """``path`` must not exist. ``recognizable``: a repetition is recognized by its SHA-256. Raises
@@ -61,7 +69,8 @@ class Incoming:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of all that has been written, where ``recognizable`` is set."""
+        """The SHA-256 of all that has been written, in hexadecimal; computed where ``recognizable`` is
+        set."""
         return self._sums.values()[SHA256]
 
     def copy(self, source: BinaryIO) -> None:
@@ -76,7 +85,8 @@ class Incoming:
             )
 
     def finish(self) -> None:
-        """Make the file durable. Raises Refused when it does not have the given digest."""
+        """Make the file durable, but not its name: the caller syncs the folder. Raises Refused when it does
+        not have the given digest."""
         assert self._file is not None, "it is finished within its 'with'"
         os.fsync(self._file.fileno())
         digest, values = self._digest, self._sums.values()

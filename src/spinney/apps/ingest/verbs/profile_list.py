@@ -38,7 +38,11 @@ def visible(service: Service) -> Iterator[ListedProfile]:
 
 
 def profile(service: Service, name: str) -> Profile:
-    """Return the profile of that name, if the person may submit with it. Raises UsageError."""
+    """Return the profile of that name, if the person may submit with it.
+
+    Raises UsageError for another name; for a person with limits, profiles of other collections do not exist,
+    so that the message lists only those of theirs.
+    """
     if service.collections is None:
         return profiles.load(service.settings, name)
     by_name = {item.name: item.profile for item in visible(service) if item.profile is not None}
@@ -50,5 +54,6 @@ def profile(service: Service, name: str) -> Profile:
 
 
 def collections(settings: Settings) -> set[str]:
-    """Return the collections that batches belong to by their profiles."""
+    """Return the collections that batches belong to by their profiles. Profiles that cannot be read are left
+    out."""
     return {item.profile.collection for item in readable(settings) if item.profile is not None}

@@ -94,6 +94,8 @@ class Requeue(Verb, changes=True, long=True):
     def _plan(
         self, service: Service, order: Order, filter_: Filter | None = None, ids: Sequence[int] = ()
     ) -> Plan:
+        """Return a plan of the engine for these jobs. Only a dry run needs their exact number, which takes a
+        count."""
         return service.control.part(Bulk).plan(order, filter_, ids, exact=self.dry_run)
 
 

@@ -51,8 +51,12 @@ class Service:
 
 
 def introduce(store: Store) -> None:
-    """Register the application in a store that no node of it has joined yet. Registrations of nodes are not
-    replaced."""
+    """Register the application in a store that no node of it has joined yet, so that the first batch can be
+    submitted before the first node is started.
+
+    Registrations of nodes are not replaced, and neither are queues and locks that exist, whose limits an
+    operator may have set.
+    """
     if BATCH in store.types():
         return
     from spinney.apps.ingest import app  # only here are its stages needed, and all that they need

@@ -10,11 +10,12 @@ from spinney.files import copies
 
 
 def prepare(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Make all that the service needs, and yield the name and the place of each folder, database and storage when it
-    exists.
+    """Make all that the service needs, and yield the name and the place of each folder, database and storage
+    when it exists.
 
-    Raises OSError, NotAdmitted, TablesUnusable, and NotThere for a missing storage that has held objects: it is not
-    replaced by an empty one.
+    What was made before an error stays, so that a repetition continues. Raises OSError, NotAdmitted,
+    TablesUnusable, and NotThere for a missing storage that has held objects: it is not replaced by an empty
+    one.
     """
     folders = {
         "home": settings.home,

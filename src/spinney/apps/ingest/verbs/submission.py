@@ -148,8 +148,13 @@ class Submit(DepositFields):
 
 
 def combine_fields(query: DepositFields, form: Iterable[tuple[str, str]], file_name: str) -> Submit:
-    """Combine the query and the fields of a form; a field may be named like an option of the command line
-    (``local-id``), and an empty one is ignored. Raises UsageError, and ValidationError of pydantic."""
+    """Combine the query and the fields of a form into a submission.
+
+    A field may be named like an option of the command line (``local-id``), and an empty one of the form is
+    ignored, as browsers send them. Fields that may be repeated are joined; any other must be given once.
+    ``file_name``: that of the form's file, for a submission without a name. Raises UsageError for an unknown
+    field or one that is given twice, and ValidationError of pydantic.
+    """
     query_values = query.model_dump(exclude_unset=True)
     form_values: dict[str, Any] = {}
     for field_name, value in form:
