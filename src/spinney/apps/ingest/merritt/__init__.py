@@ -1,5 +1,6 @@
-"""``spinney ingest`` is a consumer of Merritt's ingest queue in ZooKeeper here; ``docs/merritt.md`` has the
-rules.
+"""``spinney ingest`` works for Merritt's ingest queue in ZooKeeper here, as one of its consumers.
+
+The rules for those who run it are in ``docs/merritt.md``.
 
 ``consumer``     the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
 ``orders``       what a job there means here, as pure rules
