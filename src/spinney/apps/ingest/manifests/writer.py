@@ -19,9 +19,10 @@ _UNWRITABLE = re.compile(r"[|\n\0]")
 def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
     """Write a Checkm manifest, and return the number of rows.
 
-    Raises NotAdmitted for a row that this form cannot represent (a name with a line break, a title with a ``|``,
-    files in place of a URL), for which there is `write_json`, and for rows that `read` would refuse. Clashes of
-    names are not checked.
+    Raises NotAdmitted for a row that this form cannot represent (a name with a line break, a title with a
+    ``|``, files in place of a URL), for which there is `write_json`, and for a URL, a name or local ids that
+    `read` would refuse. Sizes, types, dates and texts are taken as valid, and clashes of names are not
+    checked.
     """
     profile = _profile(kind)
     columns = checkm.FILE_FIELDS + (checkm.OBJECT_FIELDS if kind.is_batch else ())
@@ -62,8 +63,7 @@ def _profile(kind: PayloadKind) -> str:
 
 
 def _line(row: Row, kind: PayloadKind) -> bytes:
-    """Return the line of a row, with its end. Raises NotAdmitted for what Checkm cannot represent or ``read``
-    would refuse."""
+    """Return the line of a row, with its end. Raises NotAdmitted as ``write`` does."""
     if row.files:
         raise NotAdmitted(f"'{shown(row.name)}' has files in place of a URL; write it as JSON")
     if not kind.is_batch and row.about != NOTHING:
