@@ -162,12 +162,6 @@ def _hand_over(job: Job, order: ObjectOrder) -> None:
         raise Hold("another service does the next step; the job goes on when that has passed")
 
 
-def passed(job: Job) -> str | None:
-    """Return the last stage of this job that was successful; None: none was. Stages before one that is
-    repeated count, too."""
-    return next((stage for stage in reversed(STAGES) if stage in job.results), None)
-
-
 def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> None:
     """Write a JSON line for each row; the file is whole or absent, even if the process dies. With ``sync`` also after a
     power cut, and durable on return."""
