@@ -28,6 +28,6 @@ class ProgressLine:
             typer.echo(f"\r{text}\033[K", nl=False, err=True)
 
     def end(self) -> None:
-        """Clear the line."""
+        """Clear the line, before the command prints its result or ends."""
         if self._is_terminal:
             typer.echo("\r\033[K", nl=False, err=True)

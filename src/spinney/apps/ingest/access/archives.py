@@ -29,7 +29,8 @@ class Format(StrEnum):
 
 
 class Readable(Protocol):
-    """A source of a member's content."""
+    """A source of a member's content. ``read`` returns at most ``size`` bytes, and raises OSError, or any
+    error that stops the archive, rather than return too few in all."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 

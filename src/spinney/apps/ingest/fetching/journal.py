@@ -37,6 +37,8 @@ class Entry:
 
     @property
     def modified_at(self) -> datetime | None:
+        """Return ``modified`` as a time in UTC; None where it is not known. Raises ValueError for text that
+        is no date."""
         return datetime.fromisoformat(self.modified) if self.modified else None
 
 

@@ -49,6 +49,7 @@ class Place:
 
     @property
     def mark(self) -> Path:
+        """Return the path of the mark, beside the part."""
         return self.path.with_suffix(".json")
 
 

@@ -59,6 +59,7 @@ class Mark(NamedTuple):
         return cls(fields["claim"], Phase(fields.get("phase", Phase.HERE)), fields.get("reason", ""))
 
     def data(self) -> bytes:
+        """Return the mark as the data of a node."""
         return json.dumps(self._asdict()).encode()
 
 

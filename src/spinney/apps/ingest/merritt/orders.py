@@ -173,22 +173,22 @@ def batch_order(batch: Batch) -> BatchOrder:
         field: next((key for key in names if submission.get(key)), names[0])
         for field, names in _SUBMITTED_AS.items()
     }
-    given = {field: submission.get(key) or None for field, key in keys.items()}
+    texts = {field: submission.get(key) or None for field, key in keys.items()}
     try:
         return BatchOrder(
             bid=bid_of(batch),
             profile=profile_of(submission),
             kind=kind_of(submission),
-            name=str(given["name"] or ""),
+            name=str(texts["name"] or ""),
             submitter=str(submission.get("submitter") or "unknown"),
             update=_is_update(submission),
             digest=_sum(submission),
             about=Description(
-                primary_id=given["primary_id"],
+                primary_id=texts["primary_id"],
                 local_ids=tuple(filter(None, str(submission.get("localIdentifier") or "").split(";"))),
-                creator=given["creator"],
-                title=given["title"],
-                date=given["date"],
+                creator=texts["creator"],
+                title=texts["title"],
+                date=texts["date"],
             ),
             accepted=datetime.now(UTC),
         )

@@ -27,7 +27,8 @@ Work = Literal["batches", "jobs", "reports", "access"]
 
 
 class Settings(BaseModel):
-    """All settings; see the example above."""
+    """All settings; see the example above. Unknown keys are refused, so that a misspelt one is not
+    ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -166,6 +166,8 @@ class _Storages:
         """The storages that cannot be opened, and why."""
 
     def is_there(self, name: str) -> bool:
+        """Return whether the storage with this name can be opened; if not, ``away`` has the reason from now
+        on."""
         if name not in self._there and name not in self.away:
             try:
                 open_resources.check_storage(self._config, name)

@@ -1,4 +1,5 @@
-"""The inventory: numbers, local ids, objects, versions, files, audits."""
+"""Create the tables of the inventory: numbers, local ids, objects, versions, files, audits. ``schema``
+describes them."""
 
 import sqlalchemy as sa
 from alembic import op

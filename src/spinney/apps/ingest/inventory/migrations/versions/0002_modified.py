@@ -1,4 +1,7 @@
-"""When a file was last changed, as its depositor says."""
+"""Add the date at which a file was last changed, as its depositor gives it.
+
+The column may be NULL, so that programs of the previous version can write beside new ones.
+"""
 
 import sqlalchemy as sa
 from alembic import op
