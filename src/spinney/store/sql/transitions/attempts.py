@@ -1,4 +1,11 @@
-"""Requests of a running attempt, checked by its fence. The jobs that it creates are in ``spawns``."""
+"""Requests of a running attempt, checked by its fence. The jobs that it creates are in ``spawns``.
+
+A worker has no connection to the database: its node, or the API for an external worker, calls these functions
+for it. Each first requires the lease, in the same transaction, so that a late attempt whose lease was
+recovered or taken back changes nothing.
+
+Data and priority stay as they were written, whatever becomes of the attempt. A lock is released when the
+attempt ends, unless it was taken until the job settles."""
 
 import shlex
 
@@ -18,7 +25,10 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 def require_lease(tx: Tx, job_id: int, fence: int) -> None:
-    """Raise StaleFence unless this attempt still owns the job."""
+    """Raise StaleFence unless this attempt still owns the job.
+
+    There is one writer at a time, so the lease cannot be taken away before the caller's transaction ends.
+    """
     if tx.value("select 1 from leases where job_id = ? and fence = ?", (job_id, fence)) is None:
         raise StaleFence(job_id, fence)
 
@@ -45,8 +55,12 @@ def put(tx: Tx, job_id: int, fence: int, name: str, value: str | None, target: i
 
 
 def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) -> int:
-    """Append to a list in the data of ``target``, and return its length. Raises what ``put`` raises, and Refused when
-    the entry is no list."""
+    """Append to a list in the data of ``target``, and return its length. ``value``: JSON text; a missing
+    entry counts as an empty list.
+
+    The list is read and written in one transaction, so jobs that append to the data of their root at the same
+    time lose nothing. Raises what ``put`` raises (the limit of size is that of the whole list), and Refused
+    when the entry is no list or cannot be read."""
     require_lease(tx, job_id, fence)
     _require_target(tx, job_id, target)
     names.label("data entry", name)
@@ -77,8 +91,13 @@ def _require_target(tx: Tx, job_id: int, target: int) -> None:
 def take_lock(
     tx: Tx, registry: Registry, job_id: int, fence: int, request: locks.LockRequest, until: str, now_us: int
 ) -> bool:
-    """Take an amount of a lock for a running attempt, and return whether it was granted; nothing waits here. Raises
-    StaleFence, BadName, and UsageError for an amount that can never be granted."""
+    """Take an amount of a lock for a running attempt, and return whether it was granted; nothing waits here.
+
+    ``until``: ``attempt``, or ``job`` to keep the lock until the job settles. The job's amount becomes the
+    one of the request. A smaller one is always granted, and the rest is offered to jobs that wait.
+
+    Raises StaleFence, BadName, and UsageError for an amount that can never be granted: it exceeds the
+    capacity, and no other job has any of the lock, so that waiting for one would not help."""
     require_lease(tx, job_id, fence)
     names.lock_name(request.name)
     require_amount(request.amount)
@@ -93,6 +112,7 @@ def take_lock(
         )
     if not state.fits:
         return False
+    # A lock that is kept until the job settles (fence null) stays so when an attempt takes it once more.
     tx.run(
         "insert into locks (name, job_id, fence, since_us, amount) values (?, ?, ?, ?, ?) "
         "on conflict (name, job_id) do update set amount = excluded.amount, "
@@ -112,8 +132,10 @@ def take_lock(
 
 
 def prioritise(tx: Tx, job_id: int, fence: int, priority: int) -> None:
-    """Set the priority of a running job: only its row has to change, because it is in no queue. Raises StaleFence,
-    UsageError."""
+    """Set the priority of a running job. It counts from the job's next claim on.
+
+    Only the job's row has to change, because a leased job has no row in ``ready``. Raises StaleFence, and
+    UsageError for a number outside of 0 to 99."""
     require_lease(tx, job_id, fence)
     if priority not in PRIORITIES:
         raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")

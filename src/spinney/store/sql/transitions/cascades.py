@@ -2,7 +2,15 @@
 
 A ``Cascade`` collects what a flush has changed: parents whose last child may have settled, dependants of settled jobs,
 freed locks, serial orders that advance. ``drain`` processes them until none is left; each may settle further jobs, so
-it is a work list and no recursion."""
+it is a work list and no recursion.
+
+A caller writes the facts first (the attempt, the row of the job), then tells the cascade what has changed,
+and drains it before its transaction ends. So no reader ever sees a last child that has settled beside a
+parent that still waits.
+
+Two kinds of effects may reach any number of jobs, and are bounded in each transaction: dependants (the rest
+is left in ``met_needs``, which ``regrowth`` works off) and jobs that wait for one lock (the sweep looks for
+free locks with waiting jobs). Parents need no bound: a job has one."""
 
 import logging
 
@@ -26,7 +34,11 @@ BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
 class Cascade:
-    """The cascade of one transaction: add changes, then ``drain``."""
+    """The cascade of one transaction: add changes, then ``drain``.
+
+    What is still to be looked at is kept in dictionaries without values: sets whose order does not depend on
+    the hashes of a process. Whatever is looked at is checked again then, because another change may have
+    settled it meanwhile."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int) -> None:
         self.tx, self.registry, self.now_us = tx, registry, now_us
@@ -54,8 +66,12 @@ class Cascade:
         fingerprint: str | None = None,
         leased: bool = False,
     ) -> None:
-        """Settle the job in this state. ``because``: children or needs, when they are the cause; ``fingerprint``: of
-        its own failure. ``reason``: for people. ``leased``: its lease has just been taken away."""
+        """Settle the job in this state, with all that follows from it for others (``settled``).
+
+        A completed job is in none of the narrow tables, and has no stage any more. Any other keeps its stage,
+        and has a row in ``inactive_jobs`` that says why it settled. ``because``: children or needs, when they
+        are the cause; ``fingerprint``: of its own failure. ``reason``: for people. ``leased``: its lease has
+        just been taken away. Raises UnlawfulTransition."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
             placement.leave_ready(tx, self.registry, row)
@@ -78,7 +94,11 @@ class Cascade:
         self.settled(row, state)
 
     def settled(self, row: Row, state: State) -> None:
-        """Update other jobs after the job's row was set to a settled state."""
+        """Update other jobs after the job's row was set to a settled state.
+
+        That is its parent, its dependants, the jobs that wait for its locks and the next one of its serial
+        tree. Its key becomes free unless it was taken for ever, a cancel request for it alone has had its
+        effect, and webhooks get their events."""
         tx = self.tx
         if row.parent_id is not None:
             self.child_settled(row.id, row.parent_id, bad=state in BAD)
@@ -101,6 +121,7 @@ class Cascade:
             (parent_id, child_id),
         )
         if bad:
+            # A superseded child, whose stage runs again without it, does not count any more.
             self.tx.run(
                 "insert into children_left (parent_id, bad, child_id) "
                 "select ?, 1, ? from jobs where id = ? and superseded is null",
@@ -123,7 +144,9 @@ class Cascade:
     def place(self, row: Row, *, leased: bool = False) -> None:
         """Determine the state of an open job (see ``placement``). A cancel request is applied first.
 
-        The caller has taken it out of ``ready``; ``leased``: its lease has just been taken away."""
+        The first reason to wait decides; when that is over, the job is placed again and meets the next one. A
+        need or a child that has failed makes the job fail here. The caller has taken it out of ``ready``;
+        ``leased``: its lease has just been taken away."""
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
         if cancel_reason is not None:
@@ -176,7 +199,8 @@ class Cascade:
             self.free_locks(row.id, locks.RESERVED)
 
     def _is_strict(self, row: Row) -> bool:
-        """Return whether the job may only continue when all its children have completed."""
+        """Return whether the job may only continue when all its children have completed. So is a job whose
+        type is not registered any more."""
         spec = self.registry.types.get(row.type)
         return spec is None or spec.children == "completed"
 
@@ -220,7 +244,8 @@ class Cascade:
         self._waiters.pop(job_id, None)
 
     def drain(self) -> None:
-        """Process all changes, until there are no more."""
+        """Process all changes, until there are no more. Deadlocks are searched last, when every other job has
+        the state that this transaction leaves it in: what has begun to wait may have been woken since."""
         while self._parents or self._dependants or self._locks or self._lines or self._waiters:
             while self._parents:
                 self._go_on(self._parents.popitem()[0])
@@ -234,6 +259,7 @@ class Cascade:
                 self._look_for_rings()
 
     def _look_for_rings(self) -> None:
+        """Break one deadlock, and look again: the victim's locks may have let some of the others go on."""
         waiters, self._waiters = self._waiters, {}
         if self._broken < deadlocks.BROKEN_AT_ONCE and deadlocks.break_ring(self, list(waiters)[::-1]):
             self._broken += 1
@@ -242,6 +268,9 @@ class Cascade:
     # --- parents --------------------------------------------------------------------------
 
     def _go_on(self, parent_id: int) -> None:
+        """Let a parent continue that waits for its children, when none of them is open any more. One that
+        waits for something else is not concerned: it is placed when that is over, and its children are
+        checked then."""
         tx = self.tx
         row = existing_row(tx, parent_id)
         if row is None or row.state is not State.WAITING or placement.open_children(tx, parent_id):
@@ -251,7 +280,12 @@ class Cascade:
         self.proceed(row)
 
     def proceed(self, row: Row, *, leased: bool = False) -> None:
-        """Move a job to its next stage, or settle it, after its children have settled."""
+        """Move a job to its next stage, or settle it, after its children have settled.
+
+        When a child has failed, a strict job fails at once. One that takes any outcome of its children still
+        runs its later stages, so that it can report, and fails after the last. A cancel request makes it
+        cancelled instead. The next stage is computed from the attempts, because some may have been superseded
+        meanwhile."""
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
         spec = self.registry.types.get(row.type)
@@ -282,6 +316,7 @@ class Cascade:
         self._dependants[job_id] = None
 
     def _need_settled(self, job_id: int) -> None:
+        """Place a dependant that waits for its needs. One that is not published yet is placed when it is."""
         if job_rows.is_hidden(self.tx, job_id):
             return
         row = existing_row(self.tx, job_id)
@@ -318,8 +353,12 @@ class Cascade:
             waiter, room = candidate
             self.place(job_rows.find(self.tx, waiter.job_id))
             if job_rows.find(self.tx, waiter.job_id).state is State.PENDING:
+                # A job that wants more than there can be is woken for its error, with no more reserved than
+                # there is.
                 amount = min(waiter.amount, room.capacity)
                 locks.reserve(self.tx, locks.LockRequest(name, amount), waiter.job_id, self.now_us)
+                # Where its stage names a capacity, the room is that by this capacity, and others may still
+                # fit.
                 if waiter.capacity is None and room.left(amount) <= 0:
                     return
         self.left_locks = True
@@ -335,7 +374,10 @@ class Cascade:
         return spec is not None and spec.serial
 
     def _first_in_line(self, row: Row) -> bool:
-        """Add the job to its tree's serial order; return whether it may start now."""
+        """Add the job to its tree's serial order; return whether it may start now.
+
+        Only the first of the order may be in ``ready``. When this one comes before a job that was first until
+        now, that one steps back, unless it runs already: then this one waits until it ends."""
         tx = self.tx
         tx.run(
             "insert into serial_order (root_id, lineage, job_id) values (?, ?, ?) on conflict do nothing",
@@ -354,6 +396,8 @@ class Cascade:
 
     def _somebody_runs(self, row: Row) -> bool:
         """Return whether a later job is running (this one was opened again meanwhile), for which it has to wait."""
+        # By the leases, of which there are no more than slots and jobs ahead; a tree may have any number of
+        # jobs.
         running = self.tx.value(
             "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
             "and (select root_id from jobs where id = l.job_id) = ? limit 1",
@@ -377,6 +421,7 @@ class Cascade:
             )
 
     def _leave_line(self, row: Row) -> None:
+        """Remove the job from its tree's serial order if it is there, so that the next one is checked."""
         if row.parent_id is None:
             return
         self.tx.run("delete from serial_order where root_id = ? and lineage = ?", (row.root_id, row.lineage))
@@ -388,6 +433,8 @@ class Cascade:
         self._lines[root_id] = None
 
     def _advance(self, root_id: int) -> None:
+        """Place the first job of a serial order if it waits for its turn. Any other state means that it has
+        had it."""
         first = self.tx.value(
             "select job_id from serial_order where root_id = ? order by lineage limit 1", (root_id,)
         )
@@ -425,7 +472,8 @@ def dependants(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
 
 
 def tell_later(tx: Tx, need_id: int, next_id: int) -> None:
-    """Update the dependants from this one on in later steps (``regrowth.Regrowth.step``)."""
+    """Update the dependants from this one on in later steps (``regrowth.Regrowth.step``). Where earlier steps
+    are pending, the lower of the two positions counts: to update a dependant twice does no harm."""
     tx.run(
         "insert into met_needs (need_id, next_id) values (?, ?) on conflict (need_id) do update "
         "set next_id = case when met_needs.next_id < excluded.next_id then met_needs.next_id else excluded.next_id end",

@@ -8,6 +8,8 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.transitions import placement
 
+# The children of a job (open or bad ones) that other stages than this one spawned. ``is distinct from``,
+# because a job that has passed all stages has none.
 _OLDER = (
     "from children_left join jobs on jobs.id = child_id "
     "where children_left.parent_id = ? and bad = ? and jobs.spawn_stage is distinct from ?"

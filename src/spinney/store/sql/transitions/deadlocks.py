@@ -63,7 +63,8 @@ NAMED = 20
 
 
 class Edge(StrEnum):
-    """Why a job waits for another."""
+    """Why a job waits for another: for a lock that it has or comes before it for, or for the other job
+    itself."""
 
     KEEPER = "keeper"
     """The other job keeps the lock."""
@@ -128,7 +129,13 @@ class _Wait(NamedTuple):
 
 
 class _Search:
-    """The waits of some jobs, of the jobs that they wait for, and so on."""
+    """The waits of some jobs, of the jobs that they wait for, and so on.
+
+    First all waits that can be reached are read, breadth first (``_follow``). Then jobs that can continue are
+    removed, round by round, where a job can continue when none of those that are left keeps it waiting
+    (``_stuck``). What remains waits for nothing but itself, so that a walk from any of it ends in a cycle
+    (``_walk``). With amounts a mere search for a cycle would not do: a job that wants 2 of 5 may continue
+    although one of three keepers is stuck."""
 
     def __init__(self, tx: Tx, registry: Registry) -> None:
         self.tx, self.registry = tx, registry
@@ -141,7 +148,8 @@ class _Search:
         """How many jobs at the beginning of each queue can continue."""
 
     def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
-        """Yield for each of these jobs that can never continue the cycle that keeps it."""
+        """Yield for each of these jobs that can never continue the cycle that keeps it. Nothing is yielded
+        where more than ``FOLLOWED`` jobs are reached: such a deadlock stays, and ``explain`` names it."""
         todo, reached = set(job_ids), set(job_ids)
         while todo:
             self._follow(todo)
@@ -273,17 +281,21 @@ class _Search:
 
 
 class _Waiter(NamedTuple):
-    """A job that waits for a lock, as its row of ``inactive_jobs`` shows it."""
+    """A waiting job, as its row of ``inactive_jobs`` shows it."""
 
     job_id: int
     waits_for: str
+    """``children``, ``needs``, ``serial`` or ``lock:NAME``."""
     amount: int
+    """How much of the lock it wants."""
     capacity: int | None
+    """The capacity that its stage names for the lock; None: none."""
     priority: int
     lineage: str
 
     @property
     def lock(self) -> str:
+        """Return the name of the lock; empty when it waits for something else."""
         return self.waits_for.partition(":")[2]
 
 
@@ -291,30 +303,39 @@ def _listed(ids: Iterable[int]) -> str:
     return orjson.dumps(list(ids)).decode()
 
 
-# The list comes first: SQLite joins a "cross join" in the order in which it is written.
+# Each statement takes a list of jobs (or names of locks), and returns only edges to jobs that wait
+# themselves: one that runs or can be claimed is no lasting obstacle. The list comes first: SQLite joins a
+# "cross join" in the order in which it is written, and from the list every other table is entered by its key.
 _WAITS = "p.job_id = {} and p.state = 'waiting'"
+# Those of these jobs that wait, whatever for.
 _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
     "from json_each(?) j cross join inactive_jobs p cross join jobs "
     f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
 )
+# Those of these jobs that keep a lock until they settle (and not only while an attempt runs).
 _KEEPING = (
     "select distinct l.job_id from json_each(?) j cross join locks l "
     "where l.job_id = j.value and l.fence is null"
 )
 _ANY_KEPT = "select 1 from locks where fence is null limit 1"
+# The waiting jobs that keep some of these locks until they settle.
 _KEEPERS = (
     "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join inactive_jobs p "
     f"where l.name = j.value and l.fence is null and {_WAITS.format('l.job_id')} limit ?"
 )
+# Whether a job has some of a lock already, or an ancestor keeps some: then it need not stand in the queue.
 _SHARED = (
     "select 1 from locks where name = ? and job_id in (select j.value from json_each(?) j) "
     "and (job_id = ? or fence is null) limit 1"
 )
+# The queue for a lock, in its order. The second condition is that of the partial index
+# ``inactive_jobs_by_lock``.
 _LINE = (
     "select p.job_id from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' "
     "order by p.priority, p.job_id limit ?"
 )
+# Open children.
 _CHILDREN = (
     "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join inactive_jobs p "
     f"where c.parent_id = j.value and c.bad = 0 and {_WAITS.format('c.child_id')} limit ?"
@@ -323,6 +344,7 @@ _NEEDS = (
     "select n.job_id, n.need_id from json_each(?) j cross join needs n cross join inactive_jobs p "
     f"where n.job_id = j.value and {_WAITS.format('n.need_id')} limit ?"
 )
+# The first job of a serial tree, for jobs of it that come later: all of them wait for that one.
 _FIRST_IN_LINE = (
     "select jobs.id, s.job_id from json_each(?) j cross join jobs cross join serial_order s cross join inactive_jobs p "
     "where jobs.id = j.value and s.root_id = jobs.root_id and s.lineage < jobs.lineage "
@@ -358,7 +380,11 @@ def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
 
 
 def _break(cascade: Breaking, ring: Ring) -> bool:
-    """Break the cycle if it has locks, else it cannot be broken; return whether it was."""
+    """Break the cycle if it has locks, else it cannot be broken; return whether it was.
+
+    The victim is the job at which the path from the youngest keeper reaches a lock (see the module). The
+    audit gets an entry in the same transaction, because a job that fails through no fault of its own has to
+    be explained."""
     keepers = {link.other_id for link in ring if link.edge is Edge.KEEPER}
     if not keepers:
         return False

@@ -20,7 +20,8 @@ _FORGOTTEN = RowChange("failures", "fingerprint = ?")
 
 
 def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
-    """Store the descriptions of these fingerprints, and that they have occurred now."""
+    """Store the descriptions of these fingerprints, and that they have occurred now. The description of a
+    known fingerprint stays as it first was."""
     tx.many(
         "insert into failures (fingerprint, type, stage, exception, message, first_us, last_us) "
         "values (?, ?, ?, ?, ?, ?, ?) on conflict (fingerprint) do update set last_us = excluded.last_us",
@@ -29,7 +30,8 @@ def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
 
 
 def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now_us: int) -> str:
-    """Store and return the fingerprint of a failure that the engine caused. ``word``: in place of an exception."""
+    """Store and return the fingerprint of a failure that the engine caused (a deadlock, say), and no attempt.
+    ``word``: in place of an exception."""
     cause = Cause.of(type_, stage or "", word, reason)
     remember(tx, [cause], now_us)
     return cause.fingerprint
@@ -37,7 +39,10 @@ def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now
 
 def forget(tx: Tx, after: str, now_us: int) -> str:
     """Do one bounded step of a scan of all causes, after ``after``: delete those that occurred long ago and have no
-    failed jobs. Return where to continue; empty: from the beginning."""
+    failed jobs. Return where to continue; empty: from the beginning.
+
+    Whether a cause has failed jobs is looked up by the partial index on ``inactive_jobs.fingerprint``;
+    nothing counts them."""
     rows = tx.all(
         "select fingerprint, last_us, exists (select 1 from inactive_jobs p where p.fingerprint = "
         "failures.fingerprint) "

@@ -2,7 +2,10 @@
 
 A sweep of holds has to move a hundred thousand jobs in seconds, so it cannot use ``placement``, one job at a time. The
 written rows are the same (``tests/contract/test_holds.py`` compares the two ways), and the transition is checked here,
-too: once, because all jobs make the same one."""
+too: once, because all jobs make the same one.
+
+Jobs come as a JSON list of ids, of which ``cross join`` makes the outer loop: SQLite joins in the written
+order then, and finds each row by its key. A lane and ``inactive_jobs`` may have millions of rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -73,7 +76,10 @@ def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tu
 
 def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[Place, list[int]]:
     """Return those of these held jobs that only a hold can have kept, by lane: they have no cancel request, time, need,
-    child or serial order, and their lane exists."""
+    child or serial order, and their lane exists.
+
+    The conditions are stricter than they need be: a job that has a need, met or not, is left out. What is
+    left out is placed one by one (``cascades.Cascade.place``), which is slower and always right."""
     condition = (
         "jobs.state = 'held' and jobs.special is null and (jobs.at_us is null or jobs.at_us <= ?) "
         "and not exists (select 1 from cancel_requests w where w.job_id = jobs.id "
@@ -151,6 +157,8 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
         by_hold.setdefault(hold.id, (hold, []))[1].append(job_id)
     for hold, ids in by_hold.values():
         listed = orjson.dumps(ids).decode()
+        # "where true" is for SQLite, whose parser would take the "on" of "on conflict" for that of a join
+        # (https://sqlite.org/lang_upsert.html, "Parsing Ambiguity").
         tx.run(
             "insert into inactive_jobs (job_id, state, since_us, waits_for, priority, reason) "
             "select jobs.id, 'held', ?, ?, jobs.priority, ? from json_each(?) j join jobs on jobs.id = j.value "
@@ -164,8 +172,10 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
 
 
 def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) -> int:
-    """Make held jobs claimable that nothing else keeps (``plain``); return how many still were held. When that is not
-    all, the caller has to roll back."""
+    """Make held jobs claimable that nothing else keeps (``plain``); return how many still were held.
+
+    When that is not all, the caller has to roll back: ``plain`` has read its rows in the same transaction, so
+    a difference means that the database is damaged, and some rows were written for jobs that are not held."""
     ids = [job_id for group in groups.values() for job_id in group]
     if not ids:
         return 0

@@ -1,5 +1,10 @@
 """The rows of ``holds``, written in the caller's transaction: of an operator's command, a circuit breaker, the clock,
-or a verb on a held job."""
+or a verb on a held job.
+
+A hold on a single job moves that job at once. A wide hold (on a queue, a type, a tree …) only gets its row
+here, and ``counters.registry`` is incremented: from the commit on no node claims what it covers, and a sweep
+moves the jobs between ``ready`` and held in steps (``spinney.features.holds``). The end of a wide hold is
+swept in the same way: ``counters.lift`` says how many have ended."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,7 +71,8 @@ def hold_one(
 
 
 def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], actor: Actor, now_us: int) -> None:
-    """Hold jobs in the transaction that creates them."""
+    """Hold each of these jobs by a hold of its own, in the transaction that creates them, so that none can
+    start before what its submitter still has to do. ``actor``: in whose name and for what reason."""
     for job_id in job_ids:
         row = job_rows.find(tx, job_id)
         if row.state not in SETTLED:  # a job that needs a failed one has failed already
@@ -75,7 +81,8 @@ def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], actor: Actor, n
 
 
 def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
-    """End a bounded number of expired holds; return whether there were any."""
+    """End up to ``ENDED_STEP`` expired holds, each with an audit entry; return whether there were any. It
+    runs no query before the first of all holds ends, a time that the registry knows."""
     if registry.holds.ends_us is None or registry.holds.ends_us > now_us:
         return False
     rows_ = tx.all(
@@ -103,8 +110,11 @@ def end_of_gone(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) 
 
 
 def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
-    """Delete these holds; the caller writes an audit entry for each wide one, by which an interrupted release is found
-    (``SqlHolds.lifted``). A single job continues at once, others by the sweep."""
+    """Delete these holds. A single job continues at once, unless another hold covers it; others follow by the
+    sweep.
+
+    The caller writes an audit entry for each wide one, in the same transaction: by it a release is found that
+    was interrupted before all jobs were swept (``SqlHolds.lifted``)."""
     if not holds:
         return
     tx.run(

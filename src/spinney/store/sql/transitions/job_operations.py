@@ -1,7 +1,11 @@
-"""Operators' verbs on single jobs: cancel, retry, rerun, move, release, delete.
+"""Operators' verbs on single jobs: cancel, retry, rerun, move, priority, release, delete.
 
-Each verb changes jobs that are not running, and leaves a cancel request for those that are. Opening a settled job again
-regrows its ancestors and its dependants (see ``regrowth``)."""
+Each verb changes jobs that are not running. Of a running one it leaves its attempt alone: a cancel request is
+written, which the node reads and the record of the attempt obeys; a new queue or priority counts from the
+next claim on. Opening a settled job again regrows its ancestors and its dependants (see ``regrowth``).
+
+An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs them for single jobs and trees,
+``spinney.features.bulk`` for many jobs; both write the audit."""
 
 import orjson
 
@@ -20,11 +24,16 @@ from spinney.store.sql.transitions import hold_rows, placement, regrowth, remova
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.regrowth import Regrowth
 
+# States that ``retry`` opens again; a completed job has nothing to retry, and ``rerun`` runs it again.
 REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 
 
 class Operation:
-    """One verb in one transaction. ``ids`` and ``reopened`` have the jobs that it changed."""
+    """One verb in one transaction.
+
+    ``ids`` has the jobs that the verb changed, in the order in which it did, and those whose running attempt
+    it asked to end; ``reopened`` has other jobs that wait again because of them. Unless a method says so, the
+    caller drains ``cascade`` before the transaction ends."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
@@ -36,6 +45,7 @@ class Operation:
 
     @property
     def reopened(self) -> list[int]:
+        """Return the settled ancestors and dependants that wait again because of the verb."""
         return self.regrowth.reopened
 
     def find(self, job_id: int) -> Row:
@@ -75,7 +85,9 @@ class Operation:
         return row
 
     def cancel_below(self, top: Row, after: str, limit: int) -> str | None:
-        """Do one step of cancelling a tree; return where to continue, None at its end."""
+        """Do one step of cancelling a tree: up to ``limit`` jobs below ``top``, in lineage order, behind the
+        lineage ``after``. Return the lineage where to continue; None: this was the last step. ``left_open``
+        says afterwards whether any of them is still open, because it runs or waits for children."""
         start, until = subtree(top.lineage)
         below = job_rows.below(self.tx, top.root_id, max(after, start), until, limit)
         unsettled = [r.id for r in below if r.state not in SETTLED and not job_rows.is_hidden(self.tx, r.id)]
@@ -100,6 +112,8 @@ class Operation:
             self.tx.run("delete from cancel_requests where job_id = ?", (job_id,))
 
     def _cancel_one(self, row: Row) -> None:
+        """Cancel one open job whose cancel request exists. A leased one ends by its node, and one with open
+        children when these have settled: its request stays until then."""
         if row.state in SETTLED:
             return
         if job_rows.leased_fence(self.tx, row.id) is not None:
@@ -141,6 +155,7 @@ class Operation:
         not passed."""
         row = self._settled(job_id, REOPENABLE)
         if stage is not None:
+            # Stages from ``stage`` on are superseded, so that they run again although they may have passed.
             spec = self._spec(row)
             behind = stages_from(spec, self._stage(row, stage))
             first_open = next_stage(
@@ -163,6 +178,12 @@ class Operation:
         self._open(row)
 
     def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
+        """Return the row of a settled job that is about to be opened again, in one of the ``allowed`` states.
+        Its final attempt is moved to ``attempts``, where it can be superseded, and a mark of retention is
+        removed.
+
+        Raises NoSuchJob, UnlawfulTransition for any other state, and Refused while retention removes the
+        job's tree, or a cancel request for the tree is still at work (which would cancel the job at once)."""
         row = self.find(job_id)
         if row.state not in allowed:
             leased = job_rows.leased_fence(self.tx, row.id) is not None
@@ -180,6 +201,8 @@ class Operation:
         return self.registry.type(row.type)
 
     def _stage(self, row: Row, stage: str) -> str:
+        """Return the name of a stage that the job's type has. Raises Refused, with the stages that there
+        are."""
         spec = self._spec(row)
         if spec.stage(stage) is None:
             raise Refused(
@@ -198,7 +221,9 @@ class Operation:
         return self._bad_children(row, after=after, limit=limit)
 
     def _bad_children(self, row: Row, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
-        """Return the children that keep it failed; cancelled children of a batch stay cancelled."""
+        """Return the children that keep it failed, by id, up to ``limit`` behind the id ``after``. Cancelled
+        children count only where all must complete: those of a batch stay cancelled, because somebody decided
+        that."""
         cancelled_too = self._spec(row).children == "completed"
         rows_ = self.tx.all(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
@@ -208,7 +233,13 @@ class Operation:
         return [c for (c,) in rows_]
 
     def _open(self, row: Row) -> None:
-        """Open a settled job again, with its ancestors and its dependants."""
+        """Open a settled job again, with its ancestors and its dependants.
+
+        It continues with its first stage that has not passed. When all have, as for a job that failed because
+        of its children, its stages marked ``again`` run once more; where there are none, it is checked
+        whether its children let it complete now. Attempts and interruptions are counted from 0, and its time
+        counts as come. Raises UnknownType, DuplicateKey (its key has been taken since), and Refused when
+        there is nothing left to run."""
         spec = self._spec(row)
         passed = job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
         stage = next_stage(spec, passed)
@@ -262,7 +293,9 @@ class Operation:
         self.ids.append(row.id)
 
     def prioritize(self, job_id: int, priority: int) -> None:
-        """Set another priority, in any open state. A running job keeps its slot."""
+        """Set another priority, in any open state. A running job keeps its slot. Raises NoSuchJob, Refused.
+
+        The priority is a part of the key in ``ready``, so a pending job is taken out and put back."""
         row = self._require_open(job_id, "given a priority")
         if row.priority == priority:
             return
@@ -327,7 +360,9 @@ class Operation:
     # --- delete ---------------------------------------------------------------------------
 
     def require_deletable(self, job_id: int) -> Row:
-        """Return the top of a tree to delete. Raises Refused while a job below is open."""
+        """Return the top of a tree to delete. Raises NoSuchJob, UnlawfulTransition (it is deleted already),
+        and Refused while it or a job below is open or its tree is being removed. Held jobs may be deleted:
+        nothing of them runs."""
         row = self.find(job_id)
         if row.state not in SETTLED and row.state is not State.HELD:
             state = State.RUNNING if job_rows.leased_fence(self.tx, row.id) is not None else row.state
@@ -368,7 +403,8 @@ class Operation:
         return last
 
     def left_below(self, top: Row, limit: int = JOB_ID_MAX) -> list[int]:
-        """Return the last jobs below it that are not deleted yet."""
+        """Return the last jobs below it that are not deleted yet, in descending lineage order, so that
+        children come before their parents."""
         start, until = subtree(top.lineage)
         rows_ = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
@@ -391,6 +427,9 @@ class Operation:
         return not self.tx.all(untold, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
 
     def _delete_one(self, row: Row) -> None:
+        """Delete a job whose children are deleted. A tombstone stays: the row in ``jobs``, and one in
+        ``inactive_jobs`` that names who deleted it. Its attempts, data and key go, and ``deleted_folders``
+        has its folder until that is removed, too."""
         tx, c = self.tx, self.cascade
         held = row.state is State.HELD
         placement.set_aside(tx, row, State.DELETED, now_us=self.now_us, reason=f"deleted by {self.by}")

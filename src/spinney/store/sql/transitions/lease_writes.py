@@ -25,7 +25,9 @@ def grant(
     now_us: int,
 ) -> list[Lease]:
     """Write the leases of ``assigned``, (slot, lane) to job ids; return them in the order in which each slot is to run
-    them."""
+    them. The caller has removed the jobs from ``ready``.
+
+    The row of a job in ``jobs`` is not written: that a job is claimed is read from its lease."""
     if not assigned:
         return []
     total = sum(map(len, assigned.values()))
@@ -74,6 +76,10 @@ def _in_order(leases: Iterable[Lease], assigned: Mapping[tuple[int, int], Sequen
     return [by_job[job_id] for ids in assigned.values() for job_id in ids if job_id in by_job]
 
 
+# Unpacked from each number: the job is value / places, the slot value % places / turns, the turn value %
+# turns (places is a multiple of turns). The fence is first + index + turn * total: unique, and growing from
+# turn to turn. ?1 first fence, ?2 places, ?3 turns, ?4 total, ?5 list, ?6 node, ?7 lane, ?8 whether the queue
+# has shares, ?9 whether the stage takes no locks, ?10 now.
 _INSERT_LEASES = (
     "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select jobs.id, ?1 + j.key + j.value % ?3 * ?4, ?6, j.value % ?2 / ?3, ?7, jobs.share * ?8, jobs.attempts + 1, "

@@ -31,7 +31,10 @@ class Waiter(NamedTuple):
 
 def first_waiting(tx: Tx, registry: Registry, name: str, only: int | None = None) -> Waiter | None:
     """Return the first job in the queue for this lock, by priority and id, of those that can be reached; None: nobody
-    waits. ``only``: consider this job alone."""
+    waits. ``only``: consider this job alone.
+
+    ``like 'lock:%'`` repeats the condition of the partial index ``inactive_jobs_by_lock``, which has the
+    order of the queue: without it neither planner would use the index."""
     condition, binds = ("", ()) if only is None else ("and p.job_id = ? ", (only,))
     return _waiter(
         tx.one(

@@ -1,7 +1,12 @@
 """Locks: rows of ``locks``, whose amounts are summed and compared with the capacity in the transaction that takes more.
 
 A request is granted when its amount fits beside those of others, and no job before it waits for the lock
-(``lock_waiters``); else the job waits. A request for no more than the job has is never refused."""
+(``lock_waiters``); else the job waits. A request for no more than the job has is never refused.
+
+The row of a lock goes through these stages, which its ``fence`` shows: reserved for a job that was woken for
+it (``RESERVED``), taken by the claim of that job (``CLAIMING``, within that transaction only), then of the
+attempt (its fence) until it ends, or of the job (null) until it settles. A reservation that leads to no claim
+is dropped by the sweep after a minute."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -52,7 +57,7 @@ class LockState(NamedTuple):
 
 def look(tx: Tx, registry: Registry, request: LockRequest, job_id: int, *, in_line: bool = True) -> LockState:
     """Return the state of a lock for a request. ``in_line=False``: the job is the first waiting one, and others need
-    not be checked.
+    not be checked. Nothing is written; the answer holds until the transaction ends.
 
     Amounts that an ancestor keeps until it settles are no obstacle, and neither are waiting jobs: a child that had to
     wait for the lock of its parent, which waits for the child, would wait for ever. The same applies to a job that has
@@ -120,6 +125,7 @@ def next_of(
 
 
 def _in_order(tx: Tx, registry: Registry, name: str, preferred: int | None) -> Iterator[Waiter]:
+    """Yield the waiting jobs that may be next, and read each only when those before it do not fit."""
     if preferred is not None and (waiter := first_waiting(tx, registry, name, preferred)) is not None:
         yield waiter
     first = first_waiting(tx, registry, name)

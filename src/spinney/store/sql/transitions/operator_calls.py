@@ -1,6 +1,9 @@
 """Operators' calls on single jobs and their trees, in as many transactions as they take.
 
-Each transaction runs a step of an ``Operation``, and adds an entry to the audit; all entries of a call have its id."""
+Each transaction runs a step of an ``Operation``, and adds an entry to the audit; all entries of a call have
+its id. A step leaves every job in a valid state, so a crash between two steps leaves a part of the work
+undone and nothing half done: a cancelled tree is continued by the sweep, any other call by giving it
+again."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -48,6 +51,11 @@ class SqlJobOperations(ABC):
     def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult: ...
 
     def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
+        """See ``JobOperations.cancel``.
+
+        The cancel request of a tree is committed first: from then on every job below that is placed or
+        recorded is cancelled. Then the tree is walked in lineage order, and its top comes last. The sweep
+        repeats the walk until it finds no open job, because running attempts end later."""
         call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
         with self._operation(call) as operation:
             top = operation.cancel(job_id, tree=tree, reason=reason)
@@ -66,6 +74,8 @@ class SqlJobOperations(ABC):
         return ChangedJobs(ids=ids)
 
     def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        """See ``JobOperations.retry``. Failed children are retried instead of a job that failed because of
+        them, in transactions of ``RETRY_STEP``; the job itself regrows with the first of them."""
         call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
         with self._operation(call) as operation:
             children = operation.children_to_retry(job_id) if stage is None else []
@@ -92,6 +102,8 @@ class SqlJobOperations(ABC):
         return ChangedJobs(ids=operation.ids)
 
     def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+        """See ``JobOperations.delete``. The tree is deleted from its last job up to the top, so that what is
+        left after a crash is a tree that can be deleted again."""
         call = _Call("delete", {"job": job_id}, _actor(by), now_us)
         with self._operation(call) as operation:
             top = operation.require_deletable(job_id)
@@ -105,7 +117,8 @@ class SqlJobOperations(ABC):
 
     @contextmanager
     def _operation(self, call: "_Call") -> Iterator["Operation"]:
-        """Run a step of a verb, with an audit entry for its changes."""
+        """Run a step of a verb, with an audit entry for its changes; a step that changed nothing leaves
+        none."""
         from spinney.store.sql.audit import note
         from spinney.store.sql.transitions.job_operations import Operation
 
@@ -116,13 +129,16 @@ class SqlJobOperations(ABC):
                 note(tx, call.now_us, call.actor, call.verb, call.details, len(operation.ids))
 
     def _sweep_trees(self, job_ids: Iterable[int], now_us: int) -> bool:
-        """Do one step through each tree with a cancel request; return whether there is more of any pass."""
+        """Do one step through each tree with a cancel request; return whether there is more of any pass.
+        Positions are kept in this object only: after a restart a pass begins anew."""
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in job_ids}
         more = [self._sweep_tree(job_id, now_us) for job_id in self._passes]
         return any(more)
 
     def _sweep_tree(self, job_id: int, now_us: int) -> bool:
-        """Do one step through a tree with a cancel request; return whether there is more of this pass."""
+        """Do one step through a tree with a cancel request; return whether there is more of this pass. The
+        request is deleted by a whole pass that has found no open job: a job may be added below, or settle,
+        behind its position."""
         after, found_open = self._passes[job_id]
         with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
             until = operation.cancel_below(operation.find(job_id), after, STEP)

@@ -1,7 +1,12 @@
 """The state of an open job: one rule for new, returned, woken, released and reopened jobs.
 
-It is determined anew each time, in this order: a cancel request, a future time, needs, open children of earlier stages,
-the serial order, a hold; when none of them applies, it is in ``ready``."""
+It is determined anew each time, in this order: a cancel request, a future time, needs, open children of
+earlier stages, the serial order, a hold; when none of them applies, it is in ``ready``.
+``cascades.Cascade.place`` asks these questions; this module has the statements that answer them, and those
+that put a job into ``ready`` or ``inactive_jobs``.
+
+An open job that is not leased has a row in exactly one of these two tables, except while a long submission is
+being placed. Locks are not in the list: a claim finds out whether they are free, and lets the job wait."""
 
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
@@ -14,8 +19,9 @@ from spinney.store.sql.registry.registry import Registry, effective_queue
 
 
 def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
-    """Return the reason of a cancel request on the job or (for its tree) on an ancestor; None: there is none.
-    ``above_only``: of an ancestor only."""
+    """Return the reason of a cancel request on the job or (for its tree) on an ancestor, as a predicate:
+    ``cancelled by ann: too many``. None: there is none. ``above_only``: of an ancestor only. Where nobody
+    cancels anything, which is usual, this costs one look into an empty table."""
     if tx.value("select 1 from cancel_requests limit 1") is None:
         return None
     for job_id in [*ancestors(row.lineage), *([] if above_only else [row.id])]:
@@ -65,7 +71,8 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
 
 
 def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
-    """Remove a pending job from ``ready``."""
+    """Remove a pending job from ``ready``, by its key there. Nothing happens when it has no row, as a job of
+    a long submission that is not placed yet; ``tx.changed`` tells."""
     queue = registry.queue(row.queue)
     assert row.stage is not None
     tx.run(
@@ -140,8 +147,8 @@ def open_children(tx: Tx, job_id: int) -> bool:
 
 
 def bad_child(tx: Tx, job_id: int, *, cancelled_too: bool = True) -> int | None:
-    """Return a child that has settled without completing, if there is one. A batch that accepts any outcome of its
-    children (``cancelled_too=False``) does not fail because of cancelled ones."""
+    """Return a child that has settled without completing, any one; None: there is none. A batch that accepts
+    any outcome of its children (``cancelled_too=False``) does not fail because of cancelled ones."""
     sql = "select child_id from children_left where parent_id = ? and bad = 1 limit 1"
     if not cancelled_too:
         sql = (
@@ -153,7 +160,8 @@ def bad_child(tx: Tx, job_id: int, *, cancelled_too: bool = True) -> int | None:
 
 
 def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
-    """Return (whether a need is still open, a need that did not complete and its state)."""
+    """Return (whether a need is still open, a need that did not complete and its state). Reading ends at the
+    first need that did not complete, which decides alone; the other answer may be incomplete then."""
     still_open = False
     for need_id, state in tx.all(
         # A need that retention has removed before it completed counts as deleted.

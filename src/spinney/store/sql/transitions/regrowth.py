@@ -25,7 +25,9 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 class Regrowth:
-    """The regrowth of one transaction. ``reopened`` has the jobs that wait again."""
+    """The regrowth of one transaction. ``reopened`` has the jobs that wait again, in the order in which they
+    do. It updates at most ``cascades.DEPENDANTS_STEP`` dependants, over all its calls; the caller drains
+    ``cascade``."""
 
     def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, now_us: int) -> None:
         self.tx, self.registry, self.cascade, self.now_us = tx, registry, cascade, now_us
@@ -104,6 +106,8 @@ class Regrowth:
     # --- dependants --------------------------------------------------------------------------
 
     def _work_off(self) -> None:
+        """Update dependants as far as there is room, and leave the others in ``met_needs``. It is a work
+        list, because a dependant that waits again has dependants of its own."""
         while self._todo:
             need_id, first, opened = self._todo.pop()
             dependant_ids = cascades.dependants(self.tx, need_id, first, max(0, self._room) + 1)
@@ -118,6 +122,9 @@ class Regrowth:
                 self._regrow(dependant_id, opened)
 
     def _regrow(self, dependant_id: int, opened: bool) -> None:
+        """Let one dependant wait for its need again, when it is claimable, or failed because of its needs.
+        ``opened``: the need is open; else it has settled, and the dependant waits again only if none of its
+        needs is bad now. What cannot be opened is left as it was (see the module)."""
         tx = self.tx
         row = cascades.existing_row(tx, dependant_id)
         if row is None:

@@ -1,17 +1,18 @@
 """Removal of trees whose retention time is over: they are marked, checked, then removed from the leaves up.
 
-**What goes.** All rows of the tree's jobs for good, unlike an operator's ``delete``, which leaves a tombstone.
-Their folders follow: ``deleted_folders`` tells them until they are gone. What others know of a removed job: a need
-that completed is taken as met (its rows in ``needs`` go); one that did not counts as deleted for whoever
-is opened again and needs it. A key that was taken for ever stays taken.
+**What is removed.** All rows of the tree's jobs, for good; an operator's ``delete`` leaves a tombstone. Their
+folders follow: ``deleted_folders`` lists them until a node has removed them. Other jobs may have needed a
+removed job: a need that completed counts as met, and its rows in ``needs`` are deleted; one that did not
+complete counts as deleted for a job that is opened again and needs it. A key that was taken for ever stays
+taken.
 
-**In which order.** A mark in ``removals`` comes first. Under it the tree is looked through, some thousand jobs
-a transaction, for anything open. An operator who wants something of the tree meanwhile takes the mark away
-(``spare``): the tree stays until the next walk. When all was found settled the tree is ``going``: from then on
-nothing in it is opened again, and each transaction removes the last of what is left, in the order of lineage,
-the top at the very end.
+**In which order.** A mark in ``removals`` comes first. Then the jobs of the tree are checked, some thousands
+in a transaction, whether any is open. An operator's verb on a job of the tree removes the mark meanwhile
+(``spare``), and the tree stays until it is marked again. When all jobs were found settled the tree is
+``going``: from then on nothing in it is opened again, and each transaction removes the last of the jobs that
+are left, in lineage order, the top at the very end.
 
-**What a crash leaves**: marks, with which whoever comes by goes on.
+**What a crash leaves**: marks, with which the next process that applies retention continues.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,8 @@ HANGING_DATA = 100
 
 
 def spare(tx: Tx, row: Row) -> bool:
-    """Remove the mark of a tree that an operator uses; return False when it is being removed already."""
+    """Remove the mark of a tree, because a job of it is about to be used; return False when the tree is being
+    removed already. True where it has no mark, which is usual."""
     going = tx.value("select going from removals where root_id = ?", (row.root_id,))
     if going:
         return False
@@ -76,7 +78,8 @@ def any_marked(tx: Tx) -> bool:
 
 
 class Removal:
-    """One step of the removal of marked trees, for one transaction."""
+    """One step of the removal of marked trees, for one transaction: up to ``LOOKED_AT`` jobs are checked and
+    up to ``STEP`` removed, over all marked trees, those with the lowest roots first."""
 
     def __init__(self, tx: Tx, registry: Registry, rules: RetentionRules, now_us: int) -> None:
         self.tx, self.registry, self.rules, self.now_us = tx, registry, rules, now_us
@@ -173,6 +176,9 @@ class Removal:
             self._batch.append(root_id)
 
     def _remove(self) -> None:
+        """Remove the jobs of the batch, whose attempts, data and needs ``clear`` has deleted.
+        ``counters.removed`` keeps the highest removed id, by which the doctor tells a removed job from one
+        that is missing."""
         tx, listed = self.tx, _listed(self._batch)
         if self.registry.holds.any:
             self._end_holds(listed)
@@ -213,7 +219,8 @@ class Removal:
 
 
 def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, now_us: int) -> bool:
-    """Return whether the retention time of a job that settled or was deleted at ``settled_us`` is over."""
+    """Return whether the retention time of a job that settled or was deleted at ``settled_us`` is over. False
+    for open jobs, and for those that are kept for ever."""
     if state not in SETTLED or settled_us is None:
         return False
     keep_s = rules.keep_s(type_, state)
@@ -236,6 +243,7 @@ def _cleared(tx: Tx, listed: str, sql: str, most: int) -> bool:
     return tx.changed() < most
 
 
+# SQLite has no limit in a delete (as it is usually built), so the keys of the first rows are selected.
 _AMONG = "in (select j.value from json_each(?) j)"
 _MET = (
     "delete from needs where (job_id, need_id) in (select n.job_id, n.need_id from json_each(?) j cross join jobs d "
