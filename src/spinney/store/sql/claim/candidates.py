@@ -26,7 +26,9 @@ from spinney.store.sql.transitions.cascades import Cascade
 _ALL_SHARES = -(2**62)
 WITHHELD_MOST = 100
 """The most jobs under an unswept hold that one claim makes held."""
-# Written with "order by … limit 1", because PostgreSQL may read the whole table for min().
+# A loose index scan: the shares of a lane and priority that have rows, one seek in the primary key for each,
+# from (?3 share, ?4 position) on. Written with "order by … limit 1", because PostgreSQL may read the whole
+# table for min().
 _SHARES = (
     "with recursive s(share) as ("
     "select (select r.share from ready r where r.lane = ?1 and r.priority = ?2 and (r.share, r.position) >= (?3, ?4) "
@@ -94,7 +96,10 @@ class HoldFilter:
 
     def free(self, candidates: list[Candidate], priority: int) -> tuple[list[Candidate], bool]:
         """Return the first of these candidates of one lane and share that no hold covers, and whether more may follow
-        them. The rest is still first in ``ready``."""
+        them. The rest is still first in ``ready``.
+
+        At the first covered candidate that this claim may not move any more the list ends: a prefix of the
+        share is claimed by position (``claims._PREFIX``), and must not have a covered job in it."""
         tx, holds = self._cascade.tx, self._cascade.registry.holds
         covered = hold_coverage.among(tx, holds, holds.asking, [c[1] for c in candidates])
         if not covered:
@@ -111,7 +116,10 @@ class HoldFilter:
 
 
 class Candidates:
-    """The candidates for one claim; its ``assignments`` count as held."""
+    """The candidates for one claim; its ``assignments`` count as held.
+
+    Nothing is written or reserved: a candidate is a row of ``ready`` that stays there until the claim takes
+    it. Slots that shares hold are read once for each queue."""
 
     def __init__(
         self,
@@ -151,6 +159,11 @@ class Candidates:
     def _dealt(
         self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int, run: int
     ) -> list[Candidate]:
+        """Return up to ``n`` candidates in the order in which ``fairness.deal`` gives the shares their turns.
+
+        ``deal`` needs to know how many jobs each share has, and counting them could cost more than the claim.
+        So it first assumes that each has enough; shares that turn out to have fewer are dealt again with what
+        they have."""
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
         at_most, spec = None, self.registry.queue(queue)
         if spec.shared == "quota":
@@ -173,6 +186,8 @@ class Candidates:
         return [next(iterators[s]) for s in picks]
 
     def _held_by(self, queue: str) -> dict[int, set[tuple[int, int]]]:
+        """Return by share the (node, slot) pairs that it holds in this queue, those of this claim
+        included."""
         if queue not in self._held:
             held: dict[int, set[tuple[int, int]]] = {}
             for share, node, slot in self.tx.all(
@@ -221,6 +236,7 @@ class Candidates:
         return shares
 
     def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
+        """Return up to ``limit`` shares after ``after``, in ascending order, merged over the lanes."""
         per_lane = []
         for lane in lanes:
             share, low = self.registry.watermarks.start_of(lane.id, priority, after)
@@ -250,6 +266,8 @@ class Candidates:
         return per_lane[0] if len(per_lane) == 1 else list(islice(merge(*per_lane), n))
 
     def _of_lane(self, lane_id: int, priority: int, share: int, n: int) -> list[Candidate]:
+        """Return the first ``n`` candidates of a share in one lane. With holds that are not swept yet there
+        may be fewer, or another round is read after covered ones have left ``ready``."""
         sql = (
             "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
             "and position >= ? order by position limit ?"

@@ -4,6 +4,12 @@ Strict priority over all queues that the node serves; within a priority queues i
 queue shares in turn, fewest slots held first. Free slots get one job each before slots get jobs ahead. Limits and the
 slots of shares are counted from ``leases`` in the same transaction.
 
+A claim has four steps (``Claim.run``): jobs for the free slots with a warm worker, then for those without
+one, then jobs ahead for slots that have a short one to run, and last one statement a lane that writes the
+leases of all of them. A *ticket* is the number of a slot, once for each job that it may still get. The usual
+case, one lane without limits or locks at a priority, takes a prefix of each share by one statement
+(``_deal_uniform``); any other is dealt job by job (``_deal_priority``). Both follow the same rules.
+
 The rotation (which queue and which share was served last) is kept in the store object: it only serves fairness, not
 safety, and is rebuilt by use after a restart."""
 
@@ -30,6 +36,7 @@ LOCK_MOVES = 200
 CLAIM_MAX = 1_000
 """The most jobs of one claim: with many slots, further jobs ahead come with the next claim, so that other writers only
 wait milliseconds."""
+# The budget of a free slot: its one job may run for any time.
 _NO_BOUND_US = 1e18
 RUN_MAX = 16
 RUN_US = 160.0
@@ -40,13 +47,18 @@ AHEAD_US = 100_000
 """How long slots may be filled ahead while another job waits for a free one."""
 
 
+# The rows of a share in ``ready`` up to a position: they are the first, so no others lie between.
 _PREFIX = RowChange("ready", "lane = ? and priority = ? and share = ? and position >= ? and position <= ?")
 SlotBudget = tuple[int, int, float]
 """(slot, number of jobs, run time in µs)."""
 
 
 class Claim:
-    """The claim of jobs for the free slots of one node, made for one transaction."""
+    """The claim of jobs for the free slots of one node, made for one transaction.
+
+    ``starved`` says afterwards whether jobs are left that this node could run, so that it is worth claiming
+    again as soon as a slot is free. Jobs whose lock is taken leave ``ready`` on the way; the caller drains
+    ``cascade``."""
 
     def __init__(
         self,
@@ -130,6 +142,9 @@ class Claim:
         return free, [s for s in slots if s.slot in own and s.slot not in self._closed]
 
     def _served(self) -> list[Lane]:
+        """Return the lanes from which the node may get jobs now: those that it can run, in queues and homes
+        that it may serve, that no hold stops and that are not asleep. Of a stage that was put to sleep one
+        job probes at a time."""
         requested, now = self.claim_request.lanes, self.now_us
         closed = self.registry.closed_to(self.tx, self.claim_request.node_id)
         return [
@@ -198,7 +213,10 @@ class Claim:
         self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1], *, ahead: bool = False
     ) -> list[int]:
         """Assign each slot up to so many jobs (and µs), most urgent first, up to a priority; return the tickets that
-        got none. ``ahead``: the jobs are assigned ahead."""
+        got none. ``ahead``: the jobs are assigned ahead.
+
+        The first statement finds the most urgent priority of each lane (``LaneHeads``), so that each round
+        deals one priority, and priorities without jobs cost nothing."""
         tickets = _tickets(slots)
         budget = {slot: us for slot, _, us in slots}
         floor = -1
@@ -226,7 +244,10 @@ class Claim:
     def _deal_uniform(
         self, lane: Lane, priority: int, tickets: list[int], budget: dict[int, float], *, ahead: bool
     ) -> list[int]:
-        """Do what ``_deal_priority`` does, by sets: a prefix of each share's order is taken."""
+        """Do what ``_deal_priority`` does, by sets: a prefix of each share's order is taken.
+
+        One candidate more is read than there are tickets: it says whether jobs are left. Return the tickets
+        that got none."""
         run_us = self._run_us(lane.id)
         if run_us:
             capacity = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
@@ -299,7 +320,9 @@ class Claim:
         return self._candidates.of(queue, lanes, priority, n)
 
     def _next(self, queue: str, slot: int, priority: int, candidates: list[Candidate]) -> Candidate | None:
-        """Return the queue's next candidate for this slot; jobs whose lock is taken are put aside."""
+        """Return the queue's next candidate for this slot; jobs whose lock is taken are put aside. None: the
+        queue is at its limit, or has no more candidates. ``candidates`` are in reverse order and lose what
+        was looked at."""
         while candidates and self._limits.has_room(queue, slot):
             candidate = candidates.pop()
             lane = self.registry.lanes[candidate[2]]
@@ -313,6 +336,7 @@ class Claim:
         return None
 
     def _give(self, queue: str, slot: int, priority: int, candidate: Candidate) -> None:
+        """Assign a candidate to a slot, and remove it from ``ready``; its lease is written at the end."""
         _, job_id, lane, share = candidate
         self._take_out(priority, candidate)
         self._assignments.add(slot, lane, share, job_id)
@@ -324,6 +348,7 @@ class Claim:
         hold_moves.out_of_ready(self.tx, [(lane, priority, share, position)])
 
     def _served_last(self, queue: str, share: int) -> None:
+        """Note whose turn it was. Share 0 is that of queues without shares, in which nobody has a turn."""
         self.rotation.queue = queue
         if share:
             self.rotation.shares[queue] = share
@@ -366,6 +391,9 @@ class Claim:
 
 
 def _is_quick(lane_request: LaneRequest | None) -> bool:
+    """Return whether jobs of a lane may be put behind others in one slot: the node has measured how long they
+    run, and allows it, and they take no locks, which a job behind others would keep from third ones while it
+    waits."""
     return lane_request is not None and lane_request.run_us is not None and not lane_request.locks
 
 

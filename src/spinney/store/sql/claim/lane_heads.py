@@ -1,4 +1,9 @@
-"""The first rows of lanes in ``ready``, for one claim."""
+"""The first rows of lanes in ``ready``, for one claim.
+
+A claim first has to know the most urgent priority that each lane has jobs of. It reads one row of each lane
+by the primary key of ``ready``. On PostgreSQL it reads two, from the lane's low watermark on: they also
+become the next watermarks, and show whether a lane has a single job, so that an idle node that claims it
+needs no further query. With a file that is looked up separately, when only one lane has jobs."""
 
 import orjson
 
@@ -36,7 +41,8 @@ class LaneHeads:
             self.emptied.add(lane.id)
 
     def of(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """Return the most urgent priority (greater than ``above``) of each lane that has jobs."""
+        """Return the most urgent priority (greater than ``above``) of each lane that has jobs. ``above`` is
+        -1 for the first look of a claim, which also finds lanes with a single row (``alone``)."""
         if not lanes:
             return {}
         if self._tx.postgresql:

@@ -8,7 +8,9 @@ from spinney.store.sql.registry.registry import Registry
 
 
 class Limits:
-    """The limits as one claim sees them. Slots are counted from ``leases`` when a queue is first asked for."""
+    """The limits as one claim sees them. Occupied slots are read from ``leases`` when a limited queue is
+    first looked at, and those that the claim gives out are added. What counts is slots, not leases: jobs that
+    wait behind another one of the same queue in a slot occupy no second one."""
 
     def __init__(self, tx: Tx, registry: Registry, node_id: int) -> None:
         self._tx, self._registry, self._node_id = tx, registry, node_id
@@ -30,7 +32,8 @@ class Limits:
         return self._occupying[queue]
 
     def occupy(self, queue: str, slots: list[int]) -> None:
-        """Note that jobs of the queue were assigned to these slots of the node."""
+        """Note that jobs of the queue were assigned to these slots of the node. A queue without a limit is
+        not counted."""
         if self.limit(queue) is not None:
             self._occupied(queue).update((self._node_id, slot) for slot in slots)
 
@@ -49,7 +52,8 @@ class Limits:
         return len(occupied) <= limit and (self._node_id, slot) in occupied
 
     def split(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
-        """Return the tickets of slots that the queue may occupy, and the others."""
+        """Return the tickets of slots that the queue may occupy, and the others, both in their order. Slots
+        that it occupies already come first, then as many more as the limit leaves."""
         limit, node = self.limit(queue), self._node_id
         if limit is None:
             return tickets, []

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 
 class Rotation:
-    """The queue and the shares that were served last."""
+    """The queue and the shares that were served last, by one store object.
+
+    Each node has its own, and a restart forgets it: it decides whose turn is next among those that are equal,
+    and nothing depends on that being exact. ``shares`` has an entry for each queue with shares."""
 
     def __init__(self) -> None:
         self.queue = ""

@@ -34,7 +34,11 @@ _UNWATCHED = RowChange("streaks", "type = ? and stage = ?")
 
 
 def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause, now_us: int) -> None:
-    """Count a failed attempt of a stage of this type, which has a breaker."""
+    """Count a failed attempt of a stage of this type, which has a breaker; the K-th job in a row holds the
+    type.
+
+    A failure with another cause than the one before begins a new streak. The audit gets the entry of the
+    hold, in the name of the circuit breaker."""
     if spec.breaker is None or _broken(registry, spec.name):
         return
     stage = (spec.name, cause.stage)
@@ -63,7 +67,8 @@ def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
 
 
 def forget(tx: Tx, registry: Registry, now_us: int) -> None:
-    """Remove the rows of stages that have not failed for long, or have no breaker any more."""
+    """Remove the rows of stages that have not failed for ``IDLE_US`` and have no streak, or have no breaker
+    any more. Only the sweep does so: each removal makes every process read its registry again."""
     unwatched = [pair for pair in registry.streaks if not _watched(registry, *pair)]
     tx.change(_UNWATCHED, unwatched)
     tx.run("delete from streaks where jobs = '[]' and failed_us < ?", (now_us - IDLE_US,))

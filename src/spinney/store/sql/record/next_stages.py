@@ -19,7 +19,11 @@ from spinney.store.sql.transitions.cascades import Cascade
 def keep(
     cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest
 ) -> Lease | None:
-    """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``."""
+    """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``.
+
+    The caller has deleted the lease of the last stage and recorded its attempt. Apart from a new lane,
+    nothing is written before the rules were checked; the locks of the next stage are taken last, all or
+    none."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -52,7 +56,9 @@ def _must_stop(cascade: Cascade, row: Row) -> bool:
 
 
 def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> bool:
-    """Return whether a claim could give this lane to the slot, and nothing more urgent is ready."""
+    """Return whether a claim could give this lane to the slot, and nothing more urgent is ready: no lane of
+    the same home, or of none, has a job of a lower priority number. Whether this node could run that one is
+    not considered: to go through ``ready`` costs little, and is always right."""
     tx, registry = cascade.tx, cascade.registry
     lane = registry.lanes[lane_id]
     if (
@@ -85,6 +91,7 @@ def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:
 
 
 def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: HeldLease) -> Lease:
+    """Write the lease of the next stage with a new fence, and return it. It is the stage's first attempt."""
     tx = cascade.tx
     fence = tx.take("fence")
     tx.run("update jobs set stage = ? where id = ?", (stage.name, row.id))

@@ -15,7 +15,8 @@ from spinney.store.sql.connection.database import RowChange, Tx
 
 
 class HeldLease(NamedTuple):
-    """A row of ``leases``, as far as recording an outcome needs it."""
+    """A row of ``leases``, as far as recording an outcome needs it. The order of the fields is that of
+    ``recorder._LEASE``."""
 
     job_id: int
     fence: int
@@ -40,7 +41,10 @@ _MOST = (1 << _FIELD) - 1
 
 
 def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
-    """Complete jobs whose last stage has simply passed. Their leases still exist."""
+    """Complete jobs whose last stage has simply passed. Their leases still exist: the packed statement reads
+    node, fence and attempt from them, and the caller deletes them afterwards.
+
+    The attempt is stored in the job's row (``final_…``), which is written anyway, and not in ``attempts``."""
     if tx.postgresql:
         _one_by_one(tx, ended, now_us)  # which is one statement there, too: see ``PostgresTx.change``
         return
@@ -71,6 +75,7 @@ _COMPLETED = RowChange(
     "started_us = coalesce(started_us, ?), settled_us = ?, node_id = ?, final_fence = ?, final_attempt = ?, "
     "final_began_us = ?, final_ended_us = ?, final_result = ?",
 )
+# Unpacked from each number: id - ?3, start - ?1 and duration, 21 bits each; ?2 is when they settled.
 _BEGAN = f"?1 + ((j.value >> {_FIELD}) & {_MOST})"
 _PACKED = (
     "update jobs set state = 'completed', attempts = 0, interruptions = 0, code = null, "

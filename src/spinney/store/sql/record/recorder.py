@@ -2,7 +2,12 @@
 flush.
 
 In most records the last stage of a plain job has passed. Those are written by set statements (``_complete_plain``); the
-others one by one (``_record``). The two ways differ only in speed: both leave the same rows."""
+others one by one (``_record``). The two ways differ only in speed: both leave the same rows.
+
+A record takes a job from its lease to its next state, in this order: the lease is deleted and the locks of
+the attempt are released; the attempt enters the history; jobs that it spawned are published, or dropped when
+it did not pass; then the job's own state is decided. A crash before the commit leaves the lease, and recovery
+sends the job back."""
 
 from collections.abc import Sequence
 
@@ -31,11 +36,14 @@ from spinney.store.sql.submit import staging
 from spinney.store.sql.transitions import children, failures, hold_moves, placement, regrowth
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
+# In characters; a longer message of an attempt is cut.
 MESSAGE_MAX = 2_000
 _LEASE = "job_id, fence, node_id, slot, lane, attempt, parent_id, plain"
 _LEASES = (_LEASE, "from json_each(?) j cross join leases where job_id = j.value")
 _LEASES_POSTGRESQL = (_LEASE, f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}")
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
+# Which tables have rows at all: most of them are empty most of the time, and then no job has to be looked up
+# in them.
 _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
     "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order)"
@@ -54,7 +62,12 @@ class Recorder:
         """The causes of jobs that this flush fails, by fingerprint."""
 
     def run(self, records: Sequence[Record], claim_request: ClaimRequest | None) -> None:
-        """Write all records; ``refused`` and ``kept_leases`` are for the node."""
+        """Write all records, and drain the cascade. ``refused`` has afterwards those whose lease is gone, of
+        which nothing was written; ``kept_leases`` those of jobs that continue in their slot.
+        ``claim_request``: of the same node; without one no job keeps its slot.
+
+        Records and leases are indexed here (of a record 0 job, 1 fence, 2 outcome, 3 start, …), because there
+        are thousands a second, and a look-up by name costs more."""
         if not records:
             return
         held = self._leases(records)
@@ -86,6 +99,8 @@ class Recorder:
         self.cascade.drain()
 
     def _leases(self, records: Sequence[Record]) -> dict[int, LeaseRow]:
+        """Return the leases of these jobs, by fence. That of another attempt of a job has another fence, so
+        that the record finds none."""
         ids = orjson.dumps([r[0] for r in records]).decode()
         leases = _LEASES_POSTGRESQL if self.tx.postgresql else _LEASES
         return {row[1]: row for row in self.tx.all_at_once(*leases, (ids,))}
@@ -132,6 +147,8 @@ class Recorder:
         return record[6] is None and record[9] is None and record[14] is None
 
     def _last(self, lane: Lane) -> bool:
+        """Return whether a job completes when its attempt in this lane has passed, and no other job waits for
+        it as for a probe."""
         spec = self.registry.types.get(lane.type)
         return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
 
@@ -189,6 +206,8 @@ class Recorder:
     # --- one by one -----------------------------------------------------------------------
 
     def _record(self, record: Record, lease: HeldLease, claim_request: ClaimRequest | None) -> None:
+        """Write one record of an attempt that still has its lease. One that never began and was handed back,
+        lost or killed with its worker leaves no row in the history."""
         tx, c = self.tx, self.cascade
         tx.run("delete from leases where job_id = ?", (record.job_id,))
         c.free_locks(record.job_id, record.fence)
@@ -271,6 +290,8 @@ class Recorder:
     # --- passed ---------------------------------------------------------------------------
 
     def _passed(self, row: Row, record: Record, lease: HeldLease, claim_request: ClaimRequest | None) -> None:
+        """Take a job on whose stage has passed: it waits for open children of its stages, goes to its next
+        stage (in the same slot, if the node wants that and the rules allow it), or settles."""
         tx, c = self.tx, self.cascade
         if record.outcome is Outcome.WARNING:
             tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
@@ -317,6 +338,9 @@ class Recorder:
     # --- not passed -----------------------------------------------------------------------
 
     def _not_passed(self, row: Row, record: Record, lease: HeldLease, lane: Lane, began: bool) -> None:
+        """Decide what follows an attempt that did not pass (``scheduling.retry_decision``), count it, and do
+        that. A cancel request takes precedence. A job whose type or stage is not registered any more fails,
+        except when it was only handed back."""
         tx, c = self.tx, self.cascade
         cancel_reason = placement.cancel_reason(tx, row)
         if cancel_reason is not None:
@@ -363,6 +387,9 @@ class Recorder:
         return cause(row.type, lane.stage, record, poison=decided.poison, reason=decided.reason)
 
     def _apply(self, row: Row, record: Record, decided: RetryDecision, why: Cause | None) -> None:
+        """Bring the job into the state that was decided. A job that its own stage holds gets no
+        ``waits_for``, by which it is told from one that an operator's hold covers. ``why``: the cause, for
+        jobs that fail."""
         tx, c, now = self.tx, self.cascade, self.now_us
         reason = record.message or decided.reason
         if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
@@ -405,6 +432,8 @@ class Recorder:
     # --- sleeping lanes -----------------------------------------------------------------
 
     def _sleep_lane(self, lane: Lane, delay_s: float) -> None:
+        """Put the stage to sleep in all queues and homes: until then no claim takes its jobs, and then one
+        probes."""
         until = self.now_us + round(delay_s * 1e6)
         self.tx.run(
             "update lanes set asleep_until_us = ?, probing = 1 where type = ? and stage = ?",

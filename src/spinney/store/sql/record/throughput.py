@@ -29,7 +29,9 @@ class Throughput(NamedTuple):
 def note(
     tx: Tx, passed: Iterable[tuple[Record, Any]], others: Iterable[tuple[Record, Any]], now_us: int
 ) -> None:
-    """Count the attempts of a flush that ended, by the leases that they had."""
+    """Count the attempts of a flush that ended, by the leases that they had. Attempts that never began, and
+    were handed back or ended with their worker or node, are not counted. ``passed``: those of the fast path,
+    none of which failed."""
     ended = Counter([(lease[4], lease[2]) for _, lease in passed])
     failed: Counter[tuple[int, int]] = Counter()
     for record, lease in others:
@@ -48,7 +50,8 @@ def note(
 
 
 def lately(tx: Tx, window_us: int, now_us: int) -> tuple[Mapping[int, Throughput], float]:
-    """Return what ended by lane, and within how many seconds: the window, and the part of a slice before it."""
+    """Return what ended by lane, and within how many seconds: the window, and the part of a slice before it.
+    To divide by these seconds gives the rate. The window is at most a slice less than what is kept."""
     first = (now_us - min(window_us, KEPT_US - SLICE_US)) // SLICE_US
     rows = tx.all(
         "select lane, sum(ended), sum(failed) from throughput where slice >= ? and slice <= ? group by lane",

@@ -11,7 +11,8 @@ MAINTENANCE = "maintenance"
 
 
 def leader(tx: Tx, dead: int | None = None) -> int | None:
-    """Return the leader; None: there is none, it is no longer active, or it is ``dead``."""
+    """Return the leader; None: there is none, it is no longer active, or it is ``dead``, a node that the
+    caller has observed to be silent for longer than its lease."""
     node_id: int | None = tx.value(
         "select c.node_id from leadership c join nodes n on n.id = c.node_id where c.name = ? and n.state = 'active'",
         (MAINTENANCE,),

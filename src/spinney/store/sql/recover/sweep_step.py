@@ -1,4 +1,9 @@
-"""Housekeeping in bounded steps; any process may do it at any time, also several at once."""
+"""Housekeeping in bounded steps; any process may do it at any time, also several at once.
+
+What waits for a time is found here, since nobody else looks: scheduled jobs, locks that were reserved in
+vain, jobs whose stage no application has any more. What is found is checked again in the transaction that
+changes it, so a second sweeper finds nothing left to do. ``SqlStore.sweep`` calls the steps in order and adds
+those of other modules."""
 
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
@@ -19,7 +24,9 @@ class SweepStep:
         self.more = False
 
     def due(self) -> int:
-        """Place jobs whose time has come; return how many."""
+        """Place jobs whose time has come, the earliest first, up to the limit; return how many.
+
+        They are found by the partial index on ``wake_us``, which only jobs that wait for a time are in."""
         rows = self.tx.all(
             "select job_id from inactive_jobs where wake_us is not null and wake_us <= ? order by wake_us limit ?",
             (self.now_us, self.limit),
@@ -35,7 +42,9 @@ class SweepStep:
         return len(rows)
 
     def vanished_stages(self) -> None:
-        """Hold jobs whose next stage their registered type does not have any more, with the reason."""
+        """Hold jobs whose next stage their registered type does not have any more, with the reason. No node
+        would ever claim them. Jobs of a type that nobody registers (any more) stay pending: a node with it
+        may start."""
         for lane in list(self.registry.lanes.values()):
             spec = self.registry.types.get(lane.type)
             if spec is None or spec.stage(lane.stage) is not None:
@@ -62,12 +71,14 @@ class SweepStep:
 
     def free_locks(self) -> None:
         """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it."""
+        # A reservation that led to no claim for so long keeps the lock from others.
         reserved = self.tx.all(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
             (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
         )
         for (job_id,) in reserved:
             self.cascade.free_locks(job_id, locks.RESERVED)
+        # Then each lock that a job waits for, by one seek in the partial index for each.
         name = ""
         for _ in range(self.limit):
             name = self.tx.value(
@@ -100,6 +111,8 @@ def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, b
     return min([*times, *([] if due is None else [due])], default=None), bool(unplaced)
 
 
+# Whether deferred steps are left, and the earliest time of a job or a schedule: the first entry of an index
+# each.
 _DUE = (
     "select exists (select 1 from staging where published = 1) or exists (select 1 from met_needs), "
     "(select min(at_us) from (select min(wake_us) as at_us from inactive_jobs where wake_us is not null union all "

@@ -10,10 +10,13 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.submit import staging
 
 KEPT_US = 86_400_000_000
+"""How long a key is remembered: a day. A repetition after that makes the jobs again."""
 
 
 def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
-    """Return the earlier result of this key; None: it is new. Raises UsageError, Refused."""
+    """Return the earlier result of this key; None: it is new, too old to count, or its writer is dead, and
+    the caller may take it. Raises UsageError when the key was used for another request, and Refused while the
+    call that took it is still writing its jobs."""
     row = tx.one(
         "select digest, first_id, last_id, held, done, at_us from idempotency where owner = ? and key = ?",
         (once.owner, once.key),

@@ -4,6 +4,11 @@ A short call is one transaction. A long one writes its rows in steps under a ``s
 hides them; publishing is one small transaction, after which the jobs are accepted; their ``ready``
 rows follow in steps. A ``plain`` job (no key, need, time; no serial tree) is written by set
 statements; the others are placed one by one (``cascades.Cascade.place``).
+
+The steps of a call are: ``plan`` resolves each submission and checks it without its rows, ``check_needs``
+looks at needs over the whole call, ids are taken in one block, ``write_run`` writes the rows, and
+``put_in_place`` makes the jobs claimable or waiting. The ids of a call are consecutive, in its order: a need
+``-k`` is the k-th of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,18 +56,28 @@ class Plan:
     submission: Submission
     spec: TypeSpec
     stage: str
+    """The first stage of the type."""
     queue: str
+    """The queue of that stage, by all rules (``effective_queue``)."""
     priority: int
+    """The submission's, else the parent's, else the type's, else the default."""
     collection: str | None
     submitter: str | None
     plain: bool
+    """Whether its jobs are claimable as soon as they are visible, unless a hold covers them."""
     parent: Parent | None
+    """None: the jobs are roots."""
     beside: int | None = None
     """The share of earlier jobs of the same call, when it comes in several parts."""
 
 
 def plan(registry: Registry, submission: Submission, parent: Parent | None = None) -> Plan:
-    """Resolve and check one submission. Raises what ``Store.submit`` raises."""
+    """Resolve and check one submission. ``parent``: of the new jobs, from which they inherit what the
+    submission leaves out.
+
+    Names, priority, number of keys and the fields of locks are checked here; parameters were checked against
+    the schema before. Raises UnknownType, UsageError, BadName, and BadParameters when a lock of a stage
+    cannot be named."""
     spec = registry.type(submission.type)
     stage = spec.stages[0].name
     _check(spec, submission)
@@ -155,6 +170,7 @@ def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
 
 
 def _numbered_needs(plans: Sequence[Plan]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return (number within the call from 1, needs) of each job that has needs."""
     numbered, number = [], 0
     for p in plans:
         for _ in p.submission.params:
@@ -181,7 +197,8 @@ def _who_waits_for(tx: Tx, row: Row) -> set[int]:
 
 
 def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
-    """Return the share: the named one, else the parent's named one or the root, else one for this call."""
+    """Return the share: the named one, else the parent's named one or the root, else one for this call, which
+    has the id of its first job. A named share has a negative number, so that it never equals a job's id."""
     if p.submission.share is not None:
         return registry.share(tx, p.submission.share)
     if p.parent is None:
@@ -247,7 +264,9 @@ def write_rows(
 def write_extras(
     tx: Tx, p: Plan, ids: range, keys: Sequence[str] | None, scope: int, id_of: Callable[[int], int]
 ) -> None:
-    """Write keys, needs and initial data of a run of ids. ``id_of(k)``: the k-th job of this call."""
+    """Write keys, needs and initial data of a run of ids. ``scope``: 0, or the parent among whose children
+    the keys are unique, and then taken for ever. ``id_of(k)``: the k-th job of this call. Raises
+    DuplicateKey."""
     for n, job_id in enumerate(ids):
         if keys:
             _take_key(tx, scope, keys[n], job_id, p.submission.forever or scope != 0)
@@ -268,9 +287,12 @@ def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
 
 
 def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int) -> None:
-    """Make the jobs of this run of written ids claimable, or write their inactive rows.
+    """Make the jobs of this run of written ids claimable, or write their inactive rows, with all effects on
+    others.
 
-    Jobs of a published call that were cancelled, retried or even run meanwhile are not changed.
+    Jobs of a published call that were cancelled, retried or even run meanwhile are not changed. Parents count
+    their new children first; then jobs that a wide hold covers become held; then plain ones go into
+    ``ready``, by one statement for each lane; and last the others are placed one by one.
     """
     tx.run(
         "insert into children_left (parent_id, bad, child_id) select parent_id, 0, id from jobs "
@@ -301,6 +323,8 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
 def _into_ready(
     tx: Tx, registry: Registry, first: int, last: int, queue_name: str, type_: str, stage: str, home: int
 ) -> None:
+    """Put the pending jobs of this run of ids that belong to one lane into ``ready``, except those that are
+    leased or in ``ready`` already."""
     queue = registry.queue(queue_name)
     lane = registry.lane_to_fill(tx, queue_name, type_, stage, home)
     # Read by ids only: the index on types and queues, which a planner without statistics might choose without the "||",
@@ -370,6 +394,8 @@ def _is_plain_root(registry: Registry, p: Plan) -> bool:
 
 
 def _accept(tx: Tx, registry: Registry, p: Plan, now_us: int) -> int:
+    """Create plain roots, and make them claimable; return the first id. It is the usual submission, so with a
+    server it is one statement."""
     queue, params = registry.queue(p.queue), p.submission.params
     lane = registry.lane_to_fill(tx, p.queue, p.spec.name, p.stage, 0)
     named = None if p.submission.share is None and p.beside is None else share_of(tx, registry, p, 0)
@@ -408,7 +434,8 @@ class Run:
 
 
 def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step: int) -> list[Run]:
-    """Return the whole call, split into runs of at most ``step`` jobs."""
+    """Return the whole call, split into runs of at most ``step`` jobs of one submission each, in the order of
+    ids. Named shares that are new are created by the way, so the caller's transaction has to write."""
     parts, start = [], first_id
     for p in plans:
         share = share_of(tx, registry, p, first_id)

@@ -22,6 +22,8 @@ _UNTRACED = (
     "queue_named, at_us"
 )
 _COLUMNS = f"{_UNTRACED}, trace"
+# Rows of ``jobs`` from an array of parameters, with ids from n.first on (``ordinality`` counts from 1). The
+# lineage of a root is its id with leading zeros; a share of null stands for the first id of the call.
 _MADE = (
     f"insert into jobs ({_COLUMNS}) "
     "select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
@@ -31,6 +33,7 @@ _MADE = (
     "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
 )
 _WITH_IDS = f"with n as (select cast(? as bigint) as first) {_MADE}"
+# The same, with ids from the counter, and the rows of ``ready``: all in one statement, so in one exchange.
 _NEW = (
     "with n as (update counters set value = value + ? where name = 'job' returning value - ? + 1 as first), "
     f"made as ({_MADE} returning id, priority, share, lineage), "
@@ -46,7 +49,8 @@ _PLACED = (
 
 
 def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], tail: Tail) -> None:
-    """Write the rows in ``jobs``, with ids that were assigned before."""
+    """Write the rows in ``jobs``, one for each text of ``params``, with ids from ``first_id`` on that were
+    assigned before. They are not made claimable."""
     if tx.postgresql:
         tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
         return

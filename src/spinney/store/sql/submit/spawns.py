@@ -101,8 +101,9 @@ def _plan(registry: Registry, submission: Submission, spawner: Spawner) -> Plan:
 
 
 def stage(tx: Tx, plans: Sequence[Plan], spawner: Spawner, now_us: int) -> tuple[int, int]:
-    """Reserve ids for jobs that are created when the stage passes; return (first, count). More than this transaction
-    writes belong to the attempt only with their last step (``staging.write_steps``)."""
+    """Reserve ids for jobs that are created when the stage passes, and hide them; return (first, count). The
+    caller writes their rows. When they are more than one transaction writes, they belong to the attempt only
+    from the last step on (``staging.write_steps``), so that a part of them is never published."""
     total = new_jobs.size(plans)
     first_id = tx.take("job", total)
     kind = staging.OWN if spawner.parent is None else staging.CHILDREN
@@ -127,9 +128,11 @@ def spawn_keyed(
     ids: list[int],
     now_us: int,
 ) -> None:
-    """Create jobs with keys at once; for a key that is taken, use the job that has it.
+    """Create jobs with keys at once; for a key that is taken, use the job that has it. So a call that was
+    interrupted, or an attempt that runs again, can repeat it.
 
-    ``ids``: the earlier jobs of the same call, to which these are added.
+    ``ids``: the earlier jobs of the same call, to which these are added. Raises DuplicateKey, and Refused for
+    a need that points to a later job of the call or to one that is gone.
     """
     for plan, n in jobs:
         existing = _existing(tx, plan, n, spawner)
@@ -167,6 +170,7 @@ def _scope(spawner: Spawner) -> int:
 def _spawn(
     tx: Tx, registry: Registry, plan: Plan, n: int, spawner: Spawner, ids: list[int], now_us: int
 ) -> int:
+    """Create the ``n``-th job of a plan, visible and placed, and return its id."""
     job_id = tx.take("job")
     params = [plan.submission.params[n]]
     key = [plan.submission.keys[n]] if plan.submission.keys else None

@@ -3,7 +3,12 @@
 ``staging`` has a row for each: unpublished jobs are hidden from every query, and dropped when their writer is dead;
 published ones are accepted, and any process places the rest. Jobs that a running attempt creates are hidden here until
 the record of its success publishes them. A row belongs to the attempt (``fence``) only when all its jobs are written,
-so that no part of a call is published, whatever ends the call or the attempt between two steps."""
+so that no part of a call is published, whatever ends the call or the attempt between two steps.
+
+``published`` goes from 0 (or 2) to 1 when the jobs are accepted, or to -1 when they are to be dropped. Either
+is one small update, which decides a race between a slow writer and a sweep that takes it for dead. The row is
+deleted when the last of its jobs is placed, or deleted. (A few jobs that a stage has spawned are placed by
+the record itself.)"""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -101,6 +106,8 @@ def enter(
 
 
 def _require(tx: Tx, first_id: int, beat_us: int, before_us: int | None) -> None:
+    """Update the beat of a hidden call. Raises Refused when it was dropped meanwhile, or when its beat is no
+    longer ``before_us`` (None: any), because the server has lost the step that wrote it."""
     tx.run(
         "update staging set beat_us = ? where first_id <= ? and last_id >= ? and published in (0, 2) "
         "and beat_us = coalesce(?, beat_us)",
@@ -144,7 +151,8 @@ def spawns_children(tx: Tx, fence: int) -> bool:
 
 
 def disown(tx: Tx, fence: int) -> None:
-    """Drop the jobs of this attempt: they stay hidden and are deleted in steps."""
+    """Drop the jobs of this attempt, which has not passed: they stay hidden, and the sweep deletes them in
+    steps. Jobs with keys are not concerned, because they were created at once."""
     tx.run("update staging set fence = null, parent_id = null, published = -1 where fence = ?", (fence,))
 
 
@@ -193,7 +201,9 @@ def _drop(write: Write, first_id: int, last_id: int) -> bool:
 
 
 def drop(tx: Tx, first_id: int, last_id: int, limit: int = new_jobs.STEP) -> bool:
-    """Delete the newest ``limit`` jobs of a hidden run; return True when all are deleted."""
+    """Delete the newest ``limit`` jobs of a hidden run; return True when all are deleted. From the end, so
+    that what is left is a shorter run, and the next step finds its end by one seek. Nothing but these tables
+    has rows of jobs that were never visible."""
     newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id)) or first_id
     start = max(first_id, newest - limit + 1)
     for table, column in (("needs", "job_id"), ("data", "job_id"), ("keys", "job_id"), ("jobs", "id")):

@@ -23,7 +23,8 @@ KEYED_STEP = 100
 
 
 class SqlSubmissions:
-    """The methods of ``spinney.store.contract.Kernel`` that create jobs."""
+    """The methods of ``spinney.store.contract.Kernel`` that create jobs. What they need is imported by them,
+    because a program that only reads should not wait for it."""
 
     session: Session
 
@@ -36,6 +37,12 @@ class SqlSubmissions:
         soon: Callable[[], object] | None = None,
         now_us: int,
     ) -> SubmitResult:
+        """See ``Kernel.submit``.
+
+        A call of up to ``new_jobs.STEP`` plain jobs (``SPECIAL_STEP`` of others) is one transaction. A longer
+        one is written in steps that are not synced, and published by one that is. A crash before that leaves
+        hidden rows, which a sweep drops; after it the jobs are accepted, and any process places those that
+        are not in ``ready`` yet."""
         from spinney.store.sql.submit import idempotency, new_jobs, staging
         from spinney.store.sql.transitions.hold_rows import hold_new
 
@@ -84,7 +91,8 @@ class SqlSubmissions:
         return SubmitResult(ids=ids_, held=held)
 
     def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
-        """Count the held ones by their rows, because other processes may have placed some of them."""
+        """Return how many of these jobs a hold has kept from the beginning. They are counted by their rows,
+        because other processes may have placed some of them."""
         from spinney.store.sql.submit import new_jobs
 
         return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self.session.registry.holds.wide else 0
@@ -114,6 +122,10 @@ class SqlSubmissions:
     def _spawn(
         self, spawner_of: "Callable[[Tx], spawns.Spawner]", submissions: Sequence[Submission], now_us: int
     ) -> SpawnResult:
+        """Create the jobs of a running attempt. ``spawner_of`` checks its lease, anew in each transaction.
+
+        Jobs with keys are visible after each step. Others are written hidden, in one transaction or (many) in
+        steps, of which the last gives them to the attempt."""
         from spinney.store.sql.submit import new_jobs, spawns, staging
 
         with self.session.write() as tx:

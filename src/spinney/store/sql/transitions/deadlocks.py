@@ -63,7 +63,7 @@ NAMED = 20
 
 
 class Edge(StrEnum):
-    """Why a job waits for another: for a lock that it has or comes before it for, or for the other job
+    """Why a job waits for another: for a lock that the other keeps, or gets first, or for the other job
     itself."""
 
     KEEPER = "keeper"
