@@ -53,6 +53,7 @@ class Part(Generic[P]):
         self._name = name
 
     def __get__(self, store: Any, owner: type) -> P:
+        """Import and make the part, and keep it in the store object under the same name."""
         module, _, kind = self._path.partition(":")
         part: P = getattr(import_module(f"spinney.{module}"), kind)(store.session)
         # The instance's attribute is found first from now on. Two threads that are here at once get the same part.

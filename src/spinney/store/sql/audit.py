@@ -1,4 +1,9 @@
-"""The audit: who did what to how many jobs, each entry chained to the one before."""
+"""The audit: who did what to how many jobs, each entry chained to the one before.
+
+An operation adds its entry in its own transaction (``note``), so that there is none without the change, and
+no change without it. Numbers have no gaps, and entries are never changed or removed; triggers of the database
+refuse that (``schema.statements``), and ``verify`` finds what was done in spite of them, when somebody has
+kept a head."""
 
 import re
 import sqlite3
@@ -21,7 +26,11 @@ _BACKUP = "compare the store with a backup before going on"
 
 
 def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any], count: int) -> None:
-    """Append an entry, in the transaction of the operation itself."""
+    """Append an entry, in the transaction of the operation itself.
+
+    ``details``: the arguments of the verb, stored as JSON with sorted keys, because the digest is over that
+    text. ``count``: how many jobs (or other things) this transaction changed. Entries of concurrent
+    operations cannot take the same number, since there is one writer at a time."""
     seq, before = tx.one(_LAST) or (0, BEGINNING)
     entry = AuditEntry(
         seq=seq + 1,
@@ -96,6 +105,7 @@ class SqlAudit:
         entry."""
         where, order = _SIDES[newest]
         with self._session.look() as tx:
+            # The first entry of each call and verb; a call may have entries of several verbs.
             rows = tx.all(
                 f"select {_COLUMNS} from audit where {where} and {_SUCH} and not exists (select 1 from audit b "
                 "where b.call = audit.call and b.seq < audit.seq and b.verb = audit.verb) "
@@ -119,7 +129,12 @@ class SqlAudit:
     def verify(self, head: str | None = None) -> int:
         """Recompute the whole chain, and return how many entries are proven.
 
-        Raises AuditBroken with the first entry that does not fit, or when ``head`` is not in the chain.
+        ``head``: a head that was kept elsewhere (``head``). Without one only entries that were changed or
+        removed in the middle are found: a chain that was cut off, or computed anew as a whole, is consistent
+        in itself. It is read page by page, so entries that are added meanwhile may or may not be counted.
+
+        Raises AuditBroken with the first entry that does not fit, or when ``head`` is not in the chain;
+        UsageError for a text that is no head.
         """
         proven = _parsed(head)
         link, seq = BEGINNING, 0
@@ -150,6 +165,8 @@ class SqlAudit:
             raise AuditBroken(f"entry {lowest} of the audit was put in: the first is entry 1; {_BACKUP}")
 
     def _readable(self, after: int) -> Sequence[tuple[AuditEntry, str]]:
+        """Return the next page of entries. Raises AuditBroken for text that is no UTF-8, which no entry is
+        written with."""
         try:
             return self.entries(after=after, limit=_PAGE)
         except sqlite3.OperationalError as error:
@@ -159,6 +176,8 @@ class SqlAudit:
 
 
 def _link(before: str, entry: AuditEntry) -> str:
+    """Return the digest of an entry as it is stored; empty, which fits nothing, when it has a value of a
+    wrong type."""
     try:
         return digest(before, entry)
     except TypeError:  # it contains bytes, which ``note`` never writes
@@ -201,6 +220,7 @@ def _entry(row: Sequence[Any]) -> tuple[AuditEntry, str]:
 
 
 def _parsed(head: str | None) -> tuple[int, str] | None:
+    """Return the number and the digest of a head. Raises UsageError for any other text."""
     if head is None:
         return None
     number, _, link = head.partition(":")

@@ -20,6 +20,9 @@ class RowMap(Generic[T]):
     ``source``: the table, or a join. ``columns``: the column, or SQL expression, of each field that is not a column of
     the same name. ``decode``: for fields that are stored in another form, the function that reads them; ``bool`` and
     enumerations are read as such without one. ``omit``: fields that are not stored and have defaults.
+
+    A new field of the dataclass is selected without a change here; where the table lacks its column, the
+    first statement fails.
     """
 
     def __init__(

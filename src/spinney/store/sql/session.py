@@ -1,4 +1,9 @@
-"""The session of a store's parts: its database, and the registry that each transaction refreshes."""
+"""The session of a store's parts: its database, and the registry that each transaction refreshes.
+
+Every transaction of a store begins here. It sees the settings and declarations that were committed before it,
+because the registry compares a counter first, and reads them again when that has changed. A ``trial`` runs
+any operation to see what it would do: everything that follows goes into one transaction that is rolled back
+in the end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +18,7 @@ class _Undone(Exception):
 
 
 class Session:
-    """The session of one store; it belongs to one thread at a time."""
+    """The session of one store; it belongs to one thread at a time, and so do the parts that share it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -24,12 +29,14 @@ class Session:
 
     @property
     def trying(self) -> bool:
-        """Return whether all changes are rolled back in the end."""
+        """Return whether a ``trial`` is running, so that all changes are rolled back in the end."""
         return self._trial is not None
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Run all that follows in one transaction, which is rolled back in the end."""
+        """Run all that follows in one transaction, which is rolled back in the end. ``write`` takes part in
+        it by a savepoint, and ``look`` and ``read`` see what was changed so far. Other writers wait
+        meanwhile, so a trial must be short. What the block raises is raised."""
         try:
             with self.database.write(durable=False) as tx:
                 self._refresh(tx)
@@ -44,7 +51,9 @@ class Session:
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
-        """Run one transaction that writes; see ``Database.write``."""
+        """Run one transaction that writes, with the registry as of its beginning; see ``Database.write``.
+
+        When it fails the registry is dropped, because it may have read rows that were never committed."""
         try:
             if self._trial is not None:
                 with self._trial.savepoint():
@@ -75,7 +84,7 @@ class Session:
         self._begin = measured
 
     def read(self) -> AbstractContextManager[Tx]:
-        """Read one snapshot, for queries that need no registry."""
+        """Read one snapshot, for queries that need no registry; it saves the look at the counter."""
         return nullcontext(self._trial) if self._trial is not None else self.database.look()
 
     @contextmanager

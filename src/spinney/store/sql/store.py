@@ -1,5 +1,9 @@
 """The contract on SQL: each method runs a transaction around the module that implements it.
 
+The contract's docstrings (``spinney.store.contract``) hold here; those below say only what is particular to
+SQL. The methods that create jobs are in ``submit.submissions``, operators' verbs in
+``transitions.operator_calls``, and features' parts are attributes (``spinney.store.parts``).
+
 What changes jobs is imported by the methods that do so: most commands only read, and would wait for it."""
 
 import random
@@ -43,6 +47,8 @@ from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 STARTED_STEP = 1_000
 """The most fences in one list: a server would scan a longer one for each lease."""
 FORGET_EVERY_US = 60_000_000
+"""How often the sweep of one store object removes what has expired: sessions, idempotency keys and the
+like."""
 
 
 def open_store(
@@ -77,7 +83,11 @@ def open_store(
 
 
 class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
-    """``spinney.store.parts.Store`` on an SQL database: a file of SQLite, or PostgreSQL."""
+    """``spinney.store.parts.Store`` on an SQL database: a file of SQLite, or PostgreSQL.
+
+    It belongs to one thread at a time. What it remembers between calls (whose turn it is, how far a scan has
+    come, whether something is left to place) saves work and may be lost: everything else is in the
+    database."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()
@@ -156,6 +166,13 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     def flush_and_claim(
         self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
     ) -> FlushResult:
+        """See ``Kernel.flush_and_claim``. Records come first, so that their slots count as free for the
+        claim; then locks that the claim has found taken, and others that changed, are worked off
+        (``cascade.drain``).
+
+        A flush with records is synced. A claim alone is not, since to lose it only means that the jobs are
+        still pending. With a server it is, when it granted anything: the server may lose it while the node
+        runs the jobs."""
         from spinney.store.sql.claim.claims import Claim
         from spinney.store.sql.record.recorder import Recorder
         from spinney.store.sql.recover.sweep_step import next_wake_us
@@ -328,6 +345,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         return Leadership(leader=leader, wake_us=wake_us)
 
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
+        """See ``Kernel.recover``. The leases are recorded as lost or returned in steps, by the same code that
+        records what a node reports; a crash between two steps leaves leases of a node that has left, which
+        the next call takes."""
         from spinney.store.sql.record.recorder import Recorder
         from spinney.store.sql.transitions.cascades import Cascade
 
@@ -344,6 +364,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
                 return concerned
 
     def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
+        """See ``Kernel.cancel_requests``. The first half finds requests on the leased jobs themselves, the
+        second those on a tree above: a lineage below ``x`` is greater than ``x.`` and less than ``x/``, the
+        next character."""
         with self.database.look() as tx:
             rows = tx.all(
                 "select l.job_id, l.fence from cancel_requests w join jobs on jobs.id = w.job_id join leases l on "
@@ -373,6 +396,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- housekeeping ---------------------------------------------------------------------
 
     def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
+        """See ``Kernel.sweep``. A step is several transactions: one places what submissions have left, one
+        drops a part of an abandoned one, one does the rest of housekeeping, and one goes on with each tree
+        that is cancelled."""
         from spinney.store.sql.record import circuit_breaker, throughput
         from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
         from spinney.store.sql.submit import idempotency, staging

@@ -34,7 +34,8 @@ def create(database: Database, *, for_new_store: Mapping[str, str]) -> None:
 
 
 def unfinished(database: Database) -> Sequence[str]:
-    """Return the revisions whose ``finish()`` is pending."""
+    """Return the revisions whose ``finish()`` is pending; none where there is no store. Alembic is imported
+    only when the store's mark is older than that of a new store, since most stores have nothing pending."""
     schema_state = database.schema_state()
     if schema_state is None or schema_state.works_with >= _works_with():
         return []

@@ -112,7 +112,8 @@ def finish(database: Database, *, folder: Path = OWN) -> Sequence[str]:
 
 
 def unfinished(database: Database, *, folder: Path = OWN) -> Sequence[str]:
-    """Return the revisions whose ``finish()`` is pending."""
+    """Return the revisions whose ``finish()`` is pending, oldest first: ``upgrade()`` has run, and older
+    nodes may still work with the store."""
     schema_state = database.schema_state()
     scripts = ScriptDirectory(str(folder))
     return (

@@ -13,7 +13,8 @@ from spinney.store.sql.connection.database import Tx
 
 
 def read(tx: Tx) -> Capacities:
-    """Return the capacities, as the current transaction sees them."""
+    """Return the capacities, as the current transaction sees them: the rules of operators and those of
+    applications, kept apart because a capacity that a stage names comes between the two."""
     capacities_ = all_(tx)
     return Capacities(
         set=CapacityRules.of((info.name, info.capacity) for info in capacities_ if info.by is not None),
@@ -47,8 +48,12 @@ def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
 
 
 def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
-    """Set an operator's capacity, or remove it (None); return whether that changes anything. Raises Refused when there
-    is none to remove."""
+    """Set an operator's capacity, or remove it (None); return whether that changes anything, so that the
+    caller touches the registry, wakes waiting jobs and writes the audit. ``name``: a lock, or a family
+    (``download:*``).
+
+    An application's declaration stays, and is in force again after a removal. Raises UsageError for an
+    invalid capacity, and Refused when there is none to remove."""
     before = next((info for info in all_(tx) if info.name == name), None)
     if capacity is not None:
         require_capacity(capacity)

@@ -29,8 +29,10 @@ class WideHold(NamedTuple):
 
     hold: Hold
     swept: bool
+    """Whether all jobs that it covered in ``ready`` are held, so that claims need not check for it."""
     lineage: str | None
-    """The lineage of the top job, for a hold on a tree."""
+    """The lineage of the top job, for a hold on a tree; None for other scopes, and where that job is
+    missing."""
 
 
 class ActiveHolds:
@@ -68,6 +70,7 @@ class ActiveHolds:
         self.last = last
         """The id of the newest hold."""
         self.lift, self.lift_swept = lift, lift_swept
+        """How many wide holds have ended, and up to which of them their jobs were released."""
         self.unswept = tuple(w for w in wide if not w.swept)
         self.asking = tuple(w for w in self.unswept if w.hold.scope not in LANE_SCOPES)
         """Holds for which a claim has to check each candidate, until they are swept."""
@@ -83,11 +86,13 @@ class ActiveHolds:
 
     @property
     def due(self) -> bool:
-        """Return whether there is something to sweep, besides holds that end by time."""
+        """Return whether there is something to sweep, besides holds that end by time: a hold whose jobs are
+        not all held yet, or the end of one whose jobs do not all go on yet."""
         return bool(self.unswept) or self.lift > self.lift_swept
 
     def stops(self, queue: str, type_: str) -> bool:
-        """Return whether a hold stops all lanes of this queue and type."""
+        """Return whether a hold stops all lanes of this queue and type. Such lanes are left out by a claim as
+        a whole, whether they were swept or not."""
         named = self._by_name
         return bool(named) and (
             (Scope.EVERYTHING, "") in named or (Scope.QUEUE, queue) in named or (Scope.TYPE, type_) in named
@@ -112,6 +117,7 @@ class ActiveHolds:
         return sorted(covering, key=lambda hold: hold.id)
 
 
+# What a registry has before its first refresh.
 NONE = ActiveHolds()
 _WIDE = ", ".join(f"'{scope}'" for scope in Scope if scope is not Scope.JOB)
 
@@ -199,7 +205,9 @@ def _wide_over(tx: Tx, holds: ActiveHolds, row: Row, queue: str) -> list[Hold]:
 
 
 def clause(wide: Iterable[WideHold]) -> tuple[str, list[str]]:
-    """Return the rule as an SQL condition on ``jobs``, and its values."""
+    """Return the rule as an SQL condition on ``jobs``, and its values. It matches the jobs for which
+    ``ActiveHolds.over`` returns one of these holds. Names of one scope are passed as one list, so that the
+    statement stays the same however many holds there are."""
     names: dict[Scope, list[str]] = {}
     for w in wide:
         names.setdefault(w.hold.scope, []).append(w.lineage or w.hold.name)
@@ -238,7 +246,8 @@ def among(tx: Tx, holds: ActiveHolds, wide: Sequence[WideHold], ids: Sequence[in
 
 
 def among_single(tx: Tx, ids: Sequence[int]) -> dict[int, Hold]:
-    """Return which of these jobs have a hold of their own."""
+    """Return which of these jobs have a hold of their own, each with its oldest one: rows come latest first,
+    and a later row of a job replaces the one before."""
     rows = tx.all(
         f"select l.value, {', '.join(f'h.{c}' for c in COLUMNS.split(', '))} from json_each(?) l "
         "join holds h on h.scope = 'job' and h.name = cast(l.value as text) order by h.id desc",

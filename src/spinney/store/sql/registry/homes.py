@@ -26,7 +26,8 @@ _OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
 
 
 class KnownHomes:
-    """A registry's cache of the homes."""
+    """A registry's cache of the homes. The home of each node is kept, too, because it is set when a node
+    joins and never changes; an object lives until the registry is read again."""
 
     def __init__(self, homes: Mapping[int, Home] | None) -> None:
         self.local = homes is not None
@@ -89,7 +90,12 @@ class JoiningNode(NamedTuple):
 
 
 def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
-    """Return the home of a joining node, and whether the home has changed. Raises NodeRefused."""
+    """Return the home of a joining node, and whether the home has changed, so that caches have to be read
+    again.
+
+    A root is recognized by its mark, wherever it is mounted; a new mark makes a new home. A home that an
+    operator has given up is in use again from now on. (0, False) where folders are shared. Raises NodeRefused
+    when the root is in the place of another one, is a copy of one in use, or is not named at all."""
     if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
         return 0, False
     root = node.root

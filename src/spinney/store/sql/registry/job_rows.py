@@ -15,7 +15,9 @@ from spinney.store.sql.connection.database import Tx
 
 
 class Row(NamedTuple):
-    """The columns of ``jobs`` on which transitions depend. In ``state`` a leased job is pending."""
+    """The columns of ``jobs`` on which transitions depend, as they were read: a function that changes the row
+    returns a new one, or the caller reads it again. In ``state`` a leased job is pending. The three
+    ``queue_…`` are explained with the table."""
 
     id: int
     type: str
@@ -85,7 +87,11 @@ def is_hidden(tx: Tx, job_id: int) -> bool:
 
 
 def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
-    """Return the stages that need not run. After the outcome ``finish`` these are all, until some are to run again."""
+    """Return the stages that need not run. After the outcome ``finish`` these are all, until some are to run
+    again.
+
+    They are computed from the attempts each time (the view ``history``, by the job's id), and stored nowhere:
+    so no crash can leave a job between two stages. Stages that the type has no more may be among them."""
     passed = set()
     for stage, outcome, superseded in tx.all(
         "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
@@ -110,7 +116,8 @@ def require_free_key(tx: Tx, scope: int, key: str) -> None:
 
 
 def move_final(tx: Tx, job_id: int) -> None:
-    """Move the attempt that completed a job from its row to ``attempts``, because the job is opened again."""
+    """Move the attempt that completed a job from its row to ``attempts``, because the job is opened again,
+    and another one may complete it. Nothing happens where the row has none."""
     tx.run(
         "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result) "
         "select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, final_result "

@@ -1,7 +1,11 @@
 """Nodes: joining, heartbeats, what they may claim, and the records of a dead node's leases.
 
 Operators' orders (``node_settings``, by the node's name, so that they survive restarts) are read with the node: the
-slots in force are theirs, else those that it was started with."""
+slots in force are theirs, else those that it was started with.
+
+A node has one row for each start. Rows of one name are its incarnations: while one is being replaced, both
+may hold leases, and share the slots of the name. External workers have rows here, too, beside those in
+``external_workers``."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -94,7 +98,8 @@ def update(
 
 
 def all_nodes(tx: Tx) -> list[NodeInfo]:
-    """Return the nodes that have not left or still own leases, by id. External workers are among them."""
+    """Return the nodes that have not left or still own leases, by id. External workers are among them. The
+    heartbeat counter (``beat``) is what observers compare between two calls."""
     return _such(tx, "n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id)")
 
 
@@ -142,7 +147,8 @@ def info(row: Sequence[object]) -> NodeInfo:
 
 
 def slots_serving(tx: Tx, queue: QueueSpec) -> int:
-    """Return the slots of the nodes that may serve a queue and take new jobs, as quotas count them: at least one."""
+    """Return the slots of the nodes that may serve a queue and take new jobs, as quotas and percentages count
+    them. At least one, so that a quota has something to share out while no node runs."""
     rows = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
     return sum(slots for name, slots, column in rows if may_serve(queue, name, serves(column))) or 1
 
@@ -182,8 +188,10 @@ def claimant(tx: Tx, node_id: int) -> Claimant | None:
 
 
 def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
-    """Return (node, slot) of each slot that holds leases, over all incarnations of a name; ``least_fence``: no lease
-    has a lower fence."""
+    """Return (node, slot) of each slot that holds leases, over all incarnations of a name.
+
+    ``least_fence``: no lease has a lower fence (``watermarks``). On PostgreSQL the condition makes the index
+    on fences begin behind the dead rows of leases that have ended."""
     pairs: list[tuple[int, int]] = tx.all(
         "select distinct l.node_id, l.slot from leases l join nodes n on n.id = l.node_id "
         "where l.fence >= ? and n.name = ?",
@@ -227,8 +235,9 @@ def lost(
 ) -> list[Record]:
     """Return records for the next ``limit`` leases of a dead node: lost when they had begun, else returned.
 
-    ``once``: the lanes of types that must not run twice unasked. An attempt that is marked as started may have ended
-    unrecorded, and so was not found running; it is lost all the same."""
+    ``running``: fence to start of those that were found running; None: it is not known, and the marks of the
+    store count. ``once``: the lanes of types that must not run twice unasked. An attempt that is marked as
+    started may have ended unrecorded, and so was not found running; it is lost all the same."""
     records = []
     external_worker = tx.value("select 1 from external_workers where node_id = ?", (node_id,)) is not None
     died = "its external worker was not heard of any more" if external_worker else "its node died under it"

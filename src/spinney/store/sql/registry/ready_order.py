@@ -1,4 +1,8 @@
-"""The order of jobs within a lane and priority: share and position, in Python and as SQL on ``jobs``."""
+"""The order of jobs within a lane and priority: share and position, in Python and as SQL on ``jobs``.
+
+Rows of ``ready`` are found by their key and not by the job, so whoever removes a row computes the key again
+from the job's row. Both forms must give the same text: a difference would leave a row behind, or find none.
+Therefore a queue's order and sharing cannot change while it has jobs (``Registry.register``)."""
 
 from spinney.model.types import QueueSpec
 
@@ -27,7 +31,9 @@ def ready_share(queue: QueueSpec, share: int) -> int:
 
 
 def position(queue: QueueSpec, job_id: int, lineage: str) -> str:
-    """Return the position of a job within its share; it is unique."""
+    """Return the position of a job within its share; it is unique. Texts of digits (and dots) in which the
+    order of characters is the order of work: the lineage, so that a tree is worked through depth first; the
+    id for fifo; and for lifo its difference to the highest."""
     if queue.order == "default":
         return lineage
     return f"{job_id:012d}" if queue.order == "fifo" else f"{10**12 - 1 - job_id:012d}"

@@ -1,7 +1,11 @@
 """Types, queues, lanes and holds as the current transaction sees them.
 
 They are read from their tables only when ``counters.registry`` has changed, so that a transaction of the hot path pays
-one primary-key look-up to be up to date."""
+one primary-key look-up to be up to date.
+
+Whoever changes one of these tables calls ``touch`` in the same transaction. The counter and the change are
+committed together, so a later transaction sees both or neither. A change reads all of them again, in every
+process: they are small, and change rarely."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -109,7 +113,8 @@ class Registry:
         self.version = version
 
     def touch(self, tx: Tx) -> None:
-        """Increment the counter after a change, so that this and all other caches are read again."""
+        """Increment the counter after a change, so that this and all other caches are read again: this one at
+        once, as the transaction sees its own changes, the others with their next transaction."""
         tx.take("registry")
         self.version = -1
         self.refresh(tx)
@@ -153,6 +158,8 @@ class Registry:
         return closed
 
     def _closed_lanes(self, node: str, column: str | None, home: int) -> frozenset[int]:
+        """Return the lanes that a node of this name, with this column ``serves`` and in this home, may not
+        serve."""
         serves = nodes.serves(column)
         shut = {
             queue
@@ -173,7 +180,8 @@ class Registry:
         return {name for name in named if name is not None} | {DEFAULT_QUEUE} | set(self.queues) | lanes
 
     def lane(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
-        """Return the lane's id; create the lane when it is new."""
+        """Return the lane's id; create the lane when it is new. Lanes are never removed: there are as many as
+        combinations that ever had a job."""
         lane_id = self._lane_ids.get((queue, type_, stage, home))
         if lane_id is not None:
             return lane_id
@@ -215,7 +223,8 @@ class Registry:
         return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
 
     def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
-        """Return the (node, slot) pairs that a queue occupies, read from its leases now."""
+        """Return the (node, slot) pairs that a queue occupies, read from its leases now. Two jobs of the
+        queue in one slot, of which one waits behind the other, occupy it once."""
         pairs = tx.all(
             "select distinct node_id, slot from leases where fence >= ? "
             "and lane in (select j.value from json_each(?) j)",
@@ -245,8 +254,10 @@ class Registry:
         queues: Iterable[QueueSpec],
         locks: Iterable[LockCapacity] = (),
     ) -> None:
-        """Store what an application declares, where it differs from what is stored. Raises Refused when a queue with
-        jobs in it would get another order."""
+        """Store what an application declares, where it differs from what is stored. Nodes of one version that
+        start one after the other therefore change nothing, and no cache is read again. What an application
+        has no more stays stored, because jobs of it may exist. Raises Refused when a queue with jobs in it
+        would get another order or sharing."""
         changed = capacities.declare(tx, locks)
         for declared in types:
             spec = former_secrets.carried_on(self.types.get(declared.name), declared)
@@ -293,7 +304,8 @@ def read_queue(name: str, spec: Any) -> QueueSpec:
 
 
 def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
-    """Return the settings of a row of ``queue_settings``, by field of QueueSpec. Raises UnreadableDeclaration."""
+    """Return the settings of a row of ``queue_settings``, by field of QueueSpec, checked as a whole queue
+    would be. Raises UnreadableDeclaration, also for a field that operators cannot set."""
     with _readable("queue_settings", name):
         values: Mapping[str, Any] = orjson.loads(settings)
         if not values.keys() <= SETTABLE:
@@ -342,7 +354,8 @@ def _put(tx: Tx, table: str, name: str, value: object) -> None:
 def effective_queue(
     spec: TypeSpec, stage: str, moved: str | None, named: str | None, parent: str | None
 ) -> str:
-    """Return the queue of a stage, by precedence: moved, named, the stage's, the parent's, the type's."""
+    """Return the queue of a stage, by precedence: the one into which an operator ``moved`` the job, the one
+    that its submission ``named``, the stage's, that of its ``parent``, the type's, else ``default``."""
     stage_spec = spec.stage(stage)
     return (
         moved or named or (stage_spec.queue if stage_spec else None) or parent or spec.queue or DEFAULT_QUEUE

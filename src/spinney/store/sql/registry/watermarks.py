@@ -27,7 +27,11 @@ _LEASES = 0
 
 
 class Watermarks:
-    """The watermarks, as the current transaction sees them."""
+    """The watermarks, as the current transaction sees them.
+
+    A lane without a mark is searched from its beginning. In a savepoint that is rolled back marks may have
+    been lowered that the database has not: ``_before`` has those that are certainly stored, by which
+    ``entered`` decides."""
 
     def __init__(self) -> None:
         self.fence = 0
@@ -81,7 +85,9 @@ class Watermarks:
         self._granted += jobs
 
     def note(self, tx: Tx, first: dict[int, Key]) -> None:
-        """Store the first rows of these lanes as marks, when enough jobs were granted."""
+        """Store the first rows of these lanes as marks, when enough jobs were granted. The caller has read
+        them in this transaction, so no row can be before them. The lowest fence of ``leases`` is stored with
+        them, or the next one when there are no leases."""
         if self._granted < EVERY or not tx.postgresql:
             return
         self._granted = 0
@@ -104,7 +110,8 @@ class Watermarks:
     # --- for inserts into ready ------------------------------------------------
 
     def entered(self, tx: Tx, lane: int, key: Key) -> None:
-        """Lower the mark if needed, because a row is inserted there."""
+        """Lower the mark if needed, because a row is inserted there. Usually a new row is behind the mark,
+        and nothing is written; a more urgent one, or a returned one, may be before it."""
         before = self._before.get(lane)
         if before is None or key >= before:
             return

@@ -1,7 +1,11 @@
 """Webhook events of settled jobs, written by the transaction that settles them.
 
 The registry has the webhooks, so that a transaction runs no query where there are none, or none that matches. Where one
-matches, one statement writes the events of all jobs that the transaction settles in the same state."""
+matches, one statement writes the events of all jobs that the transaction settles in the same state.
+
+So an event exists if and only if its job has settled, whatever crashes. It is delivered later, and at least
+once, by ``spinney.features.webhooks``. A paused webhook gets its events all the same, and they are sent when
+it is resumed."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
