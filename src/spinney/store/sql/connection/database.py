@@ -7,6 +7,9 @@ parameters. Where the dialects differ:
   such function, so ``postgres_dialect`` replaces this one, together with the marks of the parameters;
 * many rows are inserted by ``Tx.insert``, and updated or deleted by their keys by ``Tx.change``;
 * a few hot statements are written twice (``Tx.postgresql``).
+
+Apart from these few, no code above this package learns which database it works with. A transaction is a
+context manager: it commits when the block ends and rolls back when the block raises.
 """
 
 from abc import ABC, abstractmethod
@@ -78,6 +81,7 @@ class Tx(ABC):
         """Return whether the transaction is still open: a full disk may have rolled it back."""
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows."""
         rows: list[Any] = self.run(sql, args).fetchall()
         return rows
 
@@ -91,8 +95,9 @@ class Tx(ABC):
         return None if row is None else row[0]
 
     def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of "select columns source", whose values are numbers and texts, in the order in which the
-        database finds them."""
+        """Return the rows of "select columns source", whose values are numbers and texts, in the order in
+        which the database finds them. It is for statements that return thousands of rows: on SQLite they come
+        as one text, which is quicker. Rows may be lists."""
         return self.all(f"select {columns} {source}", args)
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -101,11 +106,12 @@ class Tx(ABC):
         self.many(f"insert into {table} ({columns}) values ({marks})", rows)
 
     def change(self, change: RowChange, rows: Sequence[Sequence[Any]]) -> None:
-        """Do this change for each row of arguments."""
+        """Do this change for each row of arguments; rows that match nothing change nothing. On a server many
+        rows are one statement."""
         self.many(change.statement, rows)
 
     def changed(self) -> int:
-        """Return how many rows the last statement changed."""
+        """Return how many rows the last statement changed, over all rows of ``many``."""
         changed: int = self._cursor.rowcount
         return changed
 
@@ -128,7 +134,8 @@ class Tx(ABC):
 
     @abstractmethod
     def take(self, counter: str, n: int = 1) -> int:
-        """Reserve ``n`` numbers of a counter, and return the first."""
+        """Reserve ``n`` numbers of a counter, and return the first. A rollback takes them back; no other
+        transaction can get the same numbers meanwhile, since there is one writer at a time."""
 
     def passed_on(self, n: int) -> None:  # noqa: B027 - only a server has to be vacuumed
         """Note that this many jobs have left ``ready`` for ``leases``, and will leave that, too."""
@@ -178,7 +185,8 @@ class Database(ABC):
 
     @abstractmethod
     def data_version(self) -> int:
-        """Return a number that changes when another connection has committed."""
+        """Return a number that changes when another connection has committed, for polling: it costs less than
+        any query of the tables."""
 
     def keep_out(self) -> bool:
         """See ``Store.keep_out``; False where the database cannot do that."""

@@ -16,7 +16,9 @@ from sqlalchemy.pool import NullPool
 def transaction(url: str, connect: Callable[[], Any], *, begin: str | None = None) -> Iterator[Connection]:
     """Run a transaction on a new connection (``connect``), in the dialect of ``url``.
 
-    ``begin``: the statement that opens it, where the driver opens none. Raises the driver's own errors.
+    ``begin``: the statement that opens it, where the driver opens none. The connection is closed at the end.
+    Raises the driver's own errors, and not SQLAlchemy's around them, so that callers explain them as
+    everywhere else.
     """
     engine = create_engine(url, creator=connect, poolclass=NullPool)
     if begin is not None:

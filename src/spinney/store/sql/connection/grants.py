@@ -2,6 +2,10 @@
 
 Other roles (of nodes, submitters, operators) may read and write the rows of the store's tables, and create, alter or
 own nothing. ``meta`` and ``alembic_version`` they may only read, and to the audit they may only add.
+
+So somebody who gets hold of a node's password cannot rewrite the audit or change the schema; it can still
+write any job. Rights of this kind exist on a server only: whoever may write a SQLite file may do everything
+with it.
 """
 
 from collections.abc import Sequence
@@ -17,8 +21,10 @@ _MAINTAIN = 170000
 
 
 def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
-    """Return the statements that give these roles all that a node, a submitter or an operator needs. They cover tables
-    that a later ``spinney init`` of the same role creates."""
+    """Return the statements that give these roles all that a node, a submitter or an operator needs. They
+    cover tables that a later ``spinney init`` of the same role creates, and may be run again. Since
+    PostgreSQL 17 a role may vacuum tables that it does not own, if it has the right to
+    (``vacuum_schedule``)."""
     place = _quoted(schema)
     statements = []
     for role in map(_quoted, roles):
@@ -44,7 +50,11 @@ def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -
 
 
 def require_owner(connection: "psycopg.Connection[Any]", name: str, schema: str) -> None:
-    """Raise StoreUnusable, which names the owner, unless this role may create or alter the store."""
+    """Raise StoreUnusable, which names the owner, unless this role may create or alter the store.
+
+    Looked up before anything is tried: the server's own message would name a table and no remedy. The owner
+    is that of ``alembic_version``, the first table of every store; a role that is a member of the owner may
+    alter it, too."""
     user, database, may_create, owner, owns = (
         connection.execute(
             "select current_user::text, current_database()::text, "

@@ -2,6 +2,10 @@
 
 Processes of Spinney take turns (``write_queue``), and never make each other wait for long. But a ``sqlite3`` shell in
 the middle of a transaction may keep the file locked for hours.
+
+The waiting process stays outside of the write queue and tries again every 20 ms, so that it does not keep
+others from trying. ``/proc/locks`` tells which process has locked the bytes that SQLite locks
+(https://sqlite.org/lockingv3.html); where it cannot be read, the message says "another program".
 """
 
 import time
@@ -35,7 +39,8 @@ class LockWait:
         self._was_reported = False
 
     def step(self) -> None:
-        """Sleep for a moment. Raises StoreLocked when the wait has been long enough."""
+        """Sleep for a moment, and report once, after ``tell_after_s``, what is waited for. Raises StoreLocked
+        when the wait has been long enough; nothing was changed then."""
         now_s = time.monotonic()
         if now_s >= self._end_s:
             raise locked(self._path, f" and has been for {self._patience_s:g} s")

@@ -25,7 +25,8 @@ def channel(schema: str) -> str:
 
 
 class PostgresListener:
-    """Listens to one channel. It owns the connection."""
+    """Listens to one channel (``spinney.store.contract.Listener``). It owns the connection, which is in no
+    transaction, because a session gets notifications only between transactions."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", schema: str, name: str) -> None:
         self._connection, self._name = connection, name

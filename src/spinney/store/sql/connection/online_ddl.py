@@ -40,8 +40,9 @@ def retry_until_altered(
     rest: Callable[[float], None] = time.sleep,
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Run the transaction ``alter`` again until it gets its tables. Raises StoreUnusable, which names the transaction
-    that keeps them, after ``patience_s``."""
+    """Run the transaction ``alter`` again until it gets its tables, with a pause of ``REST_S`` between two
+    tries, in which the writers that have queued behind it go on. Raises StoreUnusable, which names the
+    transaction that keeps them, after ``patience_s``; nothing was changed then."""
     give_up = monotonic() + patience_s
     while True:
         try:
@@ -56,7 +57,8 @@ def retry_until_altered(
 
 
 def begin(connection: "Connection", schema: str) -> None:
-    """Begin the transaction that alters: exclude other writers, and limit the wait for each table."""
+    """Begin the transaction that alters: exclude other writers, and limit the wait for each table. A new
+    store has no row ``turn`` yet, and no other writers."""
     has_turn = (
         connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
     )

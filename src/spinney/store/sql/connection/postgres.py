@@ -7,6 +7,10 @@ counted under the lock of that row, and nothing can deadlock. Its number tells r
 
 A row lock works behind a pooler, and ends with its holder: the server ends a transaction in which nothing happens for a
 while (because its process was stopped, or its network is lost).
+
+A transaction is few exchanges: BEGIN, the settings, the lock of the row and the counters of the caches go to
+the server together, and one answer comes back. What need not be durable is committed without waiting for the
+disk (``synchronous_commit = off``); ``Tx.must_last`` takes that back, for a claim that has granted leases.
 """
 
 import logging
@@ -43,7 +47,8 @@ _BEGIN_LIGHTLY = f"{_BEGIN}; set local synchronous_commit = off"
 
 
 class PostgresDatabase(Database):
-    """A schema of a PostgreSQL database, on a connection for writing and one for reading."""
+    """A schema of a PostgreSQL database, on a connection for writing and one for reading. A connection that
+    was lost is opened again by the next transaction."""
 
     has_row_locks = True
 
@@ -78,6 +83,8 @@ class PostgresDatabase(Database):
                 self._vacuum(writer)
 
     def _commit(self, writer: Connection, commit: LiteralString) -> None:
+        """Commit. Raises CommitUncertain when the connection is lost while the answer is waited for: the
+        server may have committed before."""
         try:
             writer.execute(commit)
         except psycopg.Error as error:
@@ -99,7 +106,8 @@ class PostgresDatabase(Database):
                 _roll_back(reader)
 
     def _vacuum(self, writer: Connection) -> None:
-        """Vacuum the hot tables; a failure does not affect the commit before."""
+        """Vacuum the hot tables, outside of any transaction, as VACUUM has to be; a failure does not affect
+        the commit before."""
         self._connector.begins(writer)
         try:
             self._vacuum_schedule.run(lambda: writer.execute(vacuum_schedule.statement(self.schema)))
@@ -134,6 +142,8 @@ class PostgresDatabase(Database):
     # --- waking ---------------------------------------------------------------------------
 
     def notify(self, sender: str) -> None:
+        """See ``Store.notify``. The driver's errors are logged only, because what was to be told is
+        committed."""
         try:
             # Usually this follows a commit, so it uses the connection of that.
             if self._writer is not None and not self._writer.closed:
@@ -147,6 +157,8 @@ class PostgresDatabase(Database):
             log.debug("could not wake the nodes of %s: %s", self.name, error)
 
     def listen(self) -> PostgresListener | None:
+        """See ``Store.listen``. Through a pooler there is no LISTEN: the session would be another one's next
+        moment."""
         with self._connector.explained():
             connection = self._connector.connect()
             try:
@@ -160,6 +172,8 @@ class PostgresDatabase(Database):
             return None
 
     def upgrade(self, run: Callable[[Any], None]) -> None:
+        """See ``Database.upgrade``. The transaction is tried again while it does not get its tables; large
+        indexes are built after it, beside the writers (``online_ddl``)."""
         from spinney.store.sql.connection.engines import transaction  # slow to import, and rarely needed
 
         def connect() -> "psycopg.Connection[Any]":
@@ -235,6 +249,8 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def look_long(self) -> Iterator[Tx]:
+        """See ``Database.look_long``. The server must not end it in a pause, as it ends other
+        transactions."""
         with self.look() as tx:
             tx.run("set local idle_in_transaction_session_timeout = 0")
             yield tx
@@ -310,7 +326,8 @@ def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
 
 
 class PostgresTx(Tx):
-    """A transaction or a snapshot of a database server."""
+    """A transaction or a snapshot of a database server. ``moves``: the counters that came with its first
+    statement; None: they are read when they are needed."""
 
     __slots__ = ("_connection", "_moves", "_vacuum")
     postgresql = True
@@ -347,6 +364,8 @@ class PostgresTx(Tx):
                 target.write_row(row)
 
     def change(self, change: RowChange, rows: Sequence[Sequence[Any]]) -> None:
+        """See ``Tx.change``. From ``MANY`` rows on it is one statement whose arguments are arrays
+        (``postgres_dialect.at_once``)."""
         values = list(zip(*rows, strict=True))
         statement = at_once(change, tuple(map(_column, values))) if len(rows) >= MANY else None
         if statement is None:

@@ -125,7 +125,8 @@ class Connection(psycopg.Connection[Any]):
 
 
 class Connector:
-    """Opens connections to one schema of one database."""
+    """Opens connections to one schema of one database, all with the same settings and limits, and words their
+    errors. ``name`` is the URL without its password, for messages."""
 
     def __init__(self, url: str, patience_s: float | None = None) -> None:
         """``patience_s``: the time limit of a transaction; None: limits for people.
@@ -149,6 +150,8 @@ class Connector:
         return connection
 
     def _furnish(self, connection: Connection, planned_once: bool) -> None:
+        """Make the settings of a new connection, or, through a pooler, leave them to each transaction. Raises
+        StoreUnusable for a server that is too old."""
         connection.patience_s = self._patience_s or PATIENCE_S
         if connection.info.server_version < LEAST_VERSION:
             raise StoreUnusable(f"{self.name} is older than PostgreSQL 14; upgrade it, or name another store")
@@ -165,7 +168,8 @@ class Connector:
             connection.prepare_threshold = None
 
     def begins(self, connection: Connection) -> None:
-        """Start the time limit of a transaction."""
+        """Start the time limit of a transaction, for a caller that has one. It covers everything up to the
+        answer to its commit, and is started anew by the next transaction."""
         if self._patience_s is not None:
             connection.until_s = time.monotonic() + self._patience_s
 
@@ -245,6 +249,9 @@ class Connector:
         )
 
     def _sentence(self, error: BaseException | None) -> Exception:
+        """Return the error that a caller gets for one of the driver: StoreUnavailable for what may pass (no
+        connection, a full disk, a limit of time), StoreUnusable for what somebody has to change, else the
+        error itself, which is a fault of a statement."""
         if isinstance(error, psycopg.errors.DiskFull):
             return StoreUnavailable(
                 f"the disk of {self.name} is full; make room there, then go on: nothing was half-written"
@@ -282,8 +289,10 @@ def _one_line(error: BaseException) -> str:
 
 
 def parsed(url: str) -> tuple[str, str]:
-    """Return libpq's connection string and the schema of a URL (``postgresql://user@host/database?schema=name``).
-    Raises UsageError."""
+    """Return libpq's connection string and the schema of a URL
+    (``postgresql://user@host/database?schema=name``). All other settings of the query go to libpq. Raises
+    UsageError, whose message never shows a password: a URL in which one is not escaped is not quoted at
+    all."""
     if _UNESCAPED.search(url):
         raise UsageError(
             "the URL of the PostgreSQL database has a character that is not escaped; write # / ? @ % of the password "

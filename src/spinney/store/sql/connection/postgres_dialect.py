@@ -24,7 +24,8 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?(\d*)")
 
 
 class Statement(NamedTuple):
-    """A statement with the driver's marks."""
+    """A statement with the driver's marks: each parameter is a plain ``%s``, so that one with a number that
+    is used twice is sent twice."""
 
     text: str
     order: tuple[int, ...] | None
@@ -33,7 +34,11 @@ class Statement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def translated(sql: str) -> Statement:
-    """Return the statement for psycopg, with every ``%`` of its own doubled."""
+    """Return the statement for psycopg, with every ``%`` of its own doubled. Marks within strings are left
+    alone.
+
+    Each statement of this store is a constant, or one of few variants, so the cache has them all after a
+    while."""
     order: list[int] = []
 
     def mark(match: re.Match[str]) -> str:

@@ -35,7 +35,8 @@ class SchemaState:
         return self.meta.get(WORKS_WITH, self.schema)
 
     def unbuilt(self, schema: str) -> list[str]:
-        """Return the indexes that code of this schema relies on and that are still to be built."""
+        """Return the indexes that code of this schema relies on and that are still to be built, by name.
+        Older code works without them."""
         meta = (mark.split(":") for mark in self.meta if mark.startswith(INDEX))
         return sorted(name for _, revision, name in meta if revision <= schema)
 

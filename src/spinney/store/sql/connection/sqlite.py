@@ -2,6 +2,12 @@
 
 A database has one writing connection, whose transactions pass the write queue, and one reading connection, both on
 the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
+
+The file is in WAL mode, so that readers and the writer do not wait for each other. A durable commit syncs the
+log (``synchronous = full``), any other leaves that to the next durable one (``normal``): after a power
+failure the file may return to an earlier commit, and is consistent in any case
+(https://sqlite.org/pragma.html#pragma_synchronous). Every connection, also one that creates, upgrades or
+copies a store, writes and makes checkpoints only inside the queue.
 """
 
 import os
@@ -44,7 +50,8 @@ size from which even a commit that somebody waits for does so, because no other 
 
 
 class SqliteDatabase(Database):
-    """A database in one SQLite file."""
+    """A database in one SQLite file. It is opened by the first use. When the file is replaced or removed
+    while it is open, every transaction raises StoreReplaced."""
 
     has_row_locks = False
 
@@ -139,6 +146,9 @@ class SqliteDatabase(Database):
             self._write_queue.let_in()
 
     def _tune(self, writer: sqlite3.Connection, durable: bool, *, late: bool) -> None:
+        """Set whether the next commit is synced, and from which size of the log it makes a checkpoint. Both
+        are settings of the connection, made only when they differ, and before the transaction: within one the
+        first is refused."""
         if durable != self._durable:
             writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
             self._durable = durable
@@ -148,6 +158,9 @@ class SqliteDatabase(Database):
             self._late = late
 
     def _open_writer(self) -> tuple[sqlite3.Connection, WriteQueue]:
+        """Return the writing connection and its place in the queue; they are opened by the first call. SQLite
+        itself waits for no lock on it, since ``LockWait`` does. Raises StoreUnusable, StoreLocked,
+        StoreReplaced."""
         if self._writer is None or self._write_queue is None:
             writer = self._to_store()
             try:
@@ -374,7 +387,10 @@ def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
 
 
 class SqliteTx(Tx):
-    """A transaction or a snapshot of a database file."""
+    """A transaction or a snapshot of a database file.
+
+    Text that is not valid UTF-8, in a damaged file, does not make a query fail: the query runs again with a
+    text factory that replaces what cannot be read (``damaged``), so that only that row is affected."""
 
     __slots__ = ("_connection", "_lenient", "many", "run")
     postgresql = False
@@ -433,6 +449,7 @@ class SqliteTx(Tx):
 
 
 def _text(data: bytes) -> str:
+    """Return text of the database; for what is no UTF-8 its placeholder (``damaged``)."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,8 @@
-"""The file of a SQLite store: where it may lie, and what an error of the driver says about it."""
+"""The file of a SQLite store: where it may lie, and what an error of the driver says about it.
+
+A store on a network file system is refused, because SQLite relies on locks of the file and on memory that all
+its processes share (https://sqlite.org/wal.html, https://sqlite.org/howtocorrupt.html): two hosts would
+damage it, without any error at first."""
 
 import os
 import re
@@ -49,7 +53,9 @@ _NETWORK = {
 
 
 def refuse_network(path: Path) -> None:
-    """Raise StoreUnusable when the file is, or would be, on a network file system, whose locks cannot be trusted."""
+    """Raise StoreUnusable when the file is, or would be, on a network file system, whose locks cannot be
+    trusted. The mount with the longest path that contains the file decides, of several at one place the
+    last."""
     target = os.path.realpath(path) + os.sep  # a link may lead there
     best, kind = "", ""
     for place, place_kind in mounts():

@@ -24,7 +24,8 @@ def statement(schema: str) -> str:
 
 
 class VacuumSchedule:
-    """Counts granted leases, and measures how long the last vacuum took."""
+    """Counts granted leases, and measures how long the last vacuum took. Each node counts its own, so all
+    nodes together vacuum once for about so many jobs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -26,7 +26,8 @@ BEATS = "beats.lock"
 
 
 class WriteQueue:
-    """The three lock files in a folder. Each connection has its own object, for one thread at a time."""
+    """The three lock files in a folder. Each connection has its own object, for one thread at a time: locks
+    of ``flock`` belong to an open file, so that two objects of one process exclude each other, too."""
 
     def __init__(self, folder: Path) -> None:
         self._next = _open(folder / "next.lock")
