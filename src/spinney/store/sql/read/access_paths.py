@@ -2,7 +2,11 @@
 
 SQLite does not know how often a value occurs, and would use any matching index. So the candidates are counted first, up
 to ``ENOUGH``, and the shortest is used; all other conditions are written so that no index matches them
-(``filter_queries``)."""
+(``filter_queries``).
+
+There are two kinds of paths. One enters an index of ``jobs``: ids, a key, a parent, a collection, a
+submitter, a pair of type and queue, a tree. The other reads a narrow table by state, for every state but
+completed. To count the candidates costs little; a wrong path would read millions of rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,12 +32,15 @@ Conditions = tuple[list[str], list[Any]]
 
 
 class UnionPart(NamedTuple):
-    """A part of the matching jobs, read in the order of ``key``."""
+    """A part of the matching jobs, read in the order of ``key``: one select of a union."""
 
     source: str
+    """The tables, as after ``from``."""
     key: str
+    """The column with the job's id."""
     where: str
     args: tuple[Any, ...]
+    """The values of ``where``, in order."""
     state: State | None = None
     """The state of all its jobs; None: it depends on each row."""
 
@@ -52,6 +59,7 @@ class AccessPath(NamedTuple):
     """How many rows it has; ``ENOUGH`` when there are more."""
 
 
+# All jobs by id: the path when no index is shorter than ``ENOUGH``.
 EVERYTHING = AccessPath([("1 = 1", ())], ENOUGH)
 
 
@@ -62,6 +70,7 @@ def cheapest(run_query: RunQuery, job_filter: Filter) -> AccessPath:
 
 
 def _size(run_query: RunQuery, parts: Sequence[tuple[str, Sequence[Any]]]) -> int:
+    """Return how many rows the ranges of an index have together, counted up to ``ENOUGH``."""
     total = 0
     for condition, args in parts:
         sql = f"select count(*) from (select 1 from jobs where {condition} limit ?) found"
@@ -72,6 +81,8 @@ def _size(run_query: RunQuery, parts: Sequence[tuple[str, Sequence[Any]]]) -> in
 
 
 def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str, Sequence[Any]]]]:
+    """Return the indexes that the filter allows, each as its ranges (condition, values). A partial index is
+    matched only by a condition that repeats its own, such as ``collection is not null``."""
     indexes: list[Sequence[tuple[str, Sequence[Any]]]] = []
     if job_filter.ids is not None:
         indexes.append(
@@ -113,7 +124,8 @@ _TREE = "jobs.parent_id is not null and jobs.root_id = ?"
 
 
 def kinds(run_query: RunQuery, type_: str | None, queue: str | None) -> list[tuple[str, str]]:
-    """Return the existing pairs of type and queue; within each, ids are in order."""
+    """Return the existing pairs of type and queue, of these where they are named; within each, ids are in
+    order. They are found by a seek for each in the index on both columns, however many jobs there are."""
     types = [type_] if type_ is not None else distinct(run_query, "type", "1 = 1", [])
     return [
         (t, q)
@@ -201,6 +213,8 @@ def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]
 
 
 def _lanes(job_filter: Filter) -> tuple[str, Sequence[Any]]:
+    """Return the condition on a row of ``ready`` for type, queue and stage, by its lane, so that the wide
+    rows need not be read for them."""
     kind = {"type": job_filter.type, "queue": job_filter.queue, "stage": job_filter.stage}
     lane_conditions = {f"{column} = ?": value for column, value in kind.items() if value is not None}
     if job_filter.within is not None and job_filter.within.queues is not None:
@@ -214,6 +228,7 @@ def _lanes(job_filter: Filter) -> tuple[str, Sequence[Any]]:
 
 
 def _collections(within: AccessScope | None) -> AccessScope | None:
+    """Return the limits without those of queues, which ``_lanes`` checks; None when nothing is left."""
     return None if within is None or within.collections is None else replace(within, queues=None)
 
 
@@ -241,6 +256,8 @@ def _placed(part: UnionPart) -> UnionPart:
 
 
 def _unplaced(states: Sequence[State], conditions: Conditions) -> list[UnionPart]:
+    """Return the jobs of accepted calls that have no row in a narrow table yet; their state is that of their
+    row in ``jobs``, pending or waiting."""
     state_conditions = {
         State.PENDING: "jobs.state = 'pending' and not exists (select 1 from leases w where w.job_id = jobs.id)",
         State.WAITING: "jobs.state = 'waiting' and not exists (select 1 from inactive_jobs p where p.job_id = jobs.id)",

@@ -3,7 +3,10 @@
 For each pair of type and queue, jobs are read by id in descending order from several starting points: from the newest
 of all, from the highest leased id, and from the lowest id that is still to be claimed (below it are jobs that were just
 done, where the earliest come first). So the sample has recent attempts where a queue is processed in order, and the
-newest jobs otherwise. The latest attempts of them count."""
+newest jobs otherwise. The latest attempts of them count.
+
+How long a stage waited is computed from the times that are stored anyway: from the job's submission (or its
+time, or the end of the stage before) to the start of the attempt. Nothing is written for these figures."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -34,9 +37,12 @@ class Sample(NamedTuple):
 
 
 class _Attempt(NamedTuple):
+    """One attempt of the sample."""
+
     ended_us: int
     run_us: int
     wait_us: int | None
+    """None: it began after a failure."""
 
 
 Kind = tuple[str, str]
@@ -50,7 +56,8 @@ QueueStage = tuple[str, str, str]
 def samples(
     tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None = None
 ) -> Mapping[Stage, Sample]:
-    """Return the samples by stage. ``fronts``: (lane, job id) of jobs in progress. ``queues``: only these."""
+    """Return the samples by stage, over all queues. ``fronts``: (lane, job id) of jobs in progress, from
+    which rows are read, too. ``queues``: only these; None: all. A stage without a recent attempt has none."""
     stages: dict[Stage, list[_Attempt]] = {}
     for (_, type_, stage), attempts in _attempts_by_queue(tx, registry, fronts, queues).items():
         stages.setdefault((type_, stage), []).extend(attempts)

@@ -3,7 +3,13 @@
 A filter becomes one ``UnionPart`` or several disjoint ones. Jobs that are not completed are read from the narrow
 tables; completed ones from the index with the fewest rows (``access_paths``). All other conditions are on the row of
 ``jobs``, written so that no index matches them, and look up other tables by the job's id, so that they are valid for
-every access path."""
+every access path.
+
+How a condition is kept from an index: a text column is compared as ``column || ''``, a number as ``column +
+0``, neither of which is the indexed expression. SQLite would otherwise use any index that matches, however
+many rows it has.
+
+The same filter serves lists, counts and bulk verbs, so all of them mean the same jobs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,6 +56,8 @@ def union_parts(run_query: RunQuery, job_filter: Filter) -> list[UnionPart]:
 def _led(
     lead: access_paths.AccessPath, job_filter: Filter, states: Sequence[State] | None
 ) -> list[UnionPart]:
+    """Return the parts that read an index of ``jobs``, one for each of its ranges, and check everything on
+    the rows."""
     where, args = conditions(job_filter)
     return [
         union_part("jobs", "jobs.id", ([entry, VISIBLE, *where, *_one_of(states)], [*first, *args]))
@@ -75,6 +83,7 @@ def _nobody(run_query: RunQuery, job_filter: Filter) -> bool:
 
 
 def _one_of(states: Sequence[State] | None) -> list[str]:
+    """Return the condition that a job is in one of these states, in a list; an empty one when any will do."""
     if states is not None and set(states) >= _NEARLY_ALL:
         return [] if State.DELETED in states else ["jobs.state <> 'deleted'"]
     return [] if states is None else [f"({' or '.join(map(_state_is, states)) or '1 = 0'})"]
@@ -89,8 +98,11 @@ def ids(
     limit: int,
     newest: bool = False,
 ) -> list[int]:
-    """Return matching ids, ascending after ``after`` up to ``until`` (``newest``: descending, with both reversed;
-    ``after`` 0 means from the last)."""
+    """Return up to ``limit`` matching ids, ascending after ``after`` up to ``until`` (``newest``: descending,
+    with both reversed; ``after`` 0 means from the last).
+
+    Each part is read up to the limit, in order, and the parts are merged: so the cost depends on the limit
+    and the number of parts, and not on how many jobs match."""
     beyond, within = ("<", ">=") if newest else (">", "<=")
     matches: list[int] = []
     for part in union_parts(run_query, job_filter):
@@ -155,7 +167,8 @@ def _single(named: str | None, names: tuple[str, ...] | None) -> tuple[str | Non
 
 
 def conditions(job_filter: Filter) -> Conditions:
-    """Return the conditions on a row of ``jobs``, without its state."""
+    """Return the conditions on a row of ``jobs``, without its state, and their values. They are complete: a
+    path that has entered an index by one of them may check it once more."""
     where: list[str] = []
     args: list[Any] = []
 
@@ -260,6 +273,8 @@ def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
 
 
 def _state_is(state: State) -> str:
+    """Return the condition for one state. A leased job is pending in its row, and its lease says claimed or
+    running."""
     if state is State.PENDING:
         return "(jobs.state = 'pending' and not exists (select 1 from leases w where w.job_id = jobs.id))"
     if state in LEASED:

@@ -1,4 +1,9 @@
-"""Queries for jobs as people see them, each from one snapshot that is ended at once."""
+"""Queries for jobs as people see them, each from one snapshot that is ended at once.
+
+A ``Job`` is put together from its row in ``jobs`` and what other tables have of it: the lease (which makes a
+pending job claimed or running), the reason of its state, its progress, and whether a cancel request exists
+for it or for a tree that it is in. Damaged JSON becomes ``Unreadable``, so that a list is shown although one
+row of it is damaged."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -93,7 +98,10 @@ def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> li
 
 
 def tree(tx: Tx, job_id: int, limit: int, within: AccessScope | None) -> list[Job]:
-    """Return a job and those below it within these limits, depth first, ``limit`` in all. Raises NoSuchJob."""
+    """Return a job and those below it within these limits, depth first, ``limit`` in all (1 or more). The job
+    itself is left out when it is not within them. Raises NoSuchJob.
+
+    Lineages of a tree are one range of the index ``jobs_by_lineage``, whose order is depth first."""
     top = job(tx, job_id)
     first = [top] if within is None or within.holds(top.collection, top.queue) else []
     start, until = subtree(top.lineage)
@@ -162,6 +170,8 @@ def data(tx: Tx, job_id: int, name: str | None = None) -> Mapping[str, Any]:
 
 
 def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
+    """Return the jobs of rows of ``_SELECT``. All cancel requests are read at once: there are few at any
+    time, and each is to be found for all jobs below it."""
     cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
     return [_job(_Row._make(row), cancel_requests) for row in rows]
 

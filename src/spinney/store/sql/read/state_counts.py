@@ -2,6 +2,10 @@
 
 There are no counters. Jobs that are not completed are in a narrow table (``inactive_jobs``, ``ready``, ``leases``) and
 are counted there; completed ones are all others, and an index has the number of all jobs without their rows being read.
+
+So the completed are counted as the difference (``_by_subtraction``), where a filter can be answered by one
+index alone and matches many jobs. Otherwise the matching jobs are read, grouped by state (``_summed``). Both
+give the same numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +31,7 @@ _APART = tuple(state for state in State if state is not State.COMPLETED)
 
 
 def counts(run_query: RunQuery, job_filter: Filter) -> Mapping[str, int]:
-    """Return how many matching jobs are in each state."""
+    """Return how many matching jobs are in each state; states without jobs are left out."""
     job_filter = _without_superseded(run_query, filter_queries.narrowed(job_filter))
     if (job_filter.states is None or State.COMPLETED in job_filter.states) and _by_index_alone(job_filter):
         lead = access_paths.cheapest(run_query, job_filter)
@@ -84,6 +88,8 @@ def _by_index_alone(job_filter: Filter) -> bool:
 def _by_subtraction(
     run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath
 ) -> Mapping[str, int]:
+    """Count all matching jobs by the index and those of each other state in the narrow tables; the rest is
+    completed. All of it is read from one snapshot, or the difference would be wrong."""
     whole, span = _whole(run_query, job_filter, lead)
     apart = access_paths.narrow_parts(run_query, job_filter, _APART, filter_queries.conditions)
     if span is not None and job_filter.below is None and job_filter.root_id is None:
@@ -97,6 +103,7 @@ def _by_subtraction(
 
 
 Span = tuple[int, int]
+"""(lowest, highest) id."""
 
 
 def _whole(run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath) -> tuple[int, Span | None]:
@@ -126,6 +133,7 @@ def _tree(run_query: RunQuery, top: int, lead: access_paths.AccessPath) -> tuple
 
 
 def _entries(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
+    """Return how many jobs match a condition that an index answers, without those that are not published."""
     # Without any condition SQLite counts the index by its pages.
     n: int = run_query(f"select count(*) from jobs {f'where {condition}' if condition else ''}", args)[0][0]
     return n - _hidden(run_query, condition, args)
@@ -142,6 +150,8 @@ def _hidden(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
 
 
 def _span(run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath) -> Span | None:
+    """Return the range of ids of an index's entries: those of a collection or a parent are mostly close
+    together. None: it is not worth looking, or there are none."""
     if (
         job_filter.type is not None
         or job_filter.queue is not None
@@ -183,6 +193,7 @@ def _within(part: UnionPart, span: Span | None) -> UnionPart:
 
 
 def _summed(run_query: RunQuery, union_parts: Sequence[UnionPart]) -> Mapping[str, int]:
+    """Return the sum over these parts by state."""
     totals: dict[str, int] = {}
     for part in union_parts:
         # Grouping sorts: where the state is known in advance, counting suffices.

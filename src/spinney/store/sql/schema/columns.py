@@ -1,4 +1,8 @@
-"""The column types, and the catalogue of tables (``metadata``)."""
+"""The column types, and the catalogue of tables (``metadata``).
+
+A type has a variant for each database, so that a value is stored, compared and sorted alike in both: the key
+of ``ready`` is the order of work, and must not depend on a collation. ``metadata`` serves migrations and the
+copy of a store; the store's own statements are written by hand."""
 
 from typing import Any
 
@@ -13,5 +17,6 @@ Flag = Boolean().with_variant(SmallInteger(), "postgresql")
 
 
 def where(condition: str) -> dict[str, Any]:
-    """Return the arguments of a partial index, for both dialects."""
+    """Return the arguments of a partial index, for both dialects. A query uses such an index only when it
+    repeats the condition."""
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}

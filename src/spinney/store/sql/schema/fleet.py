@@ -1,4 +1,8 @@
-"""The tables of nodes and external workers, of folder roots, and of the leader."""
+"""The tables of nodes and external workers, of folder roots, and of the leader.
+
+A node writes its own row, with each heartbeat; others write it only to say that it has left. Rows of nodes
+that have left stay, because attempts and jobs name them. Times are those of the node's own clock: no lease
+is taken away by comparing them with another clock."""
 
 from sqlalchemy import Column, Float, Integer, Table, text
 

@@ -1,4 +1,10 @@
-"""The tables of jobs: their rows, their states, and what they wait for."""
+"""The tables of jobs: their rows, their states, and what they wait for.
+
+A job's way through them: its row in ``jobs`` is written at submission, with one in ``ready`` if it may start.
+A claim deletes that, and writes one in ``leases``. The record of its attempt deletes the lease, and either
+completes the row in ``jobs``, or writes one in ``inactive_jobs`` (it waits, or has failed), or one in
+``ready`` again for the next stage. Other tables have rows only of jobs that use them: keys, needs, children,
+locks, data, cancel requests."""
 
 from sqlalchemy import Column, Float, Index, Integer, Table, text
 
@@ -17,11 +23,12 @@ counters = Table(
     Column("value", Id, nullable=False),
     sqlite_with_rowid=False,
 )
-"""Numbers by name. ``job``, ``fence``, ``lane``, ``share``, ``node``, ``hold``: the last id that was assigned.
-``registry``, ``watermarks``: incremented when a process has to refresh its cache of declarations, or of watermarks.
-``turn``: on PostgreSQL, the row that writers lock. ``lift``: how many holds have ended; ``lift_swept``: up to which of
-them the sweep is complete; ``hold_sweep``: when a process last did a step of it. ``removed``: the highest id of a job
-whose row retention has removed."""
+"""Numbers by name. ``job``, ``fence``, ``lane``, ``share``, ``node``, ``hold``, ``home``, ``fetch``,
+``inbox_arrival``, ``webhook``, ``webhook_event``: the last id that was assigned. ``registry``,
+``watermarks``: incremented when a process has to refresh its cache of declarations, or of watermarks.
+``turn``: on PostgreSQL, the row that writers lock. ``lift``: how many holds have ended; ``lift_swept``: up to
+which of them the sweep is complete; ``hold_sweep``: when a process last did a step of it. ``removed``: the
+highest id of a job whose row retention has removed."""
 
 types = Table(
     "types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
@@ -99,6 +106,7 @@ jobs = Table(
     Column("final_began_us", Id),
     Column("final_ended_us", Id),
     Column("final_result", Chars),
+    # Partial indexes, because most jobs are roots without a label: they cost such a job nothing.
     Index("jobs_by_parent", "parent_id", **where("parent_id is not null")),
     Index("jobs_by_lineage", "root_id", "lineage", **where("parent_id is not null")),
     Index("jobs_by_kind", "type", "queue"),

@@ -1,4 +1,8 @@
-"""The tables of operators' settings and records: holds, failures, schedules, retention, the audit."""
+"""The tables of operators' settings and records: holds, failures, schedules, retention, the audit.
+
+Settings are rows that a command writes together with its entry in the audit. Those that claims and records
+depend on (holds, streaks) are read with the registry, whose counter the command increments; the others by the
+service that carries them out."""
 
 from sqlalchemy import Column, Float, Index, Integer, Table, text
 

@@ -1,4 +1,7 @@
-"""The parts of the schema that no declaration of a table says: a view, triggers, storage settings, initial rows."""
+"""The parts of the schema that no declaration of a table says: a view, triggers, storage settings, initial
+rows.
+
+The first revision runs them after it has made the tables."""
 
 from collections.abc import Mapping, Sequence
 

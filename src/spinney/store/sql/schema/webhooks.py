@@ -1,4 +1,8 @@
-"""The tables of webhooks and their deliveries."""
+"""The tables of webhooks and their deliveries.
+
+A delivery is a row from the transaction that settles its job, so that no crash loses one: the outbox pattern.
+A sender claims due rows for a time, sends them outside of any transaction, and records the answer. When it
+dies in between, another sends them again, so a receiver may get one twice, with the same id."""
 
 from sqlalchemy import Column, Index, Integer, Table, text
 
@@ -40,6 +44,7 @@ webhook_events = Table(
     Index("webhook_events_by_webhook", "webhook_id", "seq"),
     Index("webhook_events_due", "webhook_id", "next_us", **where("next_us is not null")),
 )
-"""Deliveries, written by the transaction that settled the job. ``batch``: the job has no parent. ``next_us``: when it
-is due or, while a process sends it, when the claim of that process ends; null: nothing is left to do. ``first_us``: the
-first try since it was created or retried. ``status``, ``answer``: of the last try."""
+"""Deliveries, written by the transaction that settled the job. ``batch``: the job is a root with subjobs.
+``next_us``: when it is due or, while a process sends it, when the claim of that process ends; null: nothing
+is left to do. ``first_us``: the first try since it was created or retried. ``status``, ``answer``: of the
+last try."""
