@@ -2,7 +2,11 @@
 
 Roles are ranked: each includes the rights of those before it. Limits narrow which jobs are visible and may be changed
 (``AccessScope``), and which shares, priorities, queues and locks may be named. A job that is not visible does not exist
-for the caller."""
+for the caller.
+
+In every limit None means "any", and an empty tuple means "none". A token acts with the intersection of its
+own rights and its owner's (``narrowed``), and rights may be granted only by somebody who has all of them
+(``covers``)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +34,7 @@ class Role(StrEnum):
         return _RANKS[self]
 
 
+# By the order of definition, from the fewest rights to the most.
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
@@ -46,7 +51,8 @@ class AccessScope:
         return self.collections is None and self.queues is None
 
     def holds(self, collection: str | None, queue: str) -> bool:
-        """Return whether it includes a job of this collection in this queue."""
+        """Return whether it includes a job of this collection in this queue. A job without a collection is
+        outside of every limit of collections."""
         return (self.collections is None or collection in self.collections) and (
             self.queues is None or queue in self.queues
         )
@@ -129,7 +135,8 @@ class Rights:
         return "*" in self.external or type_ in self.external
 
     def covers(self, other: "Rights") -> bool:
-        """Return whether the other rights are included in these: only such rights may be granted to others."""
+        """Return whether the other rights are included in these: only such rights may be granted to others.
+        Rights without a limit are included only in rights without that limit."""
         return (
             self.role.rank >= other.role.rank
             and _among(self.within.collections, other.within.collections)
@@ -148,7 +155,8 @@ class Rights:
         )
 
     def narrowed(self, other: "Rights") -> "Rights":
-        """Return the intersection of both: a token never has more rights than its owner."""
+        """Return the intersection of both: a token never has more rights than its owner. It may be empty:
+        limits that have no name in common leave an empty tuple."""
         return Rights(
             role=min(self.role, other.role, key=lambda role: role.rank),
             within=self.within.narrowed(other.within),
@@ -164,6 +172,7 @@ ALL_RIGHTS = Rights(role=Role.ADMIN, external=("*",))
 
 
 def _fits(patterns: Sequence[str] | None, text: str) -> bool:
+    """Return whether a name, or all that a pattern matches, is within a limit."""
     return patterns is None or any(_covers(pattern, text) for pattern in patterns)
 
 
@@ -173,6 +182,7 @@ def _covers(pattern: str, text: str) -> bool:
 
 
 def _among(all_: Collection[str] | None, some: Collection[str] | None) -> bool:
+    """Return whether a limit of names includes another; for names without patterns."""
     return all_ is None or (some is not None and set(some) <= set(all_))
 
 
@@ -181,6 +191,7 @@ def _among_patterns(all_: Sequence[str] | None, some: Sequence[str] | None) -> b
 
 
 def _both(first: Collection[str] | None, second: Collection[str] | None) -> tuple[str, ...] | None:
+    """Return the intersection of two limits, in the order of the first; None: both allow any name."""
     if first is None or second is None:
         only = second if first is None else first
         return None if only is None else tuple(only)
@@ -198,6 +209,7 @@ def _both_patterns(first: Sequence[str] | None, second: Sequence[str] | None) ->
 def _both_ranges(
     first_range: tuple[int, int] | None, other: tuple[int, int] | None
 ) -> tuple[int, int] | None:
+    """Return the intersection of two ranges of priorities; None: both allow any."""
     if first_range is None or other is None:
         return other if first_range is None else first_range
     first, last = max(first_range[0], other[0]), min(first_range[1], other[1])
@@ -206,6 +218,7 @@ def _both_ranges(
 
 
 def _both_types(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """Return the intersection of two lists of job types, in which ``*`` means all of them."""
     if "*" in first:
         return tuple(second)
     return tuple(first) if "*" in second else tuple(name for name in first if name in second)

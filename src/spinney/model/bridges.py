@@ -1,4 +1,9 @@
-"""Bridges to the databases of other systems, and their links."""
+"""Bridges to the databases of other systems, and their links.
+
+A bridge is a process that claims entries of another system's database, submits a job for each, and writes
+back what becomes of the job. A link is made before the job is submitted and deleted when the entry is
+finished, so that a bridge that dies in between can go on with it (``spinney.bridges``,
+``spinney.features.bridges``)."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,10 @@
 """The exceptions of Spinney. Every message says what to do next.
 
+There are two large classes: UsageError for a request that is wrong in itself, which no repetition makes
+right, and all others for what the present state does not allow. Whether to repeat a call is told by the
+class: StoreUnavailable has changed nothing and may be repeated, after CommitUncertain the caller has to look
+first, and StaleFence means that somebody else does the work now.
+
 ``exit_code`` is the exit code of the command line: 2 for invalid usage, 1 when the current state does not allow it.
 """
 
@@ -132,7 +137,8 @@ class StoreUnusable(SpinneyError):
 
 
 def store_error_kinds() -> list[str]:
-    """Return the names by which metrics count the classes of StoreUnusable."""
+    """Return the names by which metrics count the classes of StoreUnusable: its own and those of all its
+    subclasses that are imported by now."""
     kinds: list[type[StoreUnusable]] = [StoreUnusable]
     for kind in kinds:
         kinds += kind.__subclasses__()

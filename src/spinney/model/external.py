@@ -4,7 +4,12 @@ An external worker joins for some lanes (a type's stage each), claims, sends hea
 like a node with slots, so that limits, holds, locks and shares apply to it as to all. **Its leases have fences that
 only grow**, which suffices to detect leases in an answer that got lost: with every claim and every heartbeat an
 external worker sends the highest fence that it has ever received. It has never received a lease with a higher fence; a
-lease with a lower one that it does not name, it does not work on."""
+lease with a lower one that it does not name, it does not work on.
+
+The external worker's own clock decides nothing. An external worker that sends no heartbeat for its lease
+loses all its leases, and has to join again (``ExternalWorkerGone``); an attempt that exceeds its time limit,
+or goes on long after a cancel request, is taken from it alone (``overdue``). What the worker reports of it
+afterwards is refused by its fence."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -195,13 +200,15 @@ class Settlement:
 
 
 def node_name(name: str) -> str:
-    """Return the name of an external worker's row among the nodes. Raises BadName."""
+    """Return the name of an external worker's row among the nodes: with a prefix that no node's name may
+    have. Raises BadName, also when it is too long with the prefix."""
     names.name("external worker", name)
     return names.name("external worker", names.EXTERNAL_PREFIX + name)
 
 
 def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...]) -> None:
-    """Raise UsageError for settings that no external worker may have."""
+    """Raise UsageError for settings that no external worker may have: no stage, or slots or a lease (in
+    seconds) outside of the bounds."""
     if not 1 <= slots <= SLOTS_MAX:
         raise UsageError(f"an external worker has 1 to {SLOTS_MAX:,} slots, not {slots}")
     least, most = LEASE_S

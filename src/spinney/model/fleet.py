@@ -1,4 +1,8 @@
-"""Nodes as operators see them: the orders for each, and its status."""
+"""Nodes as operators see them: the orders for each, and its status.
+
+The times below are for display and for work that may be done twice. A node's jobs are taken back by another
+rule: when its heartbeat counter has not changed for its lease period by the monotonic clock of an observer
+(``NodeInfo.dead_after_s``), so that no difference between two wall clocks can end a node that works."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -62,6 +66,7 @@ class Load:
     """The memory that programs could get without swapping."""
 
     def to_json(self) -> str:
+        """Return a text for ``from_json``."""
         return json.dumps(asdict(self))
 
     @classmethod

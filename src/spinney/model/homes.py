@@ -1,4 +1,8 @@
-"""Where jobs have their folders, in a store whose folders are local."""
+"""Where jobs have their folders, in a store whose folders are local.
+
+Such a folder can be read only on its host. So pages and commands ask for a piece of a file through the store:
+a ``Fetch`` is a row that any node of that home answers with a ``FetchResult``
+(``spinney.features.homes``)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,12 @@
 """What a store takes and returns: submissions, jobs, attempts, leases, records.
 
 Times are integers: microseconds since 1970 UTC (``…_us``). JSON is passed as text that was checked at its entry, so
-that lists of small jobs need not be parsed on their way."""
+that lists of small jobs need not be parsed on their way.
+
+On the way of a job: a ``Submission`` is what a caller wants, a ``Lease`` is what a claim gives to a node, a
+``Record`` is what the node reports of the attempt, and a ``Job`` with its ``Attempt`` values is what readers
+get. Leases and records are named tuples and check nothing, because nodes exchange thousands of them a
+second."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,7 +120,8 @@ class LaneRequest:
     """How a node serves one lane (a type's stage)."""
 
     run_us: float | None = None
-    """The measured run time of one attempt; None: unknown, or look-ahead is forbidden."""
+    """The measured run time of one attempt; None: unknown, or look-ahead is forbidden, so that no job of this
+    lane is put behind another one."""
     locks: tuple[tuple[str, str], ...] = ()
     """(template, until) of each lock the stage must have."""
     warm: bool = True
@@ -218,8 +224,11 @@ class Job:
     key: str | None
     """Its unique key: among root jobs, or among the children of its parent."""
     parent_id: int | None
+    """None: it is a root."""
     root_id: int
+    """Of a root its own id."""
     lineage: str
+    """The ids from the root down to it (``spinney.model.lineage``)."""
     params: Any
     """The decoded JSON object; ``Unreadable`` where the row is damaged."""
     created_us: int

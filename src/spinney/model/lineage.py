@@ -4,6 +4,7 @@ Text order of lineages is depth-first order of the tree, and every subtree is on
 that an order of work and a sweep over a subtree need no recursion.
 """
 
+# Digits of an id: ten million jobs a day would last for centuries, and every lineage sorts as its numbers do.
 WIDTH = 12
 MAX_DEPTH = 32
 """A deeper tree is an endless recursion by mistake, and its lineage would be too long for an index entry."""
@@ -16,7 +17,9 @@ def lineage(job_id: int, parent: str | None = None) -> str:
 
 
 def subtree(path: str) -> tuple[str, str]:
-    """Return the half-open range of the lineages strictly below ``path``."""
+    """Return the half-open range of the lineages strictly below ``path``: they begin with ``path.``, and
+    ``/`` is the character behind the dot. The bounds themselves are no lineages, so both may be compared
+    strictly."""
     return f"{path}.", f"{path}/"
 
 

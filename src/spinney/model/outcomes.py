@@ -1,12 +1,17 @@
 """How an attempt may end.
 
 The first seven outcomes are set by the stage (its function returned, or raised a signal of ``model.attempts.signals``;
-or a program's exit code). The others are set by the engine for an attempt that did not end by itself."""
+or a program's exit code). The others are set by the engine for an attempt that did not end by itself.
+
+What a job does after each of them is decided by ``spinney.scheduling.retry_decision``; docs/concepts.md has
+the table. The values are stored in the history, and must not be renamed."""
 
 from enum import StrEnum
 
 
 class Outcome(StrEnum):
+    """How an attempt ended."""
+
     OK = "ok"
     WARNING = "warning"
     """Passed, with a warning that is counted on the job."""
@@ -37,4 +42,5 @@ class Outcome(StrEnum):
 PASSED = frozenset({Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH})
 """Outcomes after which the stage is not run again unless an operator asks or it is marked ``again``."""
 
+# What a stage may set by itself; a program's exit codes are mapped to these, too.
 STAGE_WORDS = frozenset({*PASSED, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD})

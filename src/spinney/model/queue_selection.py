@@ -55,5 +55,6 @@ NONE = QueueSelection(active=("unreadable",))
 
 
 def may_serve(queue: QueueSpec, node: str, serves: QueueSelection) -> bool:
-    """Return whether a node of this name with these settings may take jobs of the queue."""
+    """Return whether a node of this name with these settings may take jobs of the queue. Whether it takes
+    jobs at all (it may drain) is not considered."""
     return queue.admits(node) and serves.admits(queue.name)

@@ -1,4 +1,9 @@
-"""The states of a job and the only table of lawful transitions."""
+"""The states of a job and the only table of lawful transitions.
+
+Every store checks each change of a state against the table, and pages and commands offer only verbs that it
+allows; the test suite compares it with docs/concepts.md. ``claimed`` and ``running`` are no values of a
+column: a job whose row says pending is claimed when it has a lease, and running when that lease is marked as
+started."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -30,6 +35,7 @@ LEASED = frozenset({State.CLAIMED, State.RUNNING})
 """States that are read from a lease, never written into the job's row."""
 
 _S = State
+# From a state (None: the job is new) to the states in which a job may be after one step.
 TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(
     {
         None: frozenset({_S.SCHEDULED, _S.PENDING, _S.HELD, _S.WAITING, _S.FAILED}),
@@ -54,6 +60,6 @@ def lawful(before: State | None, after: State) -> bool:
 
 
 def require(job_id: int, before: State | None, after: State) -> None:
-    """Raise UnlawfulTransition unless the transition is in the table."""
+    """Raise UnlawfulTransition, whose sentence names the job, unless the transition is in the table."""
     if after not in TRANSITIONS[before]:
         raise UnlawfulTransition(job_id, before, after)

@@ -33,7 +33,8 @@ def subject(spec: TypeSpec | None, params: Any) -> str:
 
 
 def require_fields(type_name: str, template: str, parameters: Iterable[str]) -> None:
-    """Raise UsageError unless every field of a template is one of these parameters."""
+    """Raise UsageError unless every field of a template is one of these parameters. It is checked when a type
+    is declared, so that a subject cannot be empty by a typo."""
     for name in set(lock_names.fields(template)) - {*parameters}:
         raise UsageError(
             f"job type {type_name!r} has the subject {template!r}, but no parameter {name!r}; add it to a stage or "
@@ -54,10 +55,14 @@ def shortened(text: str, most: int) -> str:
 
 
 def _filled(template: str, params: Mapping[str, Any]) -> str:
+    """Return the template with the values of its fields; a parameter that is missing or null leaves
+    nothing."""
     return lock_names.filled(template, lambda name: _text(params.get(name)))
 
 
 def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterable[str]:
+    """Return the parts of a subject without a template. Texts stand alone, numbers and flags with their
+    names; lists and objects are left out, since a line has no room for them."""
     names = [*(name for name in properties if name in params), *(n for n in params if n not in properties)]
     parts = []
     for name in names:

@@ -1,7 +1,11 @@
 """Job types, stages and queues, as plain values that nodes register in the store.
 
 They are stored as JSON (``to_json``/``from_json``), so that the store, the command line and a server know every type
-without importing any application."""
+without importing any application.
+
+A value checks itself when it is made, and raises UsageError with the name of the type, stage or queue. Nodes
+of two versions may share a store during an upgrade: of a job type unknown fields are ignored; of a queue
+they are refused, because a setting that is not understood must not be passed over."""
 
 import math
 from collections.abc import Mapping
@@ -280,14 +284,16 @@ def _fields(spec: "TypeSpec | StageSpec | Backoff | LockSpec") -> dict[str, Any]
 
 
 def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:
-    """Return the queues that a root job passes through, unless an operator moves it. ``named``: the queue that its
-    submission names, if any, which counts for all stages."""
+    """Return the queues that a root job passes through, unless an operator moves it; rights are checked for
+    all of them. ``named``: the queue that its submission names, if any, which counts for all stages."""
     if named is not None:
         return {named}
     return {stage.queue or spec.queue or DEFAULT_QUEUE for stage in spec.stages}
 
 
 def _stage(value: Mapping[str, Any]) -> StageSpec:
+    """Return the stage of a value in ``TypeSpec.to_json``, with defaults for fields that an older version has
+    not written."""
     known_fields = {k: v for k, v in value.items() if k in StageSpec.__dataclass_fields__}
     return StageSpec(
         **known_fields
@@ -381,6 +387,8 @@ ready rows."""
 
 
 def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
+    """Raise UsageError unless the value is a whole number from ``least`` on. A bool is none, although it is
+    an int."""
     if type(value) is not int or not least <= value <= COUNT_MAX:
         raise UsageError(
             f"{where}: {option} must be {least} or more, a whole number up to {COUNT_MAX}, not {value!r}"
@@ -393,6 +401,7 @@ def _check_flag(where: str, option: str, value: object) -> None:
 
 
 def _check_nodes(where: str, option: str, nodes: object) -> None:
+    """Raise UsageError or BadName unless these are names of nodes, each once."""
     if not isinstance(nodes, tuple):
         raise UsageError(f'{where}: {option} must be a tuple of node names such as ("oak",), not {nodes!r}')
     for node in nodes:
@@ -417,6 +426,7 @@ def _check_keep(where: str, keep: object) -> None:
 
 
 def _check_submit_limits(where: str, limits: object) -> None:
+    """Raise UsageError unless these are limits of a user with the paths of parameters."""
     if not isinstance(limits, Mapping) or not all(
         _is_text(parameter) and parameter for parameter in limits.values()
     ):

@@ -1,7 +1,11 @@
 """The audit's hash chain: each entry has a digest over itself and the entry before.
 
 To change or remove an entry, the digests of all later ones would have to be changed; with one kept digest (a *head*) it
-can therefore be proved that nothing up to it was changed."""
+can therefore be proved that nothing up to it was changed.
+
+The chain makes changes visible, and prevents none: who can write the database can compute a new chain. So the
+head has to be kept elsewhere, as in a mail or a ticket; ``spinney audit`` prints it, and ``spinney audit
+verify`` takes it."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -52,8 +56,9 @@ class AuditCall:
 
 
 def digest(before: str, entry: AuditEntry) -> str:
-    """Return the digest of this entry: SHA-256, in hexadecimal, over the digest before and the entry's canonical
-    JSON."""
+    """Return the digest of this entry: SHA-256, in hexadecimal, over the digest before, a line feed and the
+    entry's JSON with sorted keys. All fields count. It is how other programs can verify a copy of the audit,
+    so it must not change. Raises TypeError for a value that JSON has no form for."""
     text = orjson.dumps(asdict(entry), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()
 

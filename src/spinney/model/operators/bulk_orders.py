@@ -1,4 +1,8 @@
-"""Orders: an operation on many jobs at once, with its arguments, and the states of jobs that it takes."""
+"""Orders: an operation on many jobs at once, with its arguments, and the states of jobs that it takes.
+
+Two tables say which states a verb takes: those that it selects when nobody names any (``DEFAULT_STATES``),
+and those that may be named (``ALLOWED_STATES``). The second is wider where a state needs a second thought.
+Whether a single job can be changed is decided again in the transaction that changes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

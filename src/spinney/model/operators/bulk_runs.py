@@ -1,4 +1,9 @@
-"""What a bulk run would do, and what it has done so far."""
+"""What a bulk run would do, and what it has done so far.
+
+A run begins with a ``Plan``, which a person may look at first. It has the highest job id of that moment, so
+that jobs that are submitted later are not reached. Then it is a series of transactions, each of which returns
+a ``BulkStep``, and a ``Report`` adds them up. A run that is interrupted may be
+given again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +75,7 @@ class Report:
     """Why a canary stopped it."""
 
     def add(self, step: BulkStep) -> None:
+        """Add what a step did. A job that was refused before and is changed now is no refusal any more."""
         self.touched += len(step.touched)
         self.reopened += len(step.reopened)
         self.skipped += len(step.skipped)

@@ -1,4 +1,7 @@
-"""Locks and capacities, with who holds them and who waits."""
+"""Locks and capacities, with who holds them and who waits.
+
+A lock exists as long as a job has it or waits for it; its capacity is a setting that may exist without any
+job (``spinney.model.settings.capacities``)."""
 
 from dataclasses import dataclass
 

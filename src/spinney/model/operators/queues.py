@@ -1,4 +1,8 @@
-"""Queues as operators see them, with their settings and what is in them, and the changes that operators make."""
+"""Queues as operators see them, with their settings and what is in them, and the changes that operators make.
+
+A setting of an operator takes precedence over the declaration of an application, field by field, and survives
+every new declaration. To take it back is a change of its own (``QueueChange.declared``), because "no limit"
+is a setting, too."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

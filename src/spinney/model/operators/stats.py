@@ -1,4 +1,8 @@
-"""Figures of a store: throughput, times and numbers of jobs by stage, queue, share and node."""
+"""Figures of a store: throughput, times and numbers of jobs by stage, queue, share and node.
+
+Numbers of jobs and slots are exact, and of one snapshot. Rates count the attempts that ended within the
+window. Times are measured on a sample of recent jobs, and are None where there is none. A caller who is
+limited to some collections gets None for every figure that is not kept by collection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 from spinney.model.values.limits import Limit
 
 Percentiles = tuple[float, float, float]
-"""Median, 90 % and 99 %."""
+"""Median, 90 % and 99 %, in seconds: the least times that so many attempts did not exceed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

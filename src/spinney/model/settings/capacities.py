@@ -1,7 +1,10 @@
 """Capacities of locks: set by an operator, by the stage that takes the lock, by an application, or 1, in this order.
 
 A rule is about one lock (``download:example.org``) or about a family (``download:*``: all names with that prefix). Of
-several rules from one source the longest name counts, so that there can be exceptions."""
+several rules from one source the longest name counts, so that there can be exceptions.
+
+A capacity that is lowered takes nothing from the jobs that have the lock: nobody gets more of it until enough
+was released. One that is raised lets waiting jobs continue at once."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +42,8 @@ class LockCapacity:
 
 
 def require_capacity(capacity: object) -> int:
-    """Return the capacity if it is valid, else raise UsageError."""
+    """Return the capacity if it is valid, a whole number of at least 1, else raise UsageError. 0 would let
+    jobs wait for ever without a reason; a hold has one."""
     if type(capacity) is not int or not 1 <= capacity <= AMOUNT_MAX:
         raise UsageError(
             f"a lock's capacity is a whole number from 1 to {AMOUNT_MAX}, not {capacity!r:.80}; to let nothing "
@@ -49,7 +53,8 @@ def require_capacity(capacity: object) -> int:
 
 
 def require_amount(amount: object) -> int:
-    """Return the amount of a lock that a stage takes if it is valid, else raise UsageError."""
+    """Return the amount of a lock that a stage takes if it is valid, a whole number of at least 0, else raise
+    UsageError. With 0 a job has the lock without counting against its capacity."""
     if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
         raise UsageError(f"of a lock is taken a whole number from 0 to {AMOUNT_MAX}, not {amount!r:.80}")
     return amount

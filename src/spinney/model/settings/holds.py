@@ -1,4 +1,8 @@
-"""Holds: an operator stops everything that a hold covers, with a reason."""
+"""Holds: an operator stops everything that a hold covers, with a reason.
+
+From the commit of a hold on no node claims what it covers; what runs finishes its stage, and is held before
+the next. Pending jobs are moved to the state held by a sweep, and back when the hold ends, so that lists and
+counts show them. Several holds may cover one job, which continues when the last of them has ended."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,10 @@
-"""Inboxes: folders where people and programs drop files, each of which becomes a job. Pure data and checks."""
+"""Inboxes: folders where people and programs drop files, each of which becomes a job. Pure data and checks.
+
+One node at a time looks into the folder. A drop that has rested goes through these steps, of which each may
+be repeated after a crash: an ``Arrival`` is stored together with its job, which is held (TAKING); the file is
+moved into the job's folder; then the arrival is TAKEN and the job released. A drop that is refused is moved
+into the folder ``rejected`` instead (REJECTING, REJECTED). An upload over the API takes the same way, without
+the folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +16,7 @@ from spinney.model.errors import UsageError
 from spinney.model.settings.schedules import check_options
 from spinney.model.values import durations, names
 
+# How long a file must not have changed before it is taken, in seconds, and the longest time that may be set.
 REST_S = 10.0
 REST_MOST_S = 86_400.0
 FILE_PARAM = "file"
@@ -206,6 +213,7 @@ class Upload:
 
     @property
     def is_done(self) -> bool:
+        """Return whether it has its job, or was rejected."""
         return self.job_id is not None or self.reason is not None
 
     @property

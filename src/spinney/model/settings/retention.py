@@ -1,7 +1,10 @@
 """How long settled jobs are kept: operators' rules take precedence over those that a job type declares.
 
 The rule of the root decides for its whole tree, whatever the types and states below it: a batch whose children were
-deleted first could neither be explained nor retried."""
+deleted first could neither be explained nor retried.
+
+The time counts from the moment at which the root settled, or was deleted. A root that is opened again begins
+anew when it settles. An operator's rule "for ever" is a rule, too: it overrides the one of the type."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +54,8 @@ class RetentionRules:
 
     @property
     def any(self) -> bool:
-        """Return whether any jobs are not kept for ever."""
+        """Return whether any jobs are not kept for ever; if not, nobody has to look for trees whose time is
+        over."""
         return any(k.in_force and k.keep_s is not None for k in self.all_rules())
 
     def all_rules(self) -> list[RetentionRule]:

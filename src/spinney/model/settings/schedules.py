@@ -1,4 +1,11 @@
-"""Schedules: jobs that are created again and again."""
+"""Schedules: jobs that are created again and again.
+
+A schedule has nominal times, computed from its cron expression or interval alone
+(``spinney.scheduling.recurrence``), whether anything runs then or not. Each of them is decided once, in the
+transaction that stores what became of it (a ``ScheduleRun``), creates the job if there is one, and sets the
+next time: so no time makes two jobs, on any number of nodes, and none is lost while all are down.
+``catch_up`` says which of the times that have passed meanwhile still get a job, and ``overlap`` what happens
+while the job before is open."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +16,7 @@ from spinney.model.errors import UsageError
 from spinney.model.types import PRIORITIES
 from spinney.model.values import durations, names
 
+# The shortest and the longest interval.
 EVERY_LEAST_S = 1.0
 EVERY_MOST_S = 10 * 366 * 86_400.0
 """Ten years."""
@@ -26,14 +34,18 @@ class Overlap(StrEnum):
     QUEUE = "queue"
     """The time waits, and gets its job when the jobs before it have settled."""
     ALLOW = "allow"
+    """A further job is created beside the open one."""
 
 
 class CatchUp(StrEnum):
     """Which times still get their jobs that passed while no node ran, or while the schedule was paused."""
 
     NONE = "none"
+    """None of them."""
     LAST = "last"
+    """The latest one, whatever the number of those before it."""
     ALL = "all"
+    """Each of them, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +156,7 @@ def _check_every(where: str, every_s: float) -> None:
 
 
 def _one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum:
+    """Return the member of an enumeration for a value or a member. Raises UsageError, which lists them."""
     try:
         return kind(value)
     except ValueError:
@@ -151,7 +164,8 @@ def _one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum
 
 
 def check_options(where: str, options: Mapping[str, Any]) -> None:
-    """Raise UsageError or BadName unless these are options of jobs that a schedule or an inbox makes."""
+    """Raise UsageError or BadName unless these are options of jobs that a schedule or an inbox makes. An
+    option that is None counts as left out."""
     for option, value in options.items():
         if option not in OPTIONS:
             raise UsageError(f"{where}: its jobs can have no option {option!r}; use {', '.join(OPTIONS)}")

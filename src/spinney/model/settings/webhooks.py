@@ -1,4 +1,11 @@
-"""Webhooks, their deliveries, and the results of those. Pure data and checks."""
+"""Webhooks, their deliveries, and the results of those. Pure data and checks.
+
+When a job settles, the same transaction stores a ``Delivery`` for each webhook that its event fits. A sender
+takes those that are due for a while (``DueDelivery``), calls the URL, and stores a ``DeliveryResult``:
+delivered, or when to try again, or failed for good. A receiver may get a delivery twice, with the same id.
+
+A webhook reports no more than its creator may see: the limits of the creation are stored with it, and those
+of today are looked up when it is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -223,12 +230,14 @@ def private_host(url: str) -> str | None:
 
 
 def shown(url: str) -> str:
-    """Return the URL without its query, which may have a token."""
+    """Return the URL without its query, which may have a token, cut to 200 characters. For logs and messages;
+    a URL that was accepted has no password (``require_url``)."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"[:200]
 
 
 def _require_events(events: Sequence[str]) -> None:
+    """Raise UsageError unless there is an event, and all of them are known."""
     unknown = [event for event in events if event not in (*EVENTS, EVERY)]
     if unknown or not events:
         problem = f"{unknown[0]!r:.80} is no event of a webhook" if unknown else "a webhook needs an event"

@@ -151,7 +151,7 @@ def _hidden(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
 
 def _span(run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath) -> Span | None:
     """Return the range of ids of an index's entries: those of a collection or a parent are mostly close
-    together. None: it is not worth looking, or there are none."""
+    together. None: they may lie anywhere, or there are none."""
     if (
         job_filter.type is not None
         or job_filter.queue is not None
