@@ -57,7 +57,8 @@ def fits(hash_: str | None, password: str) -> bool:
 
 
 def outdated(hash_: str) -> bool:
-    """Return whether the hash is to be computed anew, because argon2-cffi uses other parameters today."""
+    """Return whether the hash is to be computed anew, because argon2-cffi uses other parameters today. That
+    is possible only while the password is known: at a sign-in that succeeds."""
     return _hasher()[0].check_needs_rehash(hash_)
 
 

@@ -1,4 +1,8 @@
-"""The caller and the store: what every part of ``control`` works with."""
+"""The caller and the store: what every part of ``control`` works with.
+
+A ``Service`` is made for one caller: a route of a server makes one for each request, a command for itself.
+Its fields are handed on to every part (``part``), so that all of them act with the same name and rights and
+by the same clock."""
 
 import uuid
 from collections.abc import Callable
@@ -94,7 +98,8 @@ class Service:
 
 
 def limits(rights: Rights) -> str:
-    """Return what the caller is limited to, as part of a sentence."""
+    """Return what the caller is limited to, as part of a sentence: ``collection a or b and queue
+    nightly``."""
     within = rights.within
     parts = [
         f"{kind} {' or '.join(names) or 'none'}"

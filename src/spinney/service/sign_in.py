@@ -167,7 +167,11 @@ class SignIn(Service):
     # --- steps ----------------------------------------------------------------------------
 
     def _proven(self, name: str, password: str, visit: ClientInfo) -> tuple[str, LoginAttempt]:
-        """Return the hash that the password fits, and the attempt."""
+        """Return the hash that the password fits, and the attempt, which counts as a failure until the
+        session is open.
+
+        The attempt is counted before the hash is computed, so that many at once cannot all be free. A hash of
+        older parameters is replaced. Raises BadLogin, TooManyAttempts."""
         with passwords.room():
             account = self.store.accounts.password(name)
             device = visit.device if account is not None and _is_of(visit.device, account[0]) else None
@@ -192,8 +196,9 @@ class SignIn(Service):
         proof: str | None = None,
         attempt: LoginAttempt | None = None,
     ) -> tuple[str, Session]:
-        """Open a session, and return its secret with it. ``proof``: the hash that was verified; None: the user was
-        authenticated by other means."""
+        """Open a session, and return its secret with it. ``proof``: the hash that was verified; when the
+        password was changed since, the sign-in fails. None: the user was authenticated by other means.
+        ``attempt``: what is taken back in the same transaction, because it has succeeded."""
         secret = new_secret()
         opened = self.store.sign_in.open(
             name,

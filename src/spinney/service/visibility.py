@@ -1,7 +1,11 @@
 """What a limited caller is shown of holds, locks, messages and results of verbs that also concern jobs of others.
 
 The store is queried once for all job ids that an answer names. A sentence that would name a job that is not visible is
-reworded without it, and without counts of what others have."""
+reworded without it, and without counts of what others have.
+
+The engine words its messages without knowing who will read them, so ids are recognized in the text by the
+forms that it uses (``_NAMED``). Who adds a sentence about another job to the engine has to use one of these
+forms."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -59,6 +63,7 @@ class Visibility:
         return [self._job(job, visible_ids) for job in visible]
 
     def _job(self, job: Job, visible_ids: Collection[int]) -> Job:
+        """Return a visible job whose message names only visible jobs and holds."""
         if job.waits_for == "hold":
             # Its message is a hold's, whose name may be that of others.
             return replace(job, message="; ".join(map(str, self.holds_on(job.id))) or _HIDDEN_HOLD)

@@ -104,7 +104,8 @@ class Database:
 
 
 class Backend(Protocol):
-    """The differences between the kinds of databases."""
+    """The differences between the kinds of databases: what has to be made, how processes that make tables at
+    once are kept apart, and what the driver's errors mean."""
 
     def make(self) -> None:
         """Make what must be there before one can connect."""
@@ -138,6 +139,9 @@ def writes(connection: Connection) -> bool:
 
 
 class _Sqlite:
+    """The backend for one SQLite file. Its errors are told apart by their words, since the driver raises one
+    class for most of them."""
+
     def __init__(self, tables: TableDeclaration, path: Path) -> None:
         self._tables, self._path = tables, path
 
@@ -180,6 +184,8 @@ class _Sqlite:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    """Return a connection to an existing file. Transactions are begun by an event (``open_sqlite``), and not
+    by the driver, whose own would begin with the first statement that writes."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,

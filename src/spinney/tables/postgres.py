@@ -51,6 +51,8 @@ def open_postgres(tables: TableDeclaration, url: str) -> Database:
 
 
 class _Postgres:
+    """The backend for a PostgreSQL database. ``name`` is what messages show, without the password."""
+
     def __init__(self, tables: TableDeclaration, conninfo: dict[str, Any], schema: str | None) -> None:
         self._tables, self._schema = tables, schema
         self._conninfo = _CONNECTING | {"application_name": f"spinney {tables.name}"} | conninfo
@@ -63,6 +65,7 @@ class _Postgres:
         return psycopg.connect(psycopg.conninfo.make_conninfo(**self._conninfo), prepare_threshold=None)
 
     def begin(self, connection: Connection) -> None:
+        """Make the settings of one transaction. A reader gets a snapshot (REPEATABLE READ, read only)."""
         statements = _EACH.format(idle="60s" if writes(connection) else "0")
         if not writes(connection):
             statements = f"set transaction isolation level repeatable read, read only; {statements}"
@@ -103,6 +106,7 @@ class _Postgres:
         return None
 
     def _message(self, error: BaseException | None) -> str:
+        """Return the driver's message on one line, in which any secret of the URL is replaced."""
         message = " ".join(str(error).split())
         secrets = [str(self._conninfo[key]) for key in _SECRET if self._conninfo.get(key)]
         for secret in secrets:
@@ -114,6 +118,8 @@ _SECRET = ("password", "sslpassword", "oauth_client_secret")
 
 
 def _parsed(tables: TableDeclaration, url: str) -> tuple[dict[str, Any], str | None]:
+    """Return libpq's parameters and the schema of a URL (None: the user's own search path). Raises
+    UsageError, whose message quotes no part of the URL."""
     place, _, query = url.partition("?")
     settings = [setting.partition("=") for setting in query.split("&") if setting]
     schema = {name: value for name, _, value in settings}.get("schema")

@@ -1,4 +1,7 @@
-"""An application's tables: their declaration, and how they are opened."""
+"""An application's tables: their declaration, and how they are opened.
+
+It imports neither SQLAlchemy nor a driver, so that declaring tables costs a command nothing; ``open``
+does."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
