@@ -66,7 +66,7 @@ class Load:
     """The memory that programs could get without swapping."""
 
     def to_json(self) -> str:
-        """Return a text for ``from_json``."""
+        """Return a JSON text that ``from_json`` turns back into an equal load."""
         return json.dumps(asdict(self))
 
     @classmethod

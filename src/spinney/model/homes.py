@@ -66,6 +66,7 @@ class FetchResult(NamedTuple):
     """Why it cannot be read; ``MISSING`` when it does not exist."""
 
 
+# The error of a FetchResult for a path that does not exist, by which it is told from one that cannot be read.
 MISSING = "is not there"
 PIECE_BYTES = 2**16
 """The longest piece."""

@@ -115,6 +115,12 @@ class Record(NamedTuple):
     capacity."""
 
 
+# --- claims ----------------------------------------------------------------------------------- A node sends
+# a ClaimRequest with its free slots and those that may get jobs ahead, together with the records of what has
+# ended; the FlushResult has its new leases. Both are one transaction of the store
+# (``Kernel.flush_and_claim``).
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRequest:
     """How a node serves one lane (a type's stage)."""
@@ -178,6 +184,9 @@ class Reconciliation:
     """(job, fence) of every lease that the node owns."""
     recorded: frozenset[int]
     """The fences of those records in question whose attempts are in the history."""
+
+
+# --- what readers get ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

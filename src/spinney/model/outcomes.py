@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """How an attempt ended, by itself or by the engine."""
 
     OK = "ok"
     WARNING = "warning"

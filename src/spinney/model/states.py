@@ -55,7 +55,8 @@ TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(
 
 
 def lawful(before: State | None, after: State) -> bool:
-    """Return whether a job may go from ``before`` (None: it is new) to ``after`` in one step."""
+    """Return whether a job may go from ``before`` (None: it is new) to ``after`` in one step. Whether another
+    rule forbids it (open children, a hold) is not considered."""
     return after in TRANSITIONS[before]
 
 

@@ -21,12 +21,14 @@ from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.limits import Limit
 
+# What a job gets for which neither submission, parent, stage nor type says anything else.
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 50
 PRIORITIES = range(100)
 """0 is first, 99 last."""
 COUNT_MAX = 2**31 - 1
 """The largest number of attempts, deaths or slots."""
+# The value of ``TypeSpec.names`` by which data that jobs write must have names that end in ``_``.
 GENERATED = "generated_"
 BREAKER_MAX = 1_000
 """The largest ``breaker``: each of these jobs is remembered."""
@@ -396,6 +398,7 @@ def _check_count(where: str, option: str, value: object, least: int = 1) -> None
 
 
 def _check_flag(where: str, option: str, value: object) -> None:
+    """Raise UsageError unless the value is a bool; 0 and 1 are none."""
     if not isinstance(value, bool):
         raise UsageError(f"{where}: {option} must be True or False, not {value!r}")
 

@@ -64,5 +64,6 @@ def digest(before: str, entry: AuditEntry) -> str:
 
 
 def head(seq: int, link: str) -> str:
-    """Return the text form of a head of the audit: ``42:9f86d0…``."""
+    """Return the text form of a head of the audit: ``42:9f86d0…``, the number of the last entry and its whole
+    digest. People keep it and give it back, so the form must not change either."""
     return f"{seq}:{link}"

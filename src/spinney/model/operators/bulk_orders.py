@@ -25,6 +25,7 @@ class Verb(StrEnum):
     PRIORITY = "priority"
 
 
+# All states that are not settled.
 _OPEN = (State.SCHEDULED, State.PENDING, State.HELD, State.CLAIMED, State.RUNNING, State.WAITING)
 
 

@@ -81,7 +81,8 @@ class CapacityRules:
         return cls(exact, tuple(sorted(families, key=lambda word: -len(word[0]))))
 
     def about(self, name: str) -> int | None:
-        """Return the capacity that these rules give this lock; None: they do not cover it."""
+        """Return the capacity that these rules give this lock; None: they do not cover it. A rule for the
+        lock itself counts before any family, and a longer prefix before a shorter one."""
         if name in self.exact:
             return self.exact[name]
         return next((capacity for prefix, capacity in self.families if name.startswith(prefix)), None)
@@ -105,4 +106,5 @@ class Capacities:
         return DEFAULT if capacity is None else capacity
 
 
+# No rule at all, so that every lock has a capacity of 1.
 NONE = Capacities()

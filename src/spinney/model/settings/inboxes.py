@@ -222,7 +222,9 @@ class Upload:
         return f"upload:{self.id}"
 
     def is_of_same_file(self, other: "Upload") -> bool:
-        """Return whether it goes on with the other: the same user uploads the same file to the same inbox."""
+        """Return whether it goes on with the other: the same user uploads the same file to the same inbox.
+        The file is the same by name, size and what its uploader says of it, since not all its bytes are here
+        yet."""
         return all(
             getattr(self, field) == getattr(other, field)
             for field in ("inbox", "name", "size", "by", "announced", "modified")

@@ -105,7 +105,8 @@ class Schedule:
 
     @property
     def timing(self) -> tuple[str | None, float | None, str]:
-        """Return the fields that its times depend on."""
+        """Return the fields that its times depend on. When a declaration changes any of them, the next time
+        is computed anew; otherwise the schedule keeps its progress."""
         return self.cron, self.every_s, self.zone
 
     def to_json(self) -> dict[str, Any]:
@@ -148,6 +149,7 @@ class ScheduleRun:
 
 
 def _check_every(where: str, every_s: float) -> None:
+    """Raise UsageError unless an interval is within the bounds."""
     if not EVERY_LEAST_S <= every_s <= EVERY_MOST_S:
         raise UsageError(
             f"{where}: the interval must lie between {EVERY_LEAST_S:g} second and "

@@ -20,6 +20,7 @@ from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.networks import is_public
 
+# The longest URL of a webhook, in characters.
 URL_MAX = 2000
 EVERY = "*"
 """All events."""

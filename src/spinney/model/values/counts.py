@@ -1,4 +1,4 @@
-"""Counts with their nouns."""
+"""Counts with their nouns, as messages for people need them."""
 
 
 def counted(count: int, singular: str, many: str | None = None) -> str:

@@ -108,6 +108,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- the store itself -----------------------------------------------------------------
 
     def create(self, *, local_folders: bool = False) -> None:
+        """See ``Administration.create``. Whether folders are local is a row of ``meta`` that is written with
+        the first tables and never changed, because jobs that have begun depend on it."""
         from spinney.store.sql.migrations.new_store import create
 
         for_new_store = {homes.FOLDERS: homes.LOCAL} if local_folders else {}
@@ -234,6 +236,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             return reconciliation.reconcile(tx, node_id, records)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
+        """See ``Kernel.started``. It is synced: of a type that must not run twice unasked, the mark decides
+        after a crash whether an attempt has begun."""
         with self._write() as tx:
             for start in range(0, len(fences), STARTED_STEP):
                 some = orjson.dumps(list(fences[start : start + STARTED_STEP])).decode()
@@ -317,6 +321,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         return alive
 
     def keep_out(self, node_id: int) -> bool:
+        """See ``Kernel.keep_out``. First other writers are excluded, then the node's row is read: nobody can
+        have declared the node dead in between."""
         if not self.database.keep_out():
             return False
         with self.database.look() as tx:
@@ -333,6 +339,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             return nodes.all_nodes(tx)
 
     def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
+        """See ``Kernel.elect_leader``. Every node calls it again and again, so it only reads as long as
+        there is a leader; the transaction that takes the leadership checks again."""
         from spinney.store.sql.recover import leadership
         from spinney.store.sql.recover.sweep_step import next_wake_us
 
@@ -381,6 +389,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- folders of deleted jobs ----------------------------------------------------------
 
     def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
+        """See ``Kernel.deleted_folders``. A folder of a home that an operator has given up may be removed by
+        any node, if it exists there."""
         sql = (
             f"select job_id from deleted_folders where job_id > ? and (? = 1 or {_WITHIN_REACH}) order "
             "by job_id limit ?"

@@ -81,7 +81,7 @@ class Tx(ABC):
         """Return whether the transaction is still open: a full disk may have rolled it back."""
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
-        """Return all rows."""
+        """Return all rows that the statement selects or returns."""
         rows: list[Any] = self.run(sql, args).fetchall()
         return rows
 

@@ -64,6 +64,8 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
+        """See ``Database.write``. ``awaited`` changes nothing here, as no commit causes maintenance in a
+        file. After the commit the hot tables are vacuumed when that is due."""
         with self._connector.explained():
             begin, turn = _BEGIN if durable else _BEGIN_LIGHTLY, "" if urgent else _TURN
             self._writer, answer = self._begun(
@@ -94,6 +96,8 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
+        """See ``Database.look``. REPEATABLE READ, so that all statements see one snapshot. It ends by a
+        rollback, since nothing was changed."""
         with self._connector.explained():
             self._reader, _ = self._begun(
                 self._reader,
@@ -115,6 +119,8 @@ class PostgresDatabase(Database):
             log.warning("cannot vacuum %s: %s", self.name, error)
 
     def data_version(self) -> int:
+        """See ``Database.data_version``. It is the number of the row ``turn``, which every writer but an
+        urgent one increments; 0 in a schema without that row."""
         with self._connector.explained():
             self._reader, _ = self._begun(self._reader, lambda _: "")
             row = self._reader.execute(
@@ -257,6 +263,9 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def fill(self) -> Iterator[Tx]:
+        """See ``Database.fill``. It has a connection of its own, without limits of time, and takes the lock
+        of creations and upgrades, so that two copies into one schema wait for each other. Tables are analysed
+        before the commit."""
         from spinney.store.sql.schema import metadata  # slow to import, and rarely needed
 
         with self._connector.explained():
@@ -356,6 +365,7 @@ class PostgresTx(Tx):
         self._cursor.executemany(text, rows if order is None else [[row[n] for n in order] for row in rows])
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+        """See ``Tx.insert``. From ``MANY`` rows on they are sent by COPY."""
         if len(rows) < MANY:
             super().insert(table, columns, rows)
             return

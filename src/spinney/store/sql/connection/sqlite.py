@@ -82,6 +82,8 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
+        """See ``Database.write``. The whole transaction is inside the write queue: a process that is killed
+        in it leaves the queue by the kernel, and SQLite ignores what it had not committed."""
         writer, write_queue = self._open_writer()
         self._begin(writer, write_queue, durable, late=awaited or not durable, urgent=urgent)
         try:
@@ -185,6 +187,8 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
+        """See ``Database.look``. A reader that stays in one for long keeps the log from being copied into the
+        file, so that it grows; therefore a snapshot ends at once."""
         reader = self._open_reader()
         with explained(self.path):
             reader.execute("begin")
@@ -195,6 +199,8 @@ class SqliteDatabase(Database):
                     reader.execute("rollback")
 
     def data_version(self) -> int:
+        """See ``Database.data_version``. SQLite counts commits of all other connections, among them the
+        writing one of this object (https://sqlite.org/pragma.html#pragma_data_version)."""
         reader = self._open_reader()
         with explained(self.path):
             return int(reader.execute("pragma data_version").fetchone()[0])
@@ -224,6 +230,9 @@ class SqliteDatabase(Database):
         }
 
     def create(self, statements: Sequence[tuple[str, Sequence[object]]]) -> bool:
+        """See ``Database.create``. Of two processes that create one store at once, the second finds it
+        created."""
+
         def run() -> bool:
             connection = self.connect(_BUSY_S)
             try:
@@ -362,6 +371,7 @@ class SqliteDatabase(Database):
         add_functions(connection)
 
     def close(self) -> None:
+        """Close both connections and the lock files; the next use opens them again."""
         # The last connection that is closed makes a checkpoint, so it has to be inside the write queue.
         write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
         if write_queue is None:
