@@ -7,7 +7,7 @@ slots of shares are counted from ``leases`` in the same transaction.
 A claim has four steps (``Claim.run``): jobs for the free slots with a warm worker, then for those without
 one, then jobs ahead for slots that have a short one to run, and last one statement a lane that writes the
 leases of all of them. A *ticket* is the number of a slot, once for each job that it may still get. The usual
-case, one lane without limits or locks at a priority, takes a prefix of each share by one statement
+case, a single lane without locks at a priority, takes a prefix of each share by one statement
 (``_deal_uniform``); any other is dealt job by job (``_deal_priority``). Both follow the same rules.
 
 The rotation (which queue and which share was served last) is kept in the store object: it only serves fairness, not
@@ -56,8 +56,8 @@ SlotBudget = tuple[int, int, float]
 class Claim:
     """The claim of jobs for the free slots of one node, made for one transaction.
 
-    ``starved`` says afterwards whether jobs are left that this node could run, so that it is worth claiming
-    again as soon as a slot is free. Jobs whose lock is taken leave ``ready`` on the way; the caller drains
+    ``starved`` says afterwards whether more jobs were found than could be assigned, so that it is worth
+    claiming again when a slot is free. Jobs whose lock is taken leave ``ready`` on the way; the caller drains
     ``cascade``."""
 
     def __init__(
@@ -215,8 +215,8 @@ class Claim:
         """Assign each slot up to so many jobs (and µs), most urgent first, up to a priority; return the tickets that
         got none. ``ahead``: the jobs are assigned ahead.
 
-        The first statement finds the most urgent priority of each lane (``LaneHeads``), so that each round
-        deals one priority, and priorities without jobs cost nothing."""
+        Each round finds the most urgent priority that is left (``LaneHeads``) and deals its jobs, so that
+        priorities without jobs cost nothing."""
         tickets = _tickets(slots)
         budget = {slot: us for slot, _, us in slots}
         floor = -1
@@ -392,8 +392,8 @@ class Claim:
 
 def _is_quick(lane_request: LaneRequest | None) -> bool:
     """Return whether jobs of a lane may be put behind others in one slot: the node has measured how long they
-    run, and allows it, and they take no locks, which a job behind others would keep from third ones while it
-    waits."""
+    run, and allows it, and they take no locks, because a job would keep its locks from others while it waits
+    in the slot."""
     return lane_request is not None and lane_request.run_us is not None and not lane_request.locks
 
 

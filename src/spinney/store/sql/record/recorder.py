@@ -147,8 +147,8 @@ class Recorder:
         return record[6] is None and record[9] is None and record[14] is None
 
     def _last(self, lane: Lane) -> bool:
-        """Return whether a job completes when its attempt in this lane has passed, and no other job waits for
-        it as for a probe."""
+        """Return whether an attempt that passes in this lane completes its job, and nothing else follows.
+        After a probe the lane has to be woken, too."""
         spec = self.registry.types.get(lane.type)
         return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
 

@@ -307,13 +307,13 @@ def _listed(ids: Iterable[int]) -> str:
 # themselves: one that runs or can be claimed is no lasting obstacle. The list comes first: SQLite joins a
 # "cross join" in the order in which it is written, and from the list every other table is entered by its key.
 _WAITS = "p.job_id = {} and p.state = 'waiting'"
-# Those of these jobs that wait, whatever for.
+# Which of these jobs wait, and for what.
 _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
     "from json_each(?) j cross join inactive_jobs p cross join jobs "
     f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
 )
-# Those of these jobs that keep a lock until they settle (and not only while an attempt runs).
+# Which of these jobs keep a lock until they settle (and not only while an attempt runs).
 _KEEPING = (
     "select distinct l.job_id from json_each(?) j cross join locks l "
     "where l.job_id = j.value and l.fence is null"

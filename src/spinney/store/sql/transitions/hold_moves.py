@@ -59,7 +59,8 @@ def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:
 
 
 def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tuple[int, int, int, str, int]]:
-    """Return the keys of those of these jobs that are in ``ready``, with the job id last."""
+    """Return the rows of ``ready`` that these jobs have, each as its key with the job id last. Jobs that are
+    not there are left out."""
     rows: list[tuple[int, int, int, str, int]] = []
     for (queue_name, type_, stage, home), some_ids in _by_place(tx, registry, ids, "1 = 1", ()).items():
         lane, queue = registry.known_lane(queue_name, type_, stage, home), registry.queue(queue_name)
@@ -75,8 +76,8 @@ def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tu
 
 
 def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[Place, list[int]]:
-    """Return those of these held jobs that only a hold can have kept, by lane: they have no cancel request, time, need,
-    child or serial order, and their lane exists.
+    """Return the held jobs of this list that only a hold can have kept, by lane: they have no cancel request,
+    time, need, child or serial order, and their lane exists.
 
     The conditions are stricter than they need be: a job that has a need, met or not, is left out. What is
     left out is placed one by one (``cascades.Cascade.place``), which is slower and always right."""
@@ -103,7 +104,8 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
 def _by_place(
     tx: Tx, registry: Registry, ids: Sequence[int], condition: str, args: Sequence[Any], more: str = ""
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Return those of these jobs that match, by queue, type, stage, home and ``more`` columns."""
+    """Return the jobs of this list that match, by queue, type, stage, home and ``more`` columns. Jobs without
+    a stage are left out."""
     rows = tx.all(
         f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
         f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
@@ -174,8 +176,8 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
 def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) -> int:
     """Make held jobs claimable that nothing else keeps (``plain``); return how many still were held.
 
-    When that is not all, the caller has to roll back: ``plain`` has read its rows in the same transaction, so
-    a difference means that the database is damaged, and some rows were written for jobs that are not held."""
+    When that is not all, some have changed since ``plain`` has looked at them in an earlier snapshot, and the
+    caller has to roll back: rows were written for jobs that are not held any more."""
     ids = [job_id for group in groups.values() for job_id in group]
     if not ids:
         return 0

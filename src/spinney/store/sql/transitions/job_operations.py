@@ -239,7 +239,7 @@ class Operation:
         of its children, its stages marked ``again`` run once more; where there are none, it is checked
         whether its children let it complete now. Attempts and interruptions are counted from 0, and its time
         counts as come. Raises UnknownType, DuplicateKey (its key has been taken since), and Refused when
-        there is nothing left to run."""
+        nothing is left to run or a job above is cancelled."""
         spec = self._spec(row)
         passed = job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
         stage = next_stage(spec, passed)
