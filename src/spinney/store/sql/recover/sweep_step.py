@@ -78,7 +78,8 @@ class SweepStep:
         )
         for (job_id,) in reserved:
             self.cascade.free_locks(job_id, locks.RESERVED)
-        # Then each lock that a job waits for, by one seek in the partial index for each.
+        # Then the locks that jobs wait for, by one seek in the partial index for each: the first ones by name, as
+        # many as the limit allows.
         name = ""
         for _ in range(self.limit):
             name = self.tx.value(
