@@ -1,4 +1,9 @@
-"""What the doctor checks, and what it finds violated."""
+"""The values that every checker of the doctor exchanges: a rule (``Check``), and one case in which it does
+not hold (``Violation``).
+
+Both are answers of the API and lines of ``doctor --json``, so ``rule`` and ``subject`` are stable words that
+scripts may rely on, while the sentences may be reworded at any time.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,26 +16,30 @@ class Violation:
     one."""
 
     rule: str
-    """A word for programs: ``lease-without-job``, …"""
+    """The name of the violated rule, for programs: ``lease-without-job``, …"""
     subject: str
-    """``job 17``, ``folder 00/00/00/000000000017``, ``lock x``."""
+    """The row or folder that violates the rule: ``job 17``, ``folder 00/00/00/000000000017``, ``lock x``.
+    Together with ``rule`` it identifies the violation from one examination to the next."""
     sentence: str
     """What is wrong, for people, and where no repair is safe, what to do."""
     repair: str | None = None
     """What ``--repair`` would do; None: no repair is safe, and the sentence says what a person should do."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """The values by which it was detected, which are checked again before a repair."""
+    """The values by which it was detected, the key of its row among them. A repair looks the row up again by
+    this key, and changes it only if the rule still does not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One invariant that the doctor checks."""
+    """One invariant that the doctor checks, as ``doctor --rules`` lists it."""
 
     rule: str
-    """A word for programs, and for ``--only``."""
+    """The name of the rule, for programs and for ``--only``."""
     about: str
     """The invariant as a sentence."""
     repairs: bool
-    """Whether ``--repair`` can repair its violations."""
+    """Whether ``--repair`` can repair its violations. A rule without a repair reports what to do in each
+    violation's sentence."""
     deep: bool = False
-    """It takes long, and is only checked on request."""
+    """Whether the rule takes long, so that it is only checked on request (``--deep``, or when ``--only``
+    names it)."""

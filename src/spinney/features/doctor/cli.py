@@ -1,4 +1,9 @@
-"""The command ``doctor``: check a store for inconsistencies and repair them."""
+"""The command ``doctor``: check a store for inconsistencies and repair them.
+
+The order is fixed: a node that ``--dead`` names is recovered first, then the store is examined and the
+violations are printed, then ``--repair`` asks for confirmation and repairs, and a second examination decides
+the exit code. With ``--yes`` the first examination is left out.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -87,6 +92,7 @@ def doctor(
 
 
 def _examine(performer: "Performs", only: Sequence[str], *, deep: bool, json: bool) -> "Examination":
+    """Examine the store, print the violations while they are found, and return the counts."""
     from spinney.features.doctor.commands import ExamineStore
 
     violations = _Violations(json=json)
@@ -106,8 +112,11 @@ def _print_slow_wakeups(store: "Store") -> None:
 
 
 class _Violations:
-    """Prints violations as they are found, by rule. A message that several rules have is printed once: where the
-    file is damaged, no rule can be checked."""
+    """Prints violations as they are found, by rule, at most ``SHOWN`` of each.
+
+    A sentence that several rules report is printed once, and the number of the other rules at the end: where
+    the file of the database is damaged, no rule can be checked, and all of them say so.
+    """
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
@@ -116,6 +125,8 @@ class _Violations:
         self._printed: set[str] = set()
 
     def add(self, violation: "Violation") -> None:
+        """Print a violation, or count it when its rule has had its lines or another rule has printed the same
+        sentence."""
         if self._json:
             display.print_json_lines([violation])
             return
@@ -132,7 +143,8 @@ class _Violations:
             self._more += 1
 
     def end(self, examination: "Examination") -> None:
-        """Print how many violations there were, and how many of them can be repaired."""
+        """Print how many violations there were, and how many of them can be repaired. With ``--json`` it
+        prints nothing."""
         if self._json:
             return
         self._end_rule()
@@ -191,7 +203,12 @@ def _print_repair(result: "RepairResult", *, json: bool) -> None:
 
 
 def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:
-    """Declare a node dead and take its work back. Of a node of this host the kernel can tell whether it is alive."""
+    """Declare a node dead and take its work back, after confirmation.
+
+    A node of this host need not be taken to be dead on anybody's word: the kernel shows whether it runs, and
+    then the command is refused. What is left of its processes is killed, and its pages on disk say which
+    attempts had begun. Nodes of other hosts are believed to be dead.
+    """
     from spinney.features.doctor.service import Doctor
     from spinney.model.jobs import NodeInfo
     from spinney.node.lifecycle import dead_nodes

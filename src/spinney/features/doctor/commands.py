@@ -1,4 +1,9 @@
-"""The commands of the doctor. They concern the whole store, and take an admin without limits."""
+"""The commands of the doctor: list the rules, examine the store, repair it. They concern the whole store, and
+take an admin without limits.
+
+Examination and repair are long commands: they report each violation or repair as progress while they run, and
+stop between two of them when the caller goes away. The answer at the end has the counts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +21,7 @@ from spinney.model.values.lists import All
 from spinney.service.service import Service
 
 VIOLATIONS_LISTED = 1_000
-"""How many violations stand in an answer; all of them are told as progress."""
+"""How many violations stand in the answer of an examination; all of them are reported as progress."""
 
 _ONLY: list[str] = Field(
     default=[], max_length=1_000, description="Only these rules; empty: all.", examples=[["pending-nowhere"]]
@@ -110,7 +115,8 @@ class RepairStore(
 
 
 def _others(service: Service) -> list[Checker]:
-    """Return the checkers of the folders, where this process sees them."""
+    """Return the checkers of the folders, where this process sees them. A server without folders checks the
+    database only."""
     root = service.folder_root
     return [] if root is None else [FolderCheck(root, service.store), ViewCheck(root, service.store)]
 

@@ -28,7 +28,8 @@ from spinney.store.parts import Store
 ORPHANS = ".orphans"
 """Below the folder root: where folders without a job are set aside."""
 LATE_US = 600_000_000
-"""Nodes remove the folders of deleted jobs by themselves; only what is this old is left over."""
+"""How long after the deletion of a job its folder is reported, in microseconds: nodes remove such folders by
+themselves, and only what is older is left over."""
 
 _NUMBER = re.compile(r"[0-9]+")
 _SET_ASIDE = f"sets it aside in {ORPHANS}; nothing is deleted"
@@ -60,7 +61,13 @@ _RULES: dict[str, tuple[str, str, str | None]] = {
 
 
 class FolderCheck:
-    """The rules over one folder root and its store: a ``Checker`` like the store's own doctor."""
+    """Checks the folders of jobs below one folder root against the store: a ``Checker`` like the store's own
+    doctor.
+
+    Nodes create and remove folders while it walks. So a folder that disappears in between is no violation,
+    the folder of a deleted job counts only when it should have been removed ten minutes ago (``LATE_US``),
+    and a repair examines its folder again.
+    """
 
     def __init__(self, root: Path, store: Store) -> None:
         self._root, self._store = root, store
@@ -105,6 +112,8 @@ class FolderCheck:
         return True
 
     def _set_aside(self, folder: Path) -> None:
+        """Move a folder into ``.orphans`` below the folder root. The random suffix keeps a second folder of
+        the same job apart."""
         aside = self._root / ORPHANS
         make_directory(aside, like=self._root)
         folder.rename(aside / f"{folder.name}.{os.urandom(4).hex()}")
@@ -112,6 +121,8 @@ class FolderCheck:
     # --- the walk -------------------------------------------------------------------------------
 
     def _all(self, now_us: int) -> Iterator[Violation]:
+        """Yield all violations below the folder root. A root that does not belong to this store is reported,
+        and not walked: each of its folders would look like one without a job."""
         facts = self._store.facts()
         if facts.get("folders") == "local" and not (self._root / folders.TOKEN).exists():
             return  # no node has been at work here
@@ -149,6 +160,8 @@ class FolderCheck:
         yield from self._jobs(jobs, now_us)
 
     def _jobs(self, job_ids: Sequence[int], now_us: int) -> Iterator[Violation]:
+        """Yield the violations of the folders of these jobs. The states of all of them are read in one query;
+        folders that do not exist (any more) are left out."""
         if not job_ids:
             return
         states = self._store.doctor.standing(job_ids)

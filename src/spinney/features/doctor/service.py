@@ -1,6 +1,10 @@
 """The doctor: it checks the invariants of a store and its folders, and repairs what is safe to repair.
 
-Every repair checks again first, and has its entry in the audit log.
+An examination asks one checker after the other (the database first, then the folders that this process sees)
+and only reads. A repair examines in the same order and repairs each violation where it is found, before the
+next one is looked for; each repair is a transaction of its own that checks again first and writes its entry
+into the audit log. So a crash or an interruption leaves every violation either repaired and recorded, or as
+it was.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,14 +30,18 @@ class RepairResult:
     """The outcome of the repair of one violation, or of the steps that it took."""
 
     violation: Violation
+    """The violation as it was found, before the repair."""
     repaired: bool
-    """False: it was gone already, or see ``error``."""
+    """Whether something was changed. False without an ``error``: the violation had gone by itself before its
+    turn came."""
     error: str | None = None
-    """Why it could not be repaired."""
+    """Why it could not be repaired, in a sentence; None: there was nothing to object to. It is not tried
+    again in this call."""
 
 
 class Checker(Protocol):
-    """Checks and repairs invariants: of the database (``SqlDoctor``), or of the folders (``FolderCheck``)."""
+    """Checks and repairs the invariants of one place: of the database (``SqlDoctor``), of the folders of jobs
+    (``FolderCheck``) or of the links to them (``ViewCheck``)."""
 
     def checks(self) -> Sequence[Check]:
         """Return the rules, in the order in which they are checked."""
@@ -41,22 +49,30 @@ class Checker(Protocol):
     def examine(
         self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
     ) -> Iterator[Violation]:
-        """Check all rules (or only these), and yield each violation as it is found. ``deep``: also the rules that take
-        long."""
+        """Check all rules, or only those named, and yield each violation as soon as it is found.
+
+        Names of other checkers' rules are ignored. ``deep``: also the rules that take long. ``now_us``: the
+        present, in microseconds since 1970 UTC, by which lateness is judged.
+        """
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
-        """Repair a violation if it still exists, and return whether anything was changed. Raises SpinneyError when it
-        cannot be repaired as things are."""
+        """Repair a violation if it still exists, and return whether anything was changed.
+
+        Raises SpinneyError when it cannot be repaired as things are.
+        """
 
 
 class Doctor(Service):
-    """Checks and repairs a whole store, so that it takes an operator without limits; others get Forbidden.
+    """Checks and repairs a whole store. All of its methods require an operator without limits, and raise
+    Forbidden for others, since violations name jobs and nodes of everybody.
 
-    ``others`` are checkers of what lies outside of the database: the folders. ``only`` names the rules to check.
+    ``others`` are checkers of what lies outside of the database: the folders. ``only`` names the rules to
+    check; None or empty: all.
     """
 
     def checks(self, others: Sequence[Checker] = ()) -> list[Check]:
-        """Return all rules, those of the database first, in the order in which they are examined."""
+        """Return all rules, those of the database first, in the order in which they are examined. This needs
+        no rights."""
         return [check for checker in self._all(others) for check in checker.checks()]
 
     def examine(
@@ -76,9 +92,13 @@ class Doctor(Service):
     def repair(
         self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence[Checker] = ()
     ) -> Iterator[RepairResult]:
-        """Repair whatever can be repaired, round after round until a round repairs nothing, and wake the nodes.
+        """Repair whatever can be repaired, round after round until a round repairs nothing, and wake the
+        nodes after each round.
 
-        Each repair is a transaction of its own, so that the caller may stop after any of them.
+        Yields a result for each violation that has a repair, also for those that were refused or had gone.
+        Each repair is a transaction of its own, so that the caller may stop after any of them. Raises
+        UsageError when ``only`` names a rule that does not exist; both checks are made before the first
+        result is asked for.
         """
         self.require_everywhere(Role.OPERATOR, "repair the store")
         self._require_rules(only, others)
@@ -87,8 +107,8 @@ class Doctor(Service):
     def _repaired(
         self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
     ) -> Iterator[RepairResult]:
-        """Repair in rounds, at most ``ROUNDS``, until a round repairs nothing: a repair may bring another violation to
-        light. One that was refused is not tried again."""
+        """Repair in rounds, at most ``ROUNDS``, until a round repairs nothing: a repair may bring another
+        violation to light. A violation that was refused is not tried again."""
         actor = self.actor()
         refused: set[tuple[str, str]] = set()
         for _ in range(ROUNDS):
@@ -113,10 +133,13 @@ class Doctor(Service):
     def recover_dead_node(
         self, name: str, recover: Callable[[NodeInfo], Sequence[int]] | None = None
     ) -> list[int]:
-        """Take back the work of a node that an operator knows to be dead, and return the ids of its jobs.
+        """Declare all incarnations of a node dead on an operator's word, take their work back, and return the
+        ids of their jobs.
 
-        ``recover`` does so for one incarnation of the node, where the caller has more than the store to go by (the
-        records on its host). Raises Refused when the node has sent a heartbeat lately, or does not exist.
+        ``recover`` is called for each incarnation before its leases in the store are taken back, where the
+        caller has more than the store to go by (what the dead node left on this host), and returns the jobs
+        that it has taken back itself. Raises Refused when a node of that name has sent a heartbeat within the
+        last minute, or none is left.
         """
         self.require_everywhere(Role.OPERATOR, "declare nodes dead")
         jobs: list[int] = []
@@ -131,6 +154,8 @@ class Doctor(Service):
         return [self.store.doctor, *others]
 
     def _require_rules(self, only: Collection[str] | None, others: Sequence[Checker]) -> None:
+        """Raise UsageError, with the name that was probably meant, when ``only`` names a rule that no checker
+        has."""
         rules = {check.rule for check in self.checks(others)}
         for rule in only or ():
             if rule not in rules:

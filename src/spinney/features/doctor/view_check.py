@@ -17,10 +17,16 @@ RULE = "view-link"
 _ABOUT = "Each job with a folder has its link in the views, and no other (with --deep)."
 _OFFER = "places or removes the link"
 _STEP = 500
+"""How many links or folders are compared with their jobs in one query."""
 
 
 class ViewCheck:
-    """Examines the views of one folder root, where there are any: a ``Checker`` like the store's own doctor."""
+    """Examines the views of one folder root, where there are any: a ``Checker`` like the store's own doctor.
+
+    It goes through the tree twice: every link must lead to where its job stands, and every job with a folder
+    must have its link. A mismatch is reported only if a second look at the job, a moment later, finds it as
+    well: a node may just have been about to move the link.
+    """
 
     def __init__(self, root: Path, store: Store) -> None:
         self._tree, self._store = ViewTree(root), store
@@ -67,6 +73,8 @@ class ViewCheck:
         return {job.id: job for job in jobs}
 
     def _violation(self, subject: ViewLink | int, jobs: dict[int, Job]) -> Violation | None:
+        """Return the violation of one link, or of the job of one folder (given by its id) whose link is
+        missing; None: all is well."""
         job = jobs.get(_job_id(subject))
         if isinstance(subject, ViewLink):
             if not self._tree.wrong(subject, job):

@@ -53,7 +53,7 @@ from spinney.store.sql.session import Session
 from spinney.store.sql.transitions.cascades import Cascade
 
 STEPS = 100_000
-"""A repair that goes in steps gives up after so many."""
+"""After how many steps a stepwise repair gives up, so that it cannot go on for ever."""
 
 RULES: tuple[Rule, ...] = (
     *integrity.RULES,
@@ -113,8 +113,12 @@ class SqlDoctor:
                 yield Violation(rule=rule.name, subject=f"rule {rule.name}", sentence=message)
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
-        """Repair a violation if it still exists, and return whether anything was changed. Raises SpinneyError when it
-        cannot be repaired as things are."""
+        """Repair a violation if it still exists, and return whether anything was changed.
+
+        A violation of a rule without a repair, or of another checker, changes nothing and returns False.
+        Raises SpinneyError when it cannot be repaired as things are; an error of the database on the way
+        becomes Refused, and rolls back the step.
+        """
         rule = self._rules.get(violation.rule)
         if rule is None or rule.repair is None:
             return False
@@ -146,13 +150,17 @@ class SqlDoctor:
         return True
 
     def noted(self, violation: Violation, actor: Actor, *, now_us: int) -> None:
-        """Note in the audit that a violation outside of the database is repaired."""
+        """Write the audit entry for a repair outside of the database, in a transaction of its own."""
         with self._session.write() as tx:
             _note(tx, violation, actor, now_us)
 
     def declare_dead(self, name: str, actor: Actor, *, now_us: int) -> Sequence[NodeInfo]:
-        """Declare the nodes of this name dead on an operator's word: they may not claim from now on. Returns them, to
-        be recovered (``Store.recover``). Raises Refused when one has sent a heartbeat lately, or there is none."""
+        """Mark the nodes of this name as left on an operator's word, and return them. From then on they may
+        not claim; the caller takes their leases back (``Store.recover``).
+
+        Raises Refused when one of them has sent a heartbeat within the last minute, or none is left; then no
+        node is marked.
+        """
         with self._session.write() as tx:
             present = [node for node in node_rows.all_nodes(tx) if node.state != "left"]
             dead = [node for node in present if node.name == name]
@@ -176,8 +184,12 @@ class SqlDoctor:
         return dead
 
     def standing(self, job_ids: Sequence[int]) -> Mapping[int, tuple[str | None, int | None]]:
-        """Return the known ones of these jobs: their state (None: retention has removed the job), and since when their
-        folder is to be removed (None: it is not)."""
+        """Return the state of those of these jobs that the store knows, and since when their folder is to be
+        removed.
+
+        The state is None for a job that retention has removed, and the time is None when the folder is not to
+        be removed. Missing from the answer: jobs that the store never had, or has forgotten.
+        """
         with self._session.look() as tx:
             rows = tx.all(
                 "select j.value, jobs.state, t.at_us from json_each(?) j left join jobs on jobs.id = j.value "
@@ -188,6 +200,8 @@ class SqlDoctor:
 
 
 def _explained(error: Exception) -> str:
+    """Return the error as a sentence. One that Spinney does not raise itself comes from a value that it never
+    wrote."""
     if isinstance(error, SpinneyError):
         return str(error)
     return (

@@ -48,7 +48,8 @@ def _places(check: CheckContext, job_ids: list[int]) -> dict[int, hold_moves.Key
 def _missing(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the pending jobs that are not in their place.
 
-    This looks by key. Daily work puts no job anywhere else, so a repair need not search all of ``ready`` again.
+    It looks by key, which is cheap. Daily work puts no job anywhere else, so this is enough for a repair,
+    which need not search all of ``ready`` again while it holds up the writers.
     """
     places = _places(check, [row["id"] for row in facts])
     sql = "select job_id from ready where lane = ? and priority = ? and share = ? and position = ?"
@@ -61,7 +62,8 @@ def _missing(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str,
 
 
 def _nowhere(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the pending jobs that are not in ``ready`` at all. No index says so, so all of it is read."""
+    """Return the pending jobs that are not in ``ready`` at all. ``ready`` has no index by job, so all of it
+    is read, but only for a page on which a job is not in its place."""
     missing = _missing(check, facts)
     if not missing:
         return []
@@ -71,17 +73,20 @@ def _nowhere(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str,
 
 
 def _misplaced(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of ``ready`` that are not where the row of their job asks to be."""
     places = _places(check, [row["job_id"] for row in facts])
     return [row for row in facts if places[row["job_id"]] != _key(row)]
 
 
 def _not_accepted(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows whose job belongs to a submission that is not accepted yet."""
     accepted = {row["job_id"] for row in only_accepted(check, facts)}
     return [row for row in facts if row["job_id"] not in accepted]
 
 
 def _under_hold(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs under a hold whose sweep is over. Under the others jobs may be in ``ready``; claims skip them."""
+    """Return the jobs under a hold whose sweep is over, each with the hold. While a sweep goes on, jobs under
+    its hold may still be in ``ready``; claims skip them."""
     holds = check.registry.holds
     if not holds.any:
         return []
@@ -101,6 +106,7 @@ def _leave_and_place(repair: RepairContext, facts: Facts) -> None:
 
 
 def _lower_mark(repair: RepairContext, facts: Facts) -> None:
+    """Let the claims of a lane begin at this row again."""
     lane, priority, share, position = _key(facts)
     repair.registry.watermarks.entered(repair.tx, lane, (priority, share, position))
 
@@ -111,6 +117,7 @@ _LEAVE = Repair("takes it out of ready", _leave)
 
 
 def _other_lane(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the leases whose lane does not exist, or is of another type or stage than their job."""
     lanes = check.registry.lanes
     wrong = []
     for row in facts:
@@ -121,6 +128,8 @@ def _other_lane(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[s
 
 
 def _end_lease(repair: RepairContext, facts: Facts) -> None:
+    """Take a lease away. A job that is pending is then placed, since nothing else would put it into
+    ``ready``."""
     repair.take_lease(facts["job_id"], facts["fence"])
     if repair.tx.value("select 1 from jobs where id = ? and state = 'pending'", (facts["job_id"],)):
         repair.place(facts["job_id"])
@@ -146,6 +155,7 @@ def _recover(repair: RepairContext, facts: Facts) -> None:
 
 _END_LEASE = Repair("takes the lease away; what the attempt reports will be refused", _end_lease)
 
+# Leases come before ready: taking a lease away may put its job into ready, which the rules behind then see.
 RULES: tuple[Rule, ...] = (
     Paged(
         name="lease-without-job",

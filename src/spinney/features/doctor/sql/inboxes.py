@@ -4,7 +4,8 @@ from spinney.features.doctor.sql.rule import GRACE_US, Join, Paged, Rule, Walk
 from spinney.model.settings.inboxes import UPLOAD_HELD_REASON
 
 LATE_US = 10 * GRACE_US
-"""Each node and server brings the files of uploads whose process has died within a minute."""
+"""Ten minutes, in microseconds. Nodes and servers finish uploads whose process has died within a minute, so
+after this time nothing that could finish them is at work, or the file is lost."""
 
 RULES: tuple[Rule, ...] = (
     Paged(

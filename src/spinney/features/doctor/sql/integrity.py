@@ -1,5 +1,10 @@
-"""Rules about what lies below the others: SQLite's own checks, what holds up the database, values that cannot be read,
-and the chain of the audit log."""
+"""Rules about what lies below the others: SQLite's own checks, what holds up the database, values that cannot
+be read, and the chain of the audit log.
+
+None of them has a repair: what is damaged here comes back from a backup, or needs a decision of a person.
+They open snapshots of their own and do not need the registry, since a declaration that cannot be read stops
+every rule that does.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +20,8 @@ from spinney.store.sql.registry.registry import UnreadableDeclaration, read_queu
 from spinney.store.sql.session import Session
 
 WAL_MOST_BYTES = 2**30
-"""A longer write-ahead log cannot be written back into the database, because a reader still needs its beginning."""
+"""The length from which a write-ahead log is reported. SQLite cannot start it anew while a reader still needs
+its beginning, so a log of this length means that one process keeps a snapshot open."""
 OPEN_MOST_S = 60
 """A transaction that is open for longer keeps PostgreSQL from removing the dead rows that every job leaves behind."""
 FINDINGS = 5
@@ -29,7 +35,9 @@ DECLARATIONS = "declaration-unreadable"
 
 
 def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
-    """Return a function that runs SQLite's own check, one table in each snapshot."""
+    """Return a function that runs SQLite's own check (``quick_check``, ``integrity_check``) one table at a
+    time, each in a snapshot of its own: a check of a whole large database would keep the write-ahead log from
+    being written back. A table that cannot even be opened is a finding like others."""
 
     def find(session: Session) -> Iterator[Facts]:
         with session.database.look() as tx:
@@ -50,6 +58,7 @@ def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
 
 
 def _long_wal(session: Session) -> Iterator[Facts]:
+    """Yield the write-ahead log when it is longer than ``WAL_MOST_BYTES``."""
     assert isinstance(session.database, SqliteDatabase)
     database = session.database.path
     wal = Path(beside(database, "-wal"))
@@ -69,10 +78,15 @@ _OPEN_TRANSACTIONS = (
     "union all select 'the replication slot ' || slot_name, 0, 'select pg_drop_replication_slot(' || "
     "quote_literal(slot_name) || ')' from pg_replication_slots where xmin is not null and not active"
 )
-"""Of other users' transactions a role sees the age only with the rights of pg_read_all_stats."""
+"""Selects what keeps PostgreSQL from removing dead rows: transactions with a snapshot that are open for
+longer than the bind says (seconds), prepared transactions, and unused replication slots that hold a snapshot;
+and the statement that ends each. A role sees the age of other users' transactions only with the rights of
+``pg_read_all_stats``."""
 
 
 def _open_transactions(session: Session) -> Iterator[Facts]:
+    """Yield the owner of each such transaction, its age in minutes (at least 1), and the statement that would
+    end it."""
     with session.database.look() as tx:
         rows = tx.all(_OPEN_TRANSACTIONS, (OPEN_MOST_S,))
     for owner, since_s, end in rows:
@@ -83,7 +97,8 @@ def _open_transactions(session: Session) -> Iterator[Facts]:
 
 
 def _unreadable_declarations(session: Session) -> Iterator[Facts]:
-    """Read without the registry, which no rule can have while one of these is unreadable."""
+    """Yield the declarations of types and queues, and the settings of queues, that cannot be read. They are
+    read without the registry, which cannot be loaded while one of them is unreadable."""
     for table, column, read in (
         ("types", "spec", read_type),
         ("queues", "spec", read_queue),
@@ -127,10 +142,12 @@ _KEYS = {
     "streaks": ("type", "stage"),
 }
 _OBJECTS = frozenset({"jobs.params", "attempts.error", "users.rights", "tokens.rights", "webhooks.spec"})
+"""The columns whose value must be a JSON object, not just any JSON value."""
 
 
 def _unreadable_values(session: Session) -> Iterator[Facts]:
-    """Yield where values are that are no JSON, without them: nobody knows whether they are secret."""
+    """Yield where a stored value is no JSON: table, column and key, never the value itself, since nobody
+    knows whether it is secret."""
     for place, advice in _ADVICE.items():
         table, column = place.split(".")
         keys = _KEYS[table]
@@ -159,6 +176,7 @@ def _unreadable_values(session: Session) -> Iterator[Facts]:
 
 
 def _broken_chain(session: Session) -> Iterator[Facts]:
+    """Yield the first place at which the chain of the audit log is broken. It reads the whole log."""
     try:
         SqlAudit(session).verify()
     except AuditBroken as error:

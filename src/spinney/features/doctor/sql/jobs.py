@@ -35,10 +35,14 @@ _ITS_WAIT = Join("left join inactive_jobs p on p.job_id = page.id")
 
 
 def _unknown_types(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the jobs whose type the store does not know: its declaration is not among those that nodes have
+    registered."""
     return [row for row in facts if row["type"] not in check.registry.types]
 
 
 def _vanished_stages(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the jobs whose type is known, but has lost their next stage. Those of submissions that are still
+    being put in place are left out."""
     types = check.registry.types
     vanished = [
         row for row in facts if row["type"] in types and types[row["type"]].stage(row["stage"]) is None
@@ -62,6 +66,8 @@ def _proceed(repair: RepairContext, facts: Facts) -> None:
 
 
 def _hold_for_its_stage(repair: RepairContext, facts: Facts) -> None:
+    """Hold a job whose stage has vanished. It leaves ``ready`` first, and gives up a lock that was reserved
+    for it, so that nothing waits for a job that does not run."""
     row = job_rows.find(repair.tx, facts["id"])
     if row.state is State.PENDING:
         placement.leave_ready(repair.tx, repair.registry, row)
@@ -71,6 +77,8 @@ def _hold_for_its_stage(repair: RepairContext, facts: Facts) -> None:
 
 
 def _set_settled_us(repair: RepairContext, facts: Facts) -> None:
+    """Set the time at which the job settled to the best that is known: the end of its last attempt, else
+    since when it is inactive, else its submission."""
     repair.tx.run(
         "update jobs set settled_us = coalesce(final_ended_us, (select max(a.ended_us) from attempts a where "
         "a.job_id = jobs.id), (select p.since_us from inactive_jobs p where p.job_id = jobs.id), "

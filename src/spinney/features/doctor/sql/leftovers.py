@@ -27,22 +27,29 @@ _KEYS = Walk("keys", ("scope", "key"))
 
 
 def _delete(walk: Walk, offer: str) -> Repair:
+    """Return a repair that deletes the one row of the violation by its key."""
     where = " and ".join(f"{key} = ?" for key in walk.keys)
     statement = f"delete from {walk.table} where {where}"
     return Repair(offer, lambda repair, facts: repair.tx.run(statement, [facts[key] for key in walk.keys]))
 
 
 def _one_of_each(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row of each job."""
     return list({row["job_id"]: row for row in facts}.values())
 
 
 def _clear(repair: RepairContext, facts: Facts) -> None:
+    """Delete the attempts, data and needs of a job that does not exist, a bounded number in one transaction.
+    What is left after that is found by the next round."""
     removal.clear(repair.tx, [facts["job_id"]])
 
 
 def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Paged:
-    """Return the rule that the job named by each row of a table exists. ``many``: a job has several rows there; it is
-    reported once, and the repair removes everything of the job."""
+    """Return the rule that the job named by each row of a table exists.
+
+    ``row`` names such a row in the messages. ``many``: a job may have several rows there; it is reported once
+    for each page, and the repair removes everything of the job.
+    """
     return Paged(
         name=name,
         about=f"The job of {row} exists.",
@@ -72,6 +79,8 @@ def _take_key(repair: RepairContext, facts: Facts) -> None:
 
 
 def _end_hold(repair: RepairContext, facts: Facts) -> None:
+    """End a hold whose job is gone, as when it is released; the end of a hold on a tree is noted in the
+    audit."""
     row = repair.tx.one(f"select {hold_coverage.COLUMNS} from holds where id = ?", (facts["id"],))
     hold_rows.end_of_gone(repair.tx, repair.registry, [hold_coverage.hold(row)], repair.now_us)
 

@@ -29,7 +29,11 @@ _HIGHEST = {
     "webhook": "select max(id) from webhooks",
     "webhook_event": "select max(seq) from webhook_events",
 } | dict.fromkeys(("registry", "lift", "lift_swept", "hold_sweep", "removed"), "select 0")
-"""Counters, and the highest number of each that was used. A fence that is given twice would let a late owner write."""
+"""For each counter, the query for the highest number that was used (counters that number nothing start at 0).
+
+A number that is given twice is dangerous above all for fences: the late owner of a lease could write in the
+name of the present one.
+"""
 
 
 def _behind(check: CheckContext) -> list[Facts]:
@@ -53,7 +57,12 @@ def _raise_counter(repair: RepairContext, facts: Facts) -> None:
 
 
 def _silent_leader(check: CheckContext) -> list[Facts]:
-    """Find a leader that has not beaten for long, or is gone, although other nodes should have noticed."""
+    """Find a leader that has sent no heartbeat for longer than its lease allows, or is gone, although other
+    nodes should have noticed.
+
+    A node counts as one that should have noticed if it is at work, and has run for longer than the leader's
+    lease and some slack: a node that has just started still waits for that long before it takes over.
+    """
     row = check.tx.one(
         "select c.node_id, n.name, n.seen_us, n.lease_s from leadership c left join nodes n on n.id = c.node_id "
         "where c.name = ? and c.node_id is not null",
@@ -79,11 +88,12 @@ def _silent_leader(check: CheckContext) -> list[Facts]:
 
 
 def _depose(repair: RepairContext, _: Facts) -> None:
+    """Delete the leader's row. The next node that finds leadership vacant takes it."""
     repair.tx.run("delete from leadership where name = ?", (leadership.MAINTENANCE,))
 
 
 _LEASE_S = f"coalesce(p.lease_s, page.lease_s, {LEASE_MAX_S})"
-"""The lease period of a node, or of an external worker (``p``)."""
+"""The lease period of a node, or of an external worker (``p``), in seconds."""
 
 RULES: tuple[Rule, ...] = (
     Whole(

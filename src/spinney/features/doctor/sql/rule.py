@@ -29,19 +29,22 @@ GRACE_US = 60_000_000
 """What maintenance does by itself is a violation only when it is this late."""
 
 Facts = Mapping[str, Any]
-"""Of one violation: the key of its row, and the other values that the message names."""
+"""The values of one violation: the key of its row, and the others that the message names."""
 
 
 class CheckContext(NamedTuple):
-    """One snapshot, or the transaction of one repair."""
+    """The snapshot in which a rule is examined, or the transaction in which one violation is checked
+    again."""
 
     tx: Tx
     registry: Registry
     now_us: int
+    """The present, in microseconds since 1970 UTC. It is the same for a whole examination."""
 
 
 class RepairContext(NamedTuple):
-    """The transaction of one repair, and the cascade that works off what follows from it."""
+    """The transaction of one repair. The cascade is worked off before it commits: parents that may go on,
+    jobs that get a lock or whose need has settled."""
 
     tx: Tx
     registry: Registry
@@ -49,14 +52,19 @@ class RepairContext(NamedTuple):
     cascade: Cascade
 
     def place(self, job_id: int) -> None:
-        """Put an open job that has no lease where its row says that it belongs now."""
+        """Put an open job that has no lease where its row says that it belongs now: into ``ready``, under a
+        hold, or among the jobs that wait."""
         row = job_rows.find(self.tx, job_id)
         if row.state == "pending" and row.stage is not None:
             placement.leave_ready(self.tx, self.registry, row)
         self.cascade.place(row)
 
     def take_lease(self, job_id: int, fence: int) -> None:
-        """Delete the lease, the locks of its attempt, and the jobs that the attempt has spawned but not published."""
+        """Delete the lease, the locks of its attempt, and the jobs that the attempt has spawned but not
+        published.
+
+        The fence is not given out again, so whatever the attempt still reports is refused.
+        """
         self.tx.run("delete from leases where job_id = ?", (job_id,))
         self.cascade.free_locks(job_id, fence)
         staging.disown(self.tx, fence)
@@ -66,15 +74,17 @@ class Repair(NamedTuple):
     """What ``--repair`` does about a violation."""
 
     offer: str
-    """What it does, for people; may name facts."""
+    """What it does, for people, as the end of "--repair …"; facts may stand in it in braces."""
     run: Callable[[RepairContext, Facts], None]
-    """Does it, in the transaction of the context, by the facts of the violation as they are now."""
+    """Makes the change in the transaction of the context, from the facts of the violation as they are now."""
     stepwise: bool = False
-    """``run`` does one bounded step, and is repeated until the violation is gone."""
+    """Whether ``run`` does one bounded step, each in a transaction of its own, and is repeated until the
+    violation is gone."""
 
 
 RowFilter = Callable[[CheckContext, list[dict[str, Any]]], list[dict[str, Any]]]
-"""Returns those of a page's rows that are violations. May add facts."""
+"""A function that returns those of a page's rows that are violations, and may add facts to them. It decides
+what SQL cannot, such as what the registry says of a job type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +92,29 @@ class Rule:
     """One invariant: the query that finds its violations, the message about them, and the repair."""
 
     name: str
-    """A word for programs, and for ``--only``."""
+    """The name of the rule, for programs and for ``--only``."""
     about: str
     """What must hold, as a sentence."""
     subject: str = ""
-    """What a violation is about; names facts in braces."""
+    """The template of what a violation is about, with facts in braces."""
     sentence: str
-    """What is wrong and, where there is no repair, what a person should do. Names facts in braces."""
+    """The template of what is wrong and, where there is no repair, what a person should do, with facts in
+    braces."""
     repair: Repair | None = None
-    """None: no repair is safe."""
+    """What ``--repair`` does; None: no repair is safe."""
     deep: bool = False
-    """It takes long, and is checked only on request."""
+    """Whether it takes long, and is checked only on request."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         """Yield each violation, as it is found."""
         raise NotImplementedError
 
     def again(self, check: CheckContext, facts: Facts) -> Facts | None:
-        """Return the facts of a violation as they are now; None: it is gone, or cannot be repaired."""
+        """Return the facts of a violation as they are now; None: it is gone, or the rule has no repair."""
         return None
 
     def violation(self, facts: Facts) -> Violation:
-        """Return the violation as people read it."""
+        """Return the violation with these facts, its templates filled in."""
         return Violation(
             rule=self.name,
             subject=self.subject_of(facts),
@@ -123,7 +134,8 @@ class Rule:
 class Join(NamedTuple):
     """Tables that are joined to ``page``: by ``left join``, or by ``cross join`` and a condition.
 
-    In a plain join SQLite would choose an order of its own, and walk all jobs to find a few leases.
+    SQLite never reorders a ``cross join``. In a plain join it would choose an order of its own, and walk all
+    jobs to find a few leases; for PostgreSQL the condition makes it an ordinary inner join.
     """
 
     tables: str = ""
@@ -132,8 +144,9 @@ class Join(NamedTuple):
 
 NOTHING = Join()
 IN_JOBS = Join("cross join jobs", "jobs.id = page.job_id")
-"""The job of each row; rows without a job are another rule's."""
+"""The job of each row; rows without a job are left to the rules about leftovers."""
 MAYBE_JOB = Join("left join jobs on jobs.id = page.job_id")
+"""The job of each row, or nulls: for rules that look for rows without a job."""
 IN_SAME_STATE = Join("cross join jobs", "jobs.id = page.job_id and jobs.state = page.state")
 """The job of each row of ``inactive_jobs``. Where the two states differ, that has to be repaired first."""
 
@@ -143,18 +156,24 @@ class Walk(NamedTuple):
 
     table: str
     keys: tuple[str, ...]
-    """The columns of the key, in its order."""
+    """The columns of the key, in the order of the index by which the table is read."""
     only: str = "1 = 1"
-    """Which of its rows; a condition that an index with the key serves."""
+    """A condition on its rows, which an index together with the key must serve."""
     rows: int = PAGE
     """How many rows a page has."""
     subject: str = "job {job_id}"
-    """Of violations, unless the rule has its own."""
+    """The template of what a violation is about, unless the rule has its own."""
 
     def page(
         self, check: CheckContext, after: Sequence[Any] | None
     ) -> tuple[str, list[Any], Sequence[Any] | None]:
-        """Return the next page as a select, its binds, and the key of its last row (None: it is the last page)."""
+        """Return the next page as a select, its binds, and the key of its last row (None: it is the last
+        page).
+
+        The last key is looked up first, so that the page itself is a plain range of keys, without an order or
+        a limit that would have to be kept beneath the joins of a rule. Rows that are inserted behind the last
+        key are part of a later page.
+        """
         names = ", ".join(self.keys)
         marks = ", ".join("?" for _ in self.keys)
         behind, binds = ("", []) if after is None else (f"and ({names}) > ({marks})", list(after))
@@ -166,7 +185,8 @@ class Walk(NamedTuple):
         return f"select * from {self.table} where {self.only} {behind} {until}", [*binds, *(last or ())], last
 
     def one(self, facts: Facts) -> tuple[str, list[Any]]:
-        """Return the page that holds one row alone, if it is still there."""
+        """Return, as ``page`` does, the page that holds the one row with the key among these facts, or
+        nothing if it has gone."""
         same = " and ".join(f"{key} = ?" for key in self.keys)
         return f"select * from {self.table} where {self.only} and {same}", [facts[key] for key in self.keys]
 
@@ -182,20 +202,23 @@ HELD = Walk("inactive_jobs", ("job_id",), "state = 'held'")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paged(Rule):
-    """A rule that walks a table."""
+    """A rule that walks a table: every row of a page, with what is joined to it, for which ``where`` holds is
+    a violation, unless ``row_filter`` lets it pass."""
 
     walk: Walk
     join: Join = NOTHING
     where: str
-    """The condition of a violation."""
+    """The condition of a violation, in SQL over ``page`` and the joined tables."""
     columns: Sequence[str] = ()
     """Expressions that become facts beside the key: ``jobs.state``, ``l.fence as fence``."""
     binds: Callable[[CheckContext], Sequence[Any]] = field(default=lambda check: ())
-    """For the question marks in ``columns``, ``join`` and ``where``."""
+    """The values for the question marks in ``columns``, ``join`` and ``where``, in the order in which these
+    stand in the statement."""
     row_filter: RowFilter | None = None
-    """What SQL cannot decide."""
+    """Decides about the rows of a page what SQL cannot."""
     row_filter_again: RowFilter | None = None
-    """Instead of ``row_filter`` in the transaction of a repair, where that one would hold up the writers."""
+    """Takes the place of ``row_filter`` in the transaction of a repair, where that one would hold up the
+    writers."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         after: Sequence[Any] | None = None
@@ -219,6 +242,8 @@ class Paged(Rule):
     def _wrong(
         self, check: CheckContext, page: str, binds: Sequence[Any], row_filter: RowFilter | None
     ) -> list[dict[str, Any]]:
+        """Return the facts of the violations of a page, by the names of the selected expressions: what stands
+        behind ``as``, or the column without its table."""
         names = [expression.split(" as ")[-1].split(".")[-1] for expression in self._selected()]
         wrong = check.tx.all(self.statement(page), (*binds, *self.binds(check)))
         facts = [dict(zip(names, row, strict=True)) for row in wrong]
@@ -238,10 +263,11 @@ class Paged(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole(Rule):
-    """A rule about few rows: a function finds all violations at once."""
+    """A rule about few rows: a function finds all violations at once, in one snapshot."""
 
     find: Callable[[CheckContext], Sequence[Facts]]
-    """Returns the facts of all violations in one snapshot."""
+    """Returns the facts of all violations. A repair calls it again, and looks for the violation with the same
+    subject."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         with session.look() as tx:
@@ -258,9 +284,9 @@ class StoreRule(Rule):
     """A rule that opens snapshots of its own, and must not need the registry. It offers no repair."""
 
     find: Callable[[Session], Iterator[Facts]]
-    """Yields the facts of each violation."""
+    """Yields the facts of each violation, from snapshots that it opens itself."""
     on: Literal["SQLite", "PostgreSQL", "any"] = "any"
-    """The kind of store that can break it."""
+    """The kind of database on which the rule can be broken; on others it finds nothing."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         kind = "SQLite" if isinstance(session.database, SqliteDatabase) else "PostgreSQL"
@@ -272,7 +298,8 @@ class StoreRule(Rule):
 
 
 def states(of: Collection[State]) -> str:
-    """Return the states as the inside of ``state in (…)``. A job with a lease is ``pending`` in its row."""
+    """Return the states as the inside of ``state in (…)``. The states of jobs with a lease are left out,
+    since such a job is ``pending`` in its row."""
     return ", ".join(f"'{state}'" for state in sorted(set(of) - LEASED))
 
 
@@ -281,18 +308,21 @@ OPEN_STATES = states(set(State) - SETTLED)
 
 
 def in_place(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out jobs whose submission is still being written or put in place: they rightly stand nowhere yet."""
+    """Return the rows without those of jobs whose submission is still being written or put in place: they
+    rightly stand nowhere yet."""
     return _outside(
         check, facts, "select case when published = 1 then next_id else first_id end, last_id from staging"
     )
 
 
 def only_accepted(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out jobs whose submission is not accepted yet, or never will be."""
+    """Return the rows without those of jobs whose submission is not accepted yet, or never will be."""
     return _outside(check, facts, "select first_id, last_id from staging where published <> 1")
 
 
 def _outside(check: CheckContext, facts: list[dict[str, Any]], ranges: str) -> list[dict[str, Any]]:
+    """Return the rows whose job is in none of the ranges of ids that a query returns. There are only a few
+    large submissions at a time, so all ranges are read."""
     hidden = check.tx.all(ranges)
     if not hidden:
         return facts

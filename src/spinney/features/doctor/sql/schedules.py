@@ -28,10 +28,10 @@ from spinney.scheduling import recurrence
 LATE_US = 10 * GRACE_US
 """A schedule whose next time is longer past is served by no node."""
 RUNS = 100
-"""How many of a schedule's latest times are searched for gaps."""
+"""How many of the latest times of a schedule are searched for gaps."""
 _SCHEDULES = Walk("schedules", ("name",), rows=20, subject="schedule {name}")
 _UNREADABLE = (SpinneyError, AttributeError, TypeError, ValueError)
-"""What reading a specification raises that a newer version or an edit of the database wrote."""
+"""The exceptions of reading a specification that a newer version, or an edit of the database, wrote."""
 
 
 def _schedule(row: Facts) -> Schedule:
@@ -45,8 +45,9 @@ def _time(at_us: int) -> str:
 def _each(
     finding: Callable[[CheckContext, Facts], Facts | None],
 ) -> Callable[[CheckContext, list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Return a filter that applies a function to each schedule. It skips those that cannot be read, which are another
-    rule's, and those whose time zone this host does not know: another node serves them."""
+    """Return a filter that applies a function to each schedule. It skips schedules that cannot be read, which
+    the rule ``schedule-unreadable`` reports, and those whose time zone this host does not know, which another
+    node serves."""
 
     def row_filter(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         wrong = []
@@ -73,13 +74,15 @@ def _unreadable(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[st
 
 
 def _ahead(check: CheckContext, row: Facts) -> Facts | None:
-    """Return the facts when the next time is later than the first one that lies ahead by any clock that is nearly
-    right; else None."""
+    """Return the facts when a schedule's next time is later than the first one that lies ahead; else None.
+    Ten minutes are allowed for clocks that differ."""
     first_us = recurrence.next_us(_schedule(row), check.now_us + LATE_US)
     return {"until": _time(row["next_us"])} if first_us is not None and first_us < row["next_us"] else None
 
 
 def _go_back(repair: RepairContext, facts: Facts) -> None:
+    """Set the next time of a schedule to the first that lies ahead. Times that already have an outcome keep
+    it, so that none gets a second job."""
     spec = repair.tx.value("select spec from schedules where name = ?", (facts["name"],))
     next_us = recurrence.next_us(_schedule({"name": facts["name"], "spec": spec}), repair.now_us)
     repair.tx.run("update schedules set next_us = ? where name = ?", (next_us, facts["name"]))

@@ -33,7 +33,8 @@ _PLACE = Repair("places it afresh", lambda repair, facts: repair.place(facts["jo
 
 
 def _could_have_it(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs that are the next for their lock, which has room."""
+    """Return the jobs that are the next for their lock, which has room, with its name. The order of each lock
+    is looked up once for a page."""
     named = [row | {"lock": row["waits_for"].removeprefix("lock:")} for row in facts]
     first = {name: locks.next_of(check.tx, check.registry, name) for name in {row["lock"] for row in named}}
     return [
@@ -50,7 +51,7 @@ def _free_lock(repair: RepairContext, facts: Facts) -> None:
 
 
 def _should_go(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out jobs of a tree in which a job runs: they wait for that one."""
+    """Return the jobs without those of a tree in which a job runs: they rightly wait for that one."""
     running = {
         root_id
         for (root_id,) in check.tx.all(
@@ -61,6 +62,8 @@ def _should_go(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[st
 
 
 def _advance(repair: RepairContext, facts: Facts) -> None:
+    """Let the next job of a serial tree go on. A job that is not in the order of its tree is placed, which
+    enters it there."""
     if facts["entered"] is None:
         repair.place(facts["job_id"])
     else:

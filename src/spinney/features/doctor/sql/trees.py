@@ -1,4 +1,9 @@
-"""Rules about trees: lineages, and the lists of children by which a parent knows when it may go on."""
+"""Rules about trees: lineages, and the lists of children by which a parent knows when it may go on.
+
+``children_left`` has a row for each child that is open (``bad`` 0), or that settled otherwise than completed
+(``bad`` 1). A parent goes on when no row with 0 is left, and looks at those with 1 to decide whether it
+fails. So a missing row lets a parent go on too early, and one too many keeps it waiting.
+"""
 
 from spinney.features.doctor.sql.rule import (
     JOBS,
@@ -39,6 +44,8 @@ def _make_top(repair: RepairContext, facts: Facts) -> None:
 
 
 def _follow_parent(repair: RepairContext, facts: Facts) -> None:
+    """Give a job the lineage that its parent's asks for. Jobs below it are found wrong then, and follow in
+    the same way."""
     row = job_rows.find(repair.tx, facts["id"])
     _move(repair, row, None if row.parent_id is None else job_rows.find(repair.tx, row.parent_id))
 
@@ -67,6 +74,8 @@ def _move(repair: RepairContext, row: Row, parent: Row | None) -> None:
 
 
 def _list_child(repair: RepairContext, facts: Facts) -> None:
+    """Add a child to the list of its parent. An open child needs no more: when it settles, its parent is
+    looked at."""
     bad = State(facts["state"]) in BAD
     repair.tx.run(
         "insert into children_left (parent_id, bad, child_id) values (?, ?, ?)",
@@ -77,6 +86,7 @@ def _list_child(repair: RepairContext, facts: Facts) -> None:
 
 
 def _unlist_child(repair: RepairContext, facts: Facts) -> None:
+    """Delete a row from the list of a parent, and look whether the parent may go on."""
     tx = repair.tx
     tx.run(
         "delete from children_left where parent_id = ? and bad = ? and child_id = ?",

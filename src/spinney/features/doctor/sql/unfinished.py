@@ -29,17 +29,22 @@ ALONE_US = 1_000_000
 """Where no node is at work, work whose last step is longer ago is abandoned: a command that sweeps takes a step several
 times a second."""
 LONG_US = 5 * GRACE_US
-"""The writer of a large submission shows at least this often that it lives."""
+"""Five minutes, in microseconds. The writer of a large submission shows at least this often that it lives."""
 _WORKING = (
     "select 1 from nodes where state = 'active' and seen_us >= ? "
     "and id not in (select node_id from external_workers)"
 )
+"""Selects nodes at work (external workers do not continue anything) that have sent a heartbeat since the
+bind."""
 _sweeps: WeakKeyDictionary[Registry, hold_sweep.HoldSweep] = WeakKeyDictionary()
-"""How far the repair of a store has come: a sweep keeps its place in memory."""
+"""For each store, the sweep that a repair has begun: a sweep keeps its place in memory, from one step to the
+next."""
 
 
 def _patience_us(check: CheckContext) -> int:
-    """Return how long after its last step work counts as abandoned: a node continues it after some seconds."""
+    """Return how long after its last step work counts as abandoned, in microseconds. A node continues it
+    after some seconds, so with a node at work that is a minute; without one nobody will, and a second is
+    enough."""
     working = check.tx.value(f"{_WORKING} limit 1", (check.now_us - GRACE_US,)) is not None
     return GRACE_US if working else ALONE_US
 
@@ -63,6 +68,8 @@ def _continue_submission(repair: RepairContext, facts: Facts) -> None:
 
 
 def _unswept(check: CheckContext) -> list[Facts]:
+    """Find holds whose sweep nobody continues. The time of its last step is compared as a distance, since the
+    clock of another host may run ahead."""
     active = check.registry.holds
     stepped_us = check.tx.value("select value from counters where name = 'hold_sweep'") or 0
     if not active.due or abs(check.now_us - stepped_us) < _patience_us(check):
@@ -87,6 +94,7 @@ def _sweep(repair: RepairContext, _: Facts) -> None:
 
 
 def _abandoned(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the requests that are older than the patience with abandoned work."""
     patience_us = _patience_us(check)
     return [row for row in facts if check.now_us - row["at_us"] >= patience_us]
 
