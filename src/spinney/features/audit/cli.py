@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spinney.model.values.lists import Page
 
 SHOWN_ITEMS = 5
-"""How many items of a list within an entry are shown."""
+"""How many items of a list within an entry are shown in the table."""
 
 AfterOption = Annotated[
     int | None,
@@ -188,6 +188,7 @@ def export(
 
 
 def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
+    """Return the cells of a call, or of a single entry, in the order of the heading."""
     return (
         _numbers(line),
         display.format_time(line.at_us),
@@ -200,6 +201,7 @@ def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
 
 
 def _numbers(line: "AuditCall | ChainedEntry") -> str:
+    """Return the number of an entry, or the first and the last of a call that took several steps."""
     from spinney.model.operators.audits import AuditEntry
 
     if isinstance(line, AuditEntry):
@@ -214,6 +216,8 @@ def _details(text: str) -> str:
 
 
 def _in_words(value: Any) -> str:
+    """Return details as text. A flag that is set is shown by its name alone; flags that are not, and empty
+    values, are left out."""
     if isinstance(value, dict):
         parts = [
             name if item is True else f"{name} {_in_words(item)}"
@@ -235,6 +239,7 @@ def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:
 
 
 def _json(text: str) -> Any:
+    """Return the details of an entry, or the text itself when it is no JSON any more."""
     import orjson
 
     try:
@@ -247,7 +252,12 @@ def _json(text: str) -> Any:
 
 
 def _write_new(file: Path, lines: Iterator[bytes]) -> None:
-    """Write a file that appears whole or not at all, and never in place of another."""
+    """Write a file that appears whole or not at all, and never in place of another. Raises Refused when there
+    is one.
+
+    The lines go to a temporary file beside it, which is synchronized and then linked to the name: unlike
+    ``rename``, ``link`` fails where the name is taken. A crash leaves at most the hidden temporary file.
+    """
     from spinney.files.copies import sync_folder
 
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)

@@ -1,7 +1,8 @@
 """The queries for the audit log: who did what, when and why, and the proof that no entry was changed.
 
-Each entry has a hash over the hash before and itself (its link). The last one is the head; kept elsewhere, it proves
-later that nothing up to it was changed or removed.
+Each entry has a hash over the previous hash and itself (its link). The last one is the head; kept elsewhere,
+it proves later that nothing up to it was changed or removed. Lists are paged by the number of an entry:
+``after`` is the last one that the caller has seen, in either direction.
 """
 
 from dataclasses import asdict, dataclass
@@ -28,6 +29,7 @@ class ChainedEntry(AuditEntry):
     """An entry with its link in the chain of hashes."""
 
     link: str
+    """The hash over the previous entry's link and this entry, in hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,7 @@ class ChainHead:
     """The head of the chain: kept elsewhere, it proves that nothing up to it was changed."""
 
     head: str
+    """The number of the last entry and its link, as `NUMBER:HASH`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class ChainVerification:
     """The result of verifying the chain."""
 
     proven: int
-    """How many entries fit."""
+    """How many entries fit; 0 when the chain is broken."""
     broken: str | None
     """Where the chain is broken, and what that means; null: it is whole."""
 

@@ -30,7 +30,7 @@ AUDIT = "/audit"
 PAGE = 50
 """How many calls a page of the list has."""
 TEXT_MAX = 500
-"""How many characters of a filter are used."""
+"""How many characters of a filter are used; the rest is cut off."""
 _ITEMS = 5
 """How many items of a list are shown."""
 
@@ -42,11 +42,11 @@ class AuditRow:
     call: AuditCall
     """The call of a verb, with its steps put together."""
     words: str
-    """The details of the call, shortened."""
+    """The details of the call as text, without its jobs and its reason, which have columns of their own."""
     jobs: Sequence[int]
-    """The first of the jobs that it names."""
+    """The ids of the first jobs that it names, at most ``_ITEMS``."""
     more: int = 0
-    """How many others it names."""
+    """How many jobs it names beyond those; 0 or less: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,22 +54,23 @@ class Proof:
     """The result of verifying the chain."""
 
     broken: bool
-    """Whether an entry was changed or removed, or the head does not fit."""
+    """Whether an entry was changed or removed, or the head does not fit (also one that is no head)."""
     sentence: str
-    """The result in words."""
+    """The result as a sentence."""
 
 
 @router.get(AUDIT, summary="The audit")
 async def audit(
     request: Request, context: Authenticated, verb: str = "", by: str = "", after: str = ""
 ) -> Response:
-    """The newest first; its address filters it."""
+    """Show a page of the log, with the newest calls first, filtered as the address says."""
     return await _page(request, context, verb.strip(), by.strip(), _after(after))
 
 
 @router.post(f"{AUDIT}/prove", summary="Prove the audit")
 async def prove(request: Request, context: Authenticated, form: Form) -> Response:
-    """Computes every link anew, and up to a head that was kept elsewhere, if one is given."""
+    """Verify the whole log, up to a head that was kept elsewhere if the form has one, and show the result
+    above the list."""
     head = form.maybe("head")
 
     def call(control: Control) -> Proof:
@@ -121,6 +122,8 @@ async def _page(
 
 
 def _line(call: AuditCall) -> AuditRow:
+    """Return a call as a line of the list. Details that are no JSON object are shown as they are: somebody
+    changed the entry."""
     details = _json(call.what)
     if not isinstance(details, dict):
         return AuditRow(call=call, words=str(details), jobs=())
@@ -145,6 +148,8 @@ def in_words(value: Any) -> str:
 
 
 def _named(name: str, value: Any) -> str:
+    """Return one of the details with its name. Names that end in ``_us`` are times, those that end in ``_s``
+    durations."""
     if name == "which":  # the filter of a bulk verb
         return in_words(value)
     if name.endswith("_us") and type(value) is int:
@@ -159,6 +164,8 @@ def _plain(name: str) -> str:
 
 
 def _jobs(details: Any) -> Sequence[int]:
+    """Return the jobs that the details of a call name, under ``job`` or ``jobs``; whatever is no id of a job
+    is left out."""
     named = details if isinstance(details, Mapping) else {}
     many = named.get("jobs")
     numbers = [named.get("job"), *(many if isinstance(many, list) else ())]
@@ -173,4 +180,6 @@ def _json(text: str) -> Any:
 
 
 def _after(text: str) -> int:
+    """Return the number of the entry behind which the page begins; 0 for what is no number: the address may
+    be typed by hand."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.features.debug.stage_copy import StageCopy
 
 _SHOWN = 200
-"""Characters of a value."""
+"""How many characters of a value are printed."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -101,8 +101,12 @@ def debug(
 
 
 def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool:
-    """Run the stage and print what became of it; return whether it failed. ``function``: the stage's; None for a
-    program, which no debugger of Python opens."""
+    """Run the stage, open the debugger where it fails, print what became of it, and return whether it failed.
+
+    ``function``: that of the stage; None for a program, which no debugger of Python opens. An outcome that
+    the stage raises on purpose (defer, hold, warning) is printed and is no failure. Raises Refused when the
+    debugger is left in the middle.
+    """
     from spinney.features.debug.stage_copy import summary
     from spinney.model.attempts.signals import Signal, unwrapped
     from spinney.model.outcomes import Outcome
@@ -135,5 +139,6 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
 
 
 def _shown(value: Any) -> str:
+    """Return the value as text that is safe for a terminal, cut after ``_SHOWN`` characters."""
     text = value if isinstance(value, str) else repr(value)
     return safe(text if len(text) <= _SHOWN else text[:_SHOWN] + " …")

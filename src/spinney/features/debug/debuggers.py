@@ -14,16 +14,25 @@ PDB = "pdb"
 
 
 class Debugger:
-    """Opens at an exception, at ``breakpoint()`` in the user's code, and on request at a function's first line."""
+    """Opens at an exception, at ``breakpoint()`` in the user's code, and on request at a function's first
+    line.
+
+    Creating one sets ``PYTHONBREAKPOINT`` for this process and what it starts, by which ``breakpoint()``
+    opens the same debugger (PEP 553).
+    """
 
     def __init__(self, name: str) -> None:
-        """``name``: a module with ``post_mortem``, ``runcall`` and ``set_trace``. Raises UsageError for another."""
+        """Load a module with ``post_mortem``, ``runcall`` and ``set_trace``, by its ``name``. Raises
+        UsageError for another."""
         self._module = pdb if name == PDB else _imported(name)
         os.environ["PYTHONBREAKPOINT"] = f"{name}.set_trace"
 
     def step_into(self, function: Callable[..., Any] | None, call: Callable[[], Any]) -> Any:
-        """Call ``call`` and stop at the first line of ``function``. Another debugger than pdb stops where it does by
-        itself: at the first line that it sees."""
+        """Call ``call``, stop at the first line of ``function``, and return what ``call`` returns.
+
+        Only pdb can wait for the function; another debugger stops where it does by itself: at the first line
+        that it sees. ``function`` None: the stage is a program, and the debugger stops in what starts it.
+        """
         if self._module is not pdb or function is None:
             return self._module.runcall(call)
         return _FunctionDebugger(inspect.unwrap(function)).runcall(call)
@@ -34,7 +43,10 @@ class Debugger:
 
 
 class _FunctionDebugger(pdb.Pdb):
-    """Stays silent until the code of one function begins."""
+    """Lets all code pass until that of one function begins, and then stops as pdb does.
+
+    The stage is called through the engine's runner, whose frames a user does not want to step through.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -60,6 +72,7 @@ class _FunctionDebugger(pdb.Pdb):
 
 
 def _imported(name: str) -> ModuleType:
+    """Return the module of that name. Raises UsageError when it lacks a function of a debugger."""
     module = import_by_name(name)
     missing = [
         function for function in ("post_mortem", "runcall", "set_trace") if not hasattr(module, function)

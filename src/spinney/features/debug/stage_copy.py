@@ -1,7 +1,10 @@
-"""A copy of a job as one of its stages finds it: parameters, data, results of earlier stages, subjobs and folders.
+"""A copy of a job as one of its stages finds it: parameters, data, results of earlier stages, subjobs and
+folders.
 
-The stage runs in this process. Its handle answers from memory, so that it writes nothing to the store and takes no lock
-that others wait for; it writes files into copies of the folders."""
+The stage runs in this process. Its handle answers from memory, so that it writes nothing to the store and
+takes no lock that others wait for; it writes files into copies of the folders. The fence is one higher than
+that of the last attempt, but no lease exists for it, so nothing could be recorded even by mistake.
+"""
 
 import shutil
 import stat
@@ -30,15 +33,16 @@ _CHILDREN_PAGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageCopy:
-    """A stage of a job, ready to run in this process."""
+    """A stage of a job, ready to run in this process on copies."""
 
     job: Job
+    """The handle that the function of the stage gets."""
     params: str
     """The parameters as JSON."""
     port: MemoryPort
-    """Answers the handle of the stage, from memory."""
+    """What the handle is connected to: it answers from memory, and keeps what the stage changes."""
     runner: Runner
-    """Calls the function of the stage, or starts its program."""
+    """Calls the function of the stage, or starts its program, with the parameters and the handle."""
     spec: TypeSpec
     """The job type, as the application declares it."""
 
@@ -98,6 +102,7 @@ def copy_stage(
 
 
 def _type_spec(app: Spinney, row: jobs.Job) -> TypeSpec:
+    """Return the job type as the application declares it. Raises UsageError when the application lacks it."""
     kind = app.types.get(row.type)
     if kind is None:
         raise UsageError(
@@ -107,6 +112,7 @@ def _type_spec(app: Spinney, row: jobs.Job) -> TypeSpec:
 
 
 def _require_runnable(type_spec: TypeSpec, stage: str) -> None:
+    """Raise UsageError when the type has no such stage, or only an external worker runs it."""
     names = [spec.name for spec in type_spec.stages if spec.isolation is not Isolation.EXTERNAL]
     if stage not in names:
         raise UsageError(
@@ -115,6 +121,7 @@ def _require_runnable(type_spec: TypeSpec, stage: str) -> None:
 
 
 def _failed_stage(attempts: list[jobs.Attempt], job_id: int) -> str:
+    """Return the stage of the latest attempt that failed with an error. Raises NoSuch when there is none."""
     for attempt in reversed(attempts):
         if attempt.outcome is not None and attempt.outcome not in PASSED and attempt.error:
             return attempt.stage
@@ -122,6 +129,7 @@ def _failed_stage(attempts: list[jobs.Attempt], job_id: int) -> str:
 
 
 def _children(store: Store, job_id: int) -> Iterator[Child]:
+    """Yield all subjobs as the handle shows them, read from the store in pages."""
     after = 0
     while page := store.children(job_id, after=after, limit=_CHILDREN_PAGE):
         for job in page:
@@ -152,7 +160,8 @@ def _is_copied(mode: int) -> bool:
 
 
 def summary(copy: StageCopy) -> Iterator[tuple[str, Any]]:
-    """Yield what the stage did through its handle, as pairs of a name and a value; only what there is."""
+    """Yield what the stage did through its handle, as pairs of a name and a value, and the job's data as they
+    are now; only what there is."""
     port = copy.port
     if port.spawned:
         yield "subjobs spawned", len(port.spawned)

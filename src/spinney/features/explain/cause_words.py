@@ -1,6 +1,8 @@
 """The words for each cause for which a job is not running, and the command that would change it.
 
-Facts that are missing were not for the caller: the sentence then does without them.
+There is one function for each cause, from the job's id and the facts to a sentence without its final stop,
+and a command or None. A function must not assume more facts than it needs: those that are missing were not
+for the caller (``service`` removes them), and the sentence then does without them.
 """
 
 import shlex
@@ -13,7 +15,7 @@ from spinney.model.values.counts import counted
 
 Facts = Mapping[str, Any]
 Words = tuple[str, str | None]
-"""A sentence without the final stop, and a command."""
+"""A sentence without the final stop, and a command for a shell; None: no command would change anything."""
 START_NODE = "spinney node"
 _OWNED = {
     "kept": "job {owner} keeps the lock {lock!r} until it settles",
@@ -54,6 +56,7 @@ def _running(job_id: int, facts: Facts) -> Words:
 
 
 def _claimed(job_id: int, facts: Facts) -> Words:
+    """The node has the job, but other jobs come before it in the same slot."""
     ahead = (
         f"{counted(facts['ahead'], 'job')} that it runs first" if "ahead" in facts else "what it runs first"
     )
@@ -61,14 +64,16 @@ def _claimed(job_id: int, facts: Facts) -> Words:
 
 
 def _recovering(job_id: int, facts: Facts) -> Words:
+    """The node or external worker that had the job has left or was declared dead, and its lease is about to
+    be taken back."""
     worker = facts.get("external_worker")
     owner = f"node {facts['node']}" if worker is None else f"external worker {worker}"
     return f"{owner}, which had it, is gone; it is being taken back", None
 
 
 def _silent(job_id: int, facts: Facts) -> Words:
-    """No sign of life from the node or external worker that has the job (no ``type`` among the facts), or from the last
-    that could run it."""
+    """No sign of life comes from the node or external worker that has the job (no ``type`` among the facts),
+    or from the last one that could run it."""
     silence = f"has given no sign of life for {durations.shown(facts['silent_s'])}"
     if "external_worker" in facts:
         worker = f"external worker {facts['external_worker']}"
@@ -102,6 +107,7 @@ def _hold(job_id: int, facts: Facts) -> Words:
 
 
 def _released(job_id: int, facts: Facts) -> Words:
+    """The job is still marked as held, but no hold covers it any more: the next sweep moves it on."""
     if "hold" in facts:
         sentence = f"{facts['hold']} has come to its end; it goes on with the next sweep"
     else:
@@ -114,6 +120,8 @@ def _own_hold(job_id: int, facts: Facts) -> Words:
 
 
 def _vanished_stage(job_id: int, facts: Facts) -> Words:
+    """The type has lost the next stage of the job: with a ``reason`` the job is held for it already, else it
+    will be."""
     if "reason" in facts:
         sentence, _ = _own_hold(job_id, facts)
         advice = "start a node whose application has its next stage and release the job, or cancel it"
@@ -131,6 +139,7 @@ def _scheduled(job_id: int, facts: Facts) -> Words:
 
 
 def _retry(job_id: int, facts: Facts) -> Words:
+    """The job waits for the time of its next attempt. ``attempt`` counts the failed ones."""
     failure = f"attempt {facts['attempt']} of stage {facts['stage']!r} failed and it waits before the next"
     return _until(failure + _because(facts), facts)
 
@@ -148,6 +157,8 @@ def _until(sentence: str, facts: Facts) -> Words:
 
 
 def _needs(job_id: int, facts: Facts) -> Words:
+    """The job needs others that have not completed. ``others``: some of them are not visible to the
+    caller."""
     needs = facts["needs"]
     command = f"spinney explain {needs[0]}" if needs else None
     if facts.get("others"):
@@ -183,6 +194,9 @@ def _serial(job_id: int, facts: Facts) -> Words:
 
 
 def _lock(job_id: int, facts: Facts) -> Words:
+    """Another job has the lock, or too much of it. A lock of capacity 1 names its owner; one with a capacity
+    (``amount`` among the facts) tells how much is used. While an owner lives, the command explains that one;
+    ``unlock`` is offered only where the owner is gone."""
     name, quoted, owner = facts["lock"], shlex.quote(facts["lock"]), facts.get("owner")
     if "amount" not in facts:
         if facts["free"]:
@@ -211,6 +225,7 @@ def _lock(job_id: int, facts: Facts) -> Words:
 
 
 def _deadlock(job_id: int, facts: Facts) -> Words:
+    """Jobs wait for each other's locks. The command cancels the newest job of the ring."""
     sentence = "jobs wait for each other, and none of them can go on"
     if "ring" not in facts:
         return sentence, None
@@ -221,6 +236,8 @@ def _deadlock(job_id: int, facts: Facts) -> Words:
 
 
 def _home(job_id: int, facts: Facts) -> Words:
+    """The folder of the job is on another host. ``able`` is a node elsewhere that could run the job, had it
+    no folder."""
     if facts["nodes"]:
         nobody = (
             f"and no node there ({_first(facts['nodes'])}) may run it, as {facts['able']} might; start one there that "
@@ -235,6 +252,7 @@ def _home(job_id: int, facts: Facts) -> Words:
 
 
 def _pinned(job_id: int, facts: Facts) -> Words:
+    """The queue is pinned to nodes that are not there, or (``knowing``) do not know the type."""
     queue, pinned = facts["queue"], facts["pinned"]
     if "knowing" in facts:
         able = f"spinney queue {queue} --pin {facts['able'][0]}" if facts["able"] else None
@@ -266,6 +284,8 @@ def _barred(job_id: int, facts: Facts) -> Words:
 
 
 def _not_served(job_id: int, facts: Facts) -> Words:
+    """All nodes that know the type were started without the queue; for external workers (``workers``) the
+    same."""
     if "workers" not in facts:
         return _barred(job_id, facts)
     queue = facts["queue"]
@@ -276,6 +296,8 @@ def _not_served(job_id: int, facts: Facts) -> Words:
 
 
 def _drained(job_id: int, facts: Facts) -> Words:
+    """An operator has drained all nodes that could run it. Who did so, and why, is for callers without limits
+    only."""
     nodes = facts["nodes"]
     if "by" not in facts:
         return f"the nodes that may run it are drained: {', '.join(nodes)}", None
@@ -307,6 +329,8 @@ def _no_external_worker(job_id: int, facts: Facts) -> Words:
 
 
 def _lane_asleep(job_id: int, facts: Facts) -> Words:
+    """The stage sleeps for all jobs until a time, or until one job, the probe, has shown that it works
+    again."""
     stage = f"stage {facts['stage']!r} of job type {facts['type']!r}"
     if facts["asleep"]:
         return f"{stage} was put to sleep by one of its jobs", None
@@ -317,6 +341,8 @@ def _lane_asleep(job_id: int, facts: Facts) -> Words:
 
 
 def _queue_limit(job_id: int, facts: Facts) -> Words:
+    """The queue has used all slots of its limit. A limit of 0 shuts it; the command then restores the
+    declared limit."""
     queue, limit = facts["queue"], facts["limit"]
     if limit == 0:
         back = "1" if facts["declared"] == 0 else "declared"
@@ -352,6 +378,8 @@ def _priority(job_id: int, facts: Facts) -> Words:
 
 
 def _sooner(job_id: int, facts: Facts) -> str | None:
+    """Return the command that gives the job the most urgent priority, where that would put it before
+    others."""
     return f"spinney priority {job_id} --to 0" if facts["could_be_sooner"] else None
 
 

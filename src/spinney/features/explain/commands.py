@@ -29,8 +29,10 @@ class Obstacle:
 
     job_id: int
     cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "no_external_worker"]
+    """Why it cannot start: no node is running, none knows its type, none may serve its queue, all that could
+    run it are drained, or no external worker claims its stage."""
     node: str | None = None
-    """``drained``: a node that could run it."""
+    """With ``drained``, a node that could run it."""
 
 
 class ExplainJob(Command, route="GET /jobs/{job}/explain"):
@@ -64,7 +66,12 @@ COMMANDS = (ListObstacles, ExplainJob)
 
 
 def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
-    """Return a function that finds the obstacle of a pending job, as nodes and external workers are now."""
+    """Return a function that finds the obstacle of a pending job, or None, as nodes and external workers are
+    now.
+
+    Nodes, external workers and types are read once. It asks neither for holds nor limits nor homes: those
+    come and go, and only ``ExplainJob`` tells them.
+    """
     active = [node for node in store.nodes() if node.state == "active"]
     nodes = [node for node in active if not node.is_external_worker]
     claimed = {lane for node in active if node.is_external_worker and node.claims for lane in node.types}
@@ -91,7 +98,8 @@ def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
 
 
 def _external_lanes(store: Store, claimed: set[str]) -> Mapping[str, bool]:
-    """Return of each external stage, as external workers name it, whether one is there that claims it."""
+    """Return for each external stage, as external workers name it (``type/stage``), whether one is there that
+    claims it."""
     return {
         lane: lane in claimed
         for spec in store.types().values()

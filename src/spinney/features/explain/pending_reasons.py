@@ -19,7 +19,11 @@ LANES_MAX = 1_000
 
 
 def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[Job], str]:
-    """Return a function from each of these jobs to its message; empty: it has none."""
+    """Return a function from each of these jobs to its message, which is empty when there is none to show.
+
+    One query is made now, for one job of each queue, type and stage. Jobs that have a message of their own
+    keep it.
+    """
     lanes: dict[object, int] = {}
     for job in jobs:
         if job.state is State.PENDING and not display.state_message(job):

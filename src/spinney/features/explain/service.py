@@ -1,4 +1,9 @@
-"""Why a job is not running, for one caller: without what the caller may not see, and in words."""
+"""Why a job is not running, for one caller: without what the caller may not see, and in words.
+
+The store finds the cause without regard to rights. For a caller with limits this module then removes facts:
+the ids of jobs that are not visible, counts of other people's jobs, and sentences that might name either.
+What is left is worded.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -15,18 +20,22 @@ from spinney.service.visibility import Visibility, without_hidden_jobs
 _JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain")
 """Facts that name a job."""
 _OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by"})
-"""Facts that count jobs of others, or tell what is for operators: they are for callers without limits."""
+"""Facts that count jobs of others, or tell what is for operators: only callers without limits get them."""
 
 _TEXTS = frozenset({"reason", "hold", "chain"})
 """Facts that may hold the message of a failure, and so a secret."""
 
 
 class Explainer(Service):
-    """Explains why jobs are not running."""
+    """Explains why jobs are not running, to a caller with any rights."""
 
     def explain(self, job_id: int) -> Explanation:
-        """Explain why a job is not running, in a sentence that names only what the caller may see, with the secrets of
-        the job redacted. Raises NoSuchJob."""
+        """Explain why a job is not running, in a sentence that names only what the caller may see, with the
+        secrets of the job redacted.
+
+        It is exact for the moment of one snapshot. Raises NoSuchJob, also for a job that is not visible to
+        the caller.
+        """
         redactor = self.part(Queries).redactor(job_id)  # raises NoSuchJob for a job that is not visible
         cause = self.store.explainer.explain(job_id, now_us=self.clock())
         if not self.rights.everywhere:
@@ -46,7 +55,11 @@ class Explainer(Service):
 
 
 def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
-    """Return the facts without what a caller with limits may not see. The wording does without them."""
+    """Return the facts without what a caller with limits may not see. The wording does without them.
+
+    Where part of a list is hidden, the whole list goes (``ring``, children) or is cut to the visible ones
+    (``needs``): a count or a chain would tell that there are others, and which.
+    """
     facts = cause.facts
     needs, ring = facts.get("needs", ()), facts.get("ring", ())
     visible_jobs = visibility.visible([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
@@ -88,6 +101,6 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
 
 
 def _sees_children(job_id: int, children: int, visibility: Visibility) -> bool:
-    """Return whether so many open children are visible."""
+    """Return whether all of so many open children are visible to the caller."""
     open_ = Filter(parent_id=job_id, states=tuple(set(State) - SETTLED), superseded=False)
     return visibility.count(open_, most=children) == children

@@ -12,7 +12,7 @@ from spinney.terminal.arguments import JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 
 SHOWN_DIGITS = 8
-"""Digits of a fingerprint; more where two of the shown ones begin alike."""
+"""How many digits of a fingerprint are shown; more where two of the shown ones begin alike."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,6 +61,8 @@ def failures(
 
 
 def _heading(groups: FailureGroups) -> list[str]:
+    """Return the lines above the table: how many jobs and causes there are, consequences, and what is not
+    shown."""
     lines = [f"{counted(groups.jobs, 'failure')}, {counted(groups.causes, 'cause')}"]
     if groups.consequences:
         others = counted(groups.consequences, "more job")
@@ -73,7 +75,8 @@ def _heading(groups: FailureGroups) -> list[str]:
 
 
 def unique_prefix_length(fingerprints: Sequence[str]) -> int:
-    """Return how many digits tell these fingerprints apart."""
+    """Return how many digits tell these fingerprints apart, at least ``SHOWN_DIGITS``. They must be distinct,
+    and not empty."""
     return next(
         n
         for n in range(SHOWN_DIGITS, len(fingerprints[0]) + 1)

@@ -20,9 +20,9 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 GROUPS_MAX = 10_000
-"""Causes among which one is looked up."""
+"""How many causes, the largest first, are searched for the one that is asked for."""
 NEWEST = 10
-"""How many jobs are named with a cause."""
+"""How many jobs are named with a cause, the newest first."""
 
 Fingerprint = Annotated[
     str,

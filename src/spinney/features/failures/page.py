@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 GROUPS = 100
 """How many causes the list shows."""
 GROUPS_MAX = 10_000
-"""How many causes are searched for the one that a page shows."""
+"""How many causes, the largest first, are searched for the one that a page shows."""
 NEWEST = 20
 """How many jobs the page of a cause shows."""
 CANARY = 10
@@ -45,11 +45,11 @@ class FailureView:
     jobs: Sequence[Job]
     """The newest jobs that are failed with it."""
     sample: Attempt | None
-    """The failed attempt of the newest of them."""
+    """The last attempt with an error of the newest of these jobs; None: it has none any more."""
     pieces: Sequence[Piece]
-    """The traceback of that attempt, in lines of the application and of others."""
+    """The traceback of that attempt, in pieces of the application's lines and of others."""
     canary: Sequence[int]
-    """The oldest of them, which are retried first; none: there are too few jobs for that."""
+    """The oldest of the jobs, which are retried first; empty: there are too few jobs for a canary."""
 
 
 @router.get("/failures", summary="Failures by cause")
@@ -67,6 +67,7 @@ async def failure(request: Request, context: Authenticated, fingerprint: Mark) -
 
 
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
+    """Return what the list shows. Simultaneous requests with the same limits and type share one query."""
     key = ("failures", context.principal.rights.within, type_)
     groups: FailureGroups = await request.app.state.coalesced.get(
         key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
@@ -87,7 +88,12 @@ async def _shown(context: RequestContext, fingerprint: str) -> dict[str, Any]:
 
 
 def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
-    """Return the whole fingerprint, and the cause; None: no job is failed with it now. Raises NoSuch, UsageError."""
+    """Return the whole fingerprint, and the cause with its jobs; None: no job is failed with it now.
+
+    A whole fingerprint is accepted although no job has it, since a page may be open while its last job is
+    retried. Raises NoSuch for a beginning that fits none or several, and UsageError for one that no
+    fingerprint can have.
+    """
     look = control.queries
     try:
         mark = look.fingerprint(beginning)
@@ -111,4 +117,5 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
 
 
 def _sample(attempts: Sequence[Attempt]) -> Attempt | None:
+    """Return the last attempt that has an error; None: there is none."""
     return next((attempt for attempt in reversed(attempts) if attempt.error), None)

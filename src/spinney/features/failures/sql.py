@@ -1,4 +1,11 @@
-"""Failed jobs grouped by their cause, read from the rows that ``spinney.store.sql.transitions.failures`` writes."""
+"""Failed jobs grouped by their cause, read from the rows that ``spinney.store.sql.transitions.failures``
+writes.
+
+``inactive_jobs.fingerprint`` has the cause of each job that is failed now by an attempt of its own;
+``failures`` has one row for each fingerprint, with its words and times. So a group is counted from the first
+and described by the second, and a job leaves its group when its row in ``inactive_jobs`` is deleted or
+written anew.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,11 +36,12 @@ class SqlFailures:
         within: AccessScope | None = None,
         root_id: int | None = None,
     ) -> FailureGroups:
-        """Return the groups that have jobs now, the largest first, with the number of jobs and causes in all (of a
-        type).
+        """Return the groups that have jobs now, the largest first, at most ``limit``, with the number of jobs
+        and causes in all.
 
-        ``within``: only jobs within these limits; ``root_id``: only jobs of one tree. The times of a group are then
-        those of these jobs.
+        ``type_``: only of this job type. ``within``: only jobs within these limits; ``root_id``: only jobs of
+        one tree. The times of a group are then those of these jobs, else those of every job that ever failed
+        so. ``consequences`` counts jobs that failed because of another one, and have no cause of their own.
         """
         if root_id is not None or (within is not None and not within.everywhere):
             return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
@@ -55,8 +63,11 @@ class SqlFailures:
         )
 
     def _groups_among(self, job_filter: Filter, limit: int) -> FailureGroups:
-        """Return the groups of the failed jobs that match, counted from the jobs themselves. For one tree only the
-        range of its ids is read."""
+        """Return the groups of the failed jobs that match, counted from the jobs themselves. For one tree
+        only the range of its ids is read.
+
+        The ``cross join`` makes SQLite begin with ``inactive_jobs``, which has no row of a completed job.
+        """
         where, args = _within(job_filter)
         with self._session.look() as tx:
             if job_filter.root_id is not None:
@@ -85,7 +96,7 @@ class SqlFailures:
         )
 
     def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
-        """Return the causes of those of these jobs that failed by an attempt of their own."""
+        """Return the causes of those of these jobs that are failed by an attempt of their own, by job."""
         with self._session.look() as tx:
             rows = tx.all(
                 "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from inactive_jobs p "
@@ -96,8 +107,11 @@ class SqlFailures:
         return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
 
     def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
-        """Return the only fingerprint that begins so and has jobs (``within`` these limits). Raises Refused when there
-        is none or more than one, and UsageError when no fingerprint can begin so."""
+        """Return the only fingerprint that begins so and has jobs (``within`` these limits). Case and a final
+        "…", as tables show it, do not matter.
+
+        Raises Refused when there is none or more than one, and UsageError when no fingerprint can begin so.
+        """
         text = beginning.rstrip("…").lower()
         if not text or len(text) > DIGITS or set(text) - set("0123456789abcdef"):
             raise UsageError(
@@ -130,7 +144,8 @@ _LAST_OF_TREE = "select max(id + 0) from jobs where parent_id is not null and ro
 
 
 def _within(job_filter: Filter) -> tuple[str, list[Any]]:
-    """Return the conditions on the row of ``jobs`` beside that of ``inactive_jobs``."""
+    """Return the conditions on the row of ``jobs`` beside that of ``inactive_jobs``, each with "and" before
+    it, and their binds; empty when everything is to be counted."""
     where, args = filter_queries.conditions(job_filter)
     return "".join(f" and {condition}" for condition in ["jobs.id = p.job_id", *where]) if where else "", args
 
@@ -142,6 +157,7 @@ def _failed_jobs(tx: Tx) -> int:
 
 
 def _consequences(tx: Tx, type_: str) -> int:
+    """Return how many jobs of a type are failed or orphaned without a cause of their own."""
     total: int = tx.value(
         "select count(*) from inactive_jobs p join jobs on jobs.id = p.job_id "
         "where p.state in ('failed', 'orphaned') and p.fingerprint is null and jobs.type = ?",

@@ -27,7 +27,8 @@ class SqlExplainer:
         self._session = session
 
     def explain(self, job_id: int, *, now_us: int) -> Cause:
-        """Return the one cause for which a job is not running now. Raises NoSuchJob."""
+        """Return the one cause for which a job is not running now. Raises NoSuchJob, also for a job whose
+        submission is still being written."""
         with self._session.look() as tx:
             row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             case = tx, self._session.registry, row, now_us

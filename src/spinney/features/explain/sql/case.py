@@ -15,7 +15,11 @@ from spinney.store.sql.transitions import deadlocks, lock_waiters, locks
 
 
 class Case:
-    """One job as one snapshot shows it, from which the causes for its not running are derived."""
+    """One job as one snapshot shows it, from which the causes for its not running are derived.
+
+    It reads the job's row in ``inactive_jobs`` at once: ``waits_for``, ``wake_us`` and ``reason`` are None
+    for a job that has none, such as a pending one. ``home`` is where its folder is.
+    """
 
     def __init__(self, tx: Tx, registry: Registry, row: Row, now_us: int) -> None:
         self.tx, self.registry, self.row, self.now_us = tx, registry, row, now_us
@@ -38,6 +42,8 @@ class Case:
         return hold_coverage.holds_of(self.tx, self.registry.holds, self.row)
 
     def _under(self, holds: Sequence[Hold]) -> Cause:
+        """Return the cause for a job under these holds. Holds whose time is over still mark the job until the
+        next sweep, so with none that lasts the job counts as released."""
         lasting = [hold for hold in holds if hold.until_us is None or hold.until_us > self.now_us]
         if not lasting:
             return self._cause("released", hold=str(holds[0]), holds=[holds[0].id])
@@ -56,10 +62,13 @@ class Case:
     # --- locks ----------------------------------------------------------------------------------
 
     def _for_lock(self, name: str) -> Cause:
-        """Return the cause for a job that waits for this lock, or stands in a ring of jobs that wait for each other.
-        The facts say whether the lock is ``free`` by now, and whether its owner is gone; of a lock with a capacity also
-        the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and
-        whether another job is ``queued`` before it."""
+        """Return the cause for a job that waits for this lock, or stands in a ring of jobs that wait for each
+        other.
+
+        The facts say whether the lock is ``free`` by now, and whether its owner is gone; of a lock with a
+        capacity also the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how
+        many ``owners``, and whether another job is ``queued`` before it.
+        """
         owners = self.tx.all(
             "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
         )
@@ -97,8 +106,9 @@ class Case:
         )
 
     def _is_gone(self, owner_id: int) -> bool:
-        """Return whether the owner of a lock has settled or is deleted, or the node or external worker that has it has
-        left or is presumed dead: only then may an operator consider taking the lock away."""
+        """Return whether an operator may consider taking a lock away from this job: it has settled or is
+        deleted, or the node or external worker that has it has left or is presumed dead. A job that keeps a
+        lock without a lease is alive."""
         state = self.tx.value("select state from jobs where id = ?", (owner_id,))
         if state is None or state in SETTLED:
             return True

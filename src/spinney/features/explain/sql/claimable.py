@@ -1,8 +1,10 @@
 """Pending jobs: the questions that a claim asks, in its order.
 
-First the job must have its row in ``ready`` and its type the stage. Then follow who could run it (homes, pins, bars,
-drains, silent nodes, external workers), holds, lanes that sleep, the limit of the queue, the quota of the share, and
-locks. A job that passes all of these only competes with others for slots.
+First the job must have its row in ``ready`` and its type the stage. Then follow who could run it (homes,
+pins, bars, drains, silent nodes, external workers), holds, lanes that sleep, the limit of the queue, the
+quota of the share, and locks. A job that passes all of these only competes with others for slots, and
+``_competing`` bounds from both sides how many go before it: exact counting would mean making the claims of
+all nodes.
 """
 
 from collections.abc import Sequence
@@ -28,7 +30,8 @@ from spinney.store.sql.transitions import locks
 
 
 class Claimable(Case):
-    """A pending job without a lease."""
+    """A pending job without a lease. Each question is a method that returns the cause, or None when the job
+    passes it."""
 
     def cause(self) -> Cause:
         """Return why the job is not running: the first of the questions of a claim that stops it, else that its turn
@@ -57,6 +60,8 @@ class Claimable(Case):
         return self._cause("vanished stage", stage=self.row.stage, type=self.row.type)
 
     def _in_ready(self) -> bool:
+        """Return whether the job has its row in ``ready``, by key. One that was just accepted may not have it
+        yet."""
         row, queue = self.row, self.registry.queue(self.row.queue)
         lane = self._lane()
         return (
@@ -69,6 +74,8 @@ class Claimable(Case):
         )
 
     def _lane(self) -> Lane | None:
+        """Return the lane from which the job is claimed; None: there is none for its queue, type, stage and
+        home yet."""
         row = self.row
         return next(
             (
@@ -134,6 +141,7 @@ class Claimable(Case):
         return runs in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
 
     def _reaches(self, node: NodeInfo, home: int) -> bool:
+        """Return whether the node may claim jobs whose folder is at that home."""
         return self.registry.homes.admit(node.home, home)
 
     def _silent(self, knowing: Sequence[NodeInfo]) -> Cause | None:
@@ -155,6 +163,9 @@ class Claimable(Case):
         return self._under(holds) if holds else None
 
     def _asleep(self) -> Cause | None:
+        """Return the cause when the job's stage sleeps, or another job is just trying whether it works again;
+        else None. Asleep and over its time without a probe, it is claimable: this job may become the
+        probe."""
         lane = self._lane()
         if lane is None or not lane.probing:
             return None
@@ -220,6 +231,8 @@ class Claimable(Case):
         return self._cause("share", held=mine, most=most, queue=queue.name)
 
     def _slots_held(self, lanes: str) -> dict[int, int]:
+        """Return how many slots of nodes each share has in these lanes (a JSON list of ids). Several leases
+        in one slot count once."""
         held: dict[int, int] = {}
         for share, _, _ in self.tx.all(
             "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
@@ -247,8 +260,12 @@ class Claimable(Case):
         return None
 
     def _competing(self) -> Cause:
-        """Return the cause for a job that nothing holds but its turn: no free slot, jobs that surely come first, or the
-        next claim takes it. ``turn``: it cannot be known whether the next claim takes it."""
+        """Return the cause for a job that nothing holds but its turn.
+
+        ``slots``: no node that may run it has a free one. ``next``: fewer jobs can come first than one node
+        has free slots. ``priority``: at least as many jobs surely come first as there are free slots.
+        ``turn``: it lies in between, so that it cannot be known whether the next claim takes the job.
+        """
         present = [
             n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)
         ]
@@ -285,6 +302,7 @@ class Claimable(Case):
         )
 
     def _slots_taken(self, name: str) -> int:
+        """Return how many slots of the nodes of this name have a lease."""
         return int(
             self.tx.value(
                 "select count(*) from (select distinct l.slot from nodes n join leases l on l.node_id = n.id "
@@ -322,6 +340,9 @@ class Claimable(Case):
         return surely, max(0, at_most)
 
     def _count(self, condition: str, lanes: Sequence[Lane], args: Sequence[Any]) -> int:
+        """Return how many rows of ``ready`` in these lanes meet the condition, counted up to ``COUNTED``. The
+        lanes are ``?1``; ``args`` follow from ``?2`` on. The index of ``ready`` begins with lane and
+        priority."""
         listed = orjson.dumps([lane.id for lane in lanes]).decode()
         return int(
             self.tx.value(

@@ -1,6 +1,8 @@
-"""Why no node, or no external worker, may run a pending job: what queues admit, what nodes know, who is drained.
+"""Why no node, or no external worker, may run a pending job: what queues admit, what nodes know, who is
+drained.
 
-Each function returns the cause and its facts, or None where something is there that may run the job.
+Each function returns the cause and its facts, or None where something is there that may run the job. They are
+asked in order, and each assumes that the ones before it returned None.
 """
 
 from collections.abc import Sequence
@@ -30,8 +32,9 @@ class Obstacle(NamedTuple):
 
 
 def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obstacle | None:
-    """Return the obstacle when the queue is pinned to nodes of which none is active, whatever the other nodes could
-    run."""
+    """Return the obstacle when the queue is pinned to nodes of which none is active, whatever the other nodes
+    could run. Its facts say which of them are draining, and whether ``others`` could run the job if it were
+    not pinned."""
     active = [n for n in nodes if n.state == "active"]
     if not queue.pinned or any(n.name in queue.pinned for n in active):
         return None
@@ -48,7 +51,12 @@ def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obst
 
 
 def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstacle | None:
-    """Return the obstacle when none of the active nodes that know the type may serve the queue."""
+    """Return the obstacle when none of the active nodes that know the type may serve the queue; None also
+    when none knows it.
+
+    ``pinned``: those to which the queue is pinned do not know the type. ``barred``: the queue bars some.
+    ``not served``: they were started without the queue.
+    """
     knowing = [n for n in active if type_ in n.types]
     if not knowing or any(may_serve(queue, n.name, n.serves) for n in knowing):
         return None
@@ -65,7 +73,8 @@ def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstac
 
 
 def drained(tx: Tx, type_: str, able: Sequence[NodeInfo]) -> Obstacle | None:
-    """Return the obstacle when an operator has drained all of these nodes, which are active and could run the type."""
+    """Return the obstacle when an operator has drained all of these nodes, which are active and could run the
+    type. The facts name who drained the first of them, and the reason."""
     if any(n.claims for n in able):
         return None
     names = list(dict.fromkeys(n.name for n in able))
@@ -77,19 +86,21 @@ def drained(tx: Tx, type_: str, able: Sequence[NodeInfo]) -> Obstacle | None:
 
 
 def is_external(registry: Registry, type_: str, stage: str) -> bool:
-    """Return whether this is an external stage, which nodes do not claim."""
+    """Return whether this is an external stage, which nodes do not claim. False for a type or stage that is
+    not known."""
     spec = registry.types.get(type_)
     stage_spec = None if spec is None else spec.stage(stage)
     return stage_spec is not None and stage_spec.isolation is Isolation.EXTERNAL
 
 
 def entry(registry: Registry, type_: str, stage: str) -> str:
-    """Return the entry among the types of a node (or an external worker) that runs this stage."""
+    """Return the entry among the ``types`` of a node that stands for this stage: the type, or for an external
+    stage, which external workers name one by one, ``type/stage``."""
     return f"{type_}/{stage}" if is_external(registry, type_, stage) else type_
 
 
 def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | None:
-    """Return the obstacle when no active external worker may be given this pending job. ``row``: the job."""
+    """Return the obstacle when no active external worker may be given this pending job (``row``)."""
     facts: dict[str, Any] = {"type": row.type, "stage": row.stage}
     active = [n for n in nodes.all_nodes(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
     if not active:

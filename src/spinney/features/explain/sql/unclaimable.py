@@ -1,4 +1,7 @@
-"""Jobs that are settled, at work, or inactive: their own rows say why they do not run."""
+"""Jobs that are settled, at work, or inactive: their own rows say why they do not run.
+
+A lease is looked at before the state, because the row of a job that runs still says pending.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +32,8 @@ class Unclaimable(Case):
         return inactive[self.row.state]() if self.row.state in inactive else None
 
     def _settled(self) -> Cause | None:
+        """Return the cause for a settled job, with the reason and the job to retry or to ask about; None: it
+        is open."""
         row = self.row
         if row.state not in SETTLED:
             return None
@@ -83,10 +88,14 @@ class Unclaimable(Case):
         return self._cause("running", **owner, slot=slot, begun=running_us is not None)
 
     def _cancelling(self) -> Cause | None:
+        """Return the cause for a job without a lease that is to be cancelled, by itself or with its tree;
+        None: it is not."""
         reason = placement.cancel_reason(self.tx, self.row)
         return None if reason is None else self._cause("cancelling", reason=reason, tree=self.row.root_id)
 
     def _held(self) -> Cause:
+        """Return the cause for a held job: the holds that cover it, a stage that has vanished, or a hold by
+        its own stage."""
         if self.waits_for == "hold":
             holds = self._holds()
             return self._under(holds) if holds else self._cause("released")
@@ -95,6 +104,8 @@ class Unclaimable(Case):
         return self._cause("vanished stage" if vanished else "own hold", reason=self.reason)
 
     def _scheduled(self) -> Cause:
+        """Return the cause for a job that waits for a time: the one of its submission, the next attempt of a
+        stage that failed, or the one to which its stage deferred it."""
         if self.row.at_us is not None and self.row.at_us == self.wake_us:
             return self._until("scheduled")
         facts = {"stage": self.row.stage, "reason": self.reason}
@@ -123,6 +134,8 @@ class Unclaimable(Case):
         return self._cause("accepted")
 
     def _for_needs(self) -> Cause:
+        """Return the cause for a job that waits for needs: one more than is named, so that the words can say
+        that there are more."""
         needs = self.tx.all(
             "select n.need_id, j.state from needs n join jobs j on j.id = n.need_id where n.job_id = ? "
             "and j.state <> 'completed' order by n.need_id limit ?",
@@ -149,6 +162,8 @@ class Unclaimable(Case):
         return self._cause("children", children=len(children), first=first, state=state)
 
     def _in_line(self) -> Cause:
+        """Return the cause for a job that waits for its turn in a serial tree: the first in the order goes
+        before it, unless this job is that one; then a later job still runs."""
         first = self.tx.value(
             "select job_id from serial_order where root_id = ? order by lineage limit 1", (self.row.root_id,)
         )
