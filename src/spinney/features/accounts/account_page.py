@@ -1,4 +1,9 @@
-"""The page of the caller's own account: password and sessions."""
+"""The page of the caller's own account: password and sessions.
+
+Only a caller who has signed in with a session sees these; for one with a token the page has the rights alone.
+After a new password, and after ending the other sessions, all sessions are over, and this browser gets a new
+one.
+"""
 
 from collections.abc import Sequence
 
@@ -26,7 +31,8 @@ async def show(request: Request, context: Authenticated) -> Response:
 
 @router.post(f"{ACCOUNT}/password", dependencies=[SmallBody])
 async def change_password(request: Request, context: Authenticated) -> Response:
-    """Change the password, and sign every other browser out."""
+    """Change the password, and sign every other browser out. When it is refused, the form is shown again with
+    the reason."""
     _require_session(context)
     values = await sign_in_forms.fields(request)
     try:
@@ -55,6 +61,7 @@ async def end_other_sessions(request: Request, context: Authenticated) -> Respon
 
 
 def _require_session(context: RequestContext) -> None:
+    """Raise Forbidden unless the caller has signed in with a session."""
     if context.principal.how is not AuthMethod.SESSION:
         raise Forbidden("only a user who has signed in here can do this; sign in with a password first")
 

@@ -336,6 +336,8 @@ def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None,
 
 
 def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
+    """Return the new password, from standard input or typed twice at the terminal; None with
+    ``--no-password``. Raises UsageError when there is no terminal, or the two differ."""
     if no_password and from_stdin:
         raise UsageError("--no-password and --password-stdin exclude each other; leave one out")
     if no_password:
@@ -351,17 +353,20 @@ def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
 
 
 def _rights_text(rights: "Rights") -> str:
+    """Return a role with its limits on one line."""
     limits = limits_text(rights)
     return f"{rights.role}{f', {limits}' if limits else ''}"
 
 
 def _sign_in_method(user: "User") -> str:
+    """Return how the user signs in, for a table."""
     if user.disabled:
         return "disabled"
     return "by password" if user.password_us is not None else "without a password"
 
 
 def _token_state(token: "Token") -> str:
+    """Return whether a token is valid and until when, or since when it is not."""
     if token.revoked_us is not None:
         return f"revoked {display.format_time(token.revoked_us)}"
     if token.expires_us is None:

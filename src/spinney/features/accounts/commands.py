@@ -52,9 +52,11 @@ class PasswordLink:
     """A one-time link that sets a user's password."""
 
     path: str = field(repr=False)
-    """On this server."""
+    """The path of the page on this server that takes the link, with its secret."""
     secret: str = field(repr=False)
+    """The secret alone. It is only in this answer."""
     ends_us: int
+    """When the link expires, in microseconds since 1970 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class EndedSessions:
     """How many sessions of a user were ended."""
 
     ended: int
+    """How many sessions were open until now."""
 
 
 # --- users --------------------------------------------------------------------------------------
@@ -303,15 +306,19 @@ COMMANDS = (
 
 
 def set_password(service: Service, name: str, password: str | None, *, reason: str | None = None) -> User:
-    """Set another user's password (None: remove it), which ends all sessions. Only for callers with the store: through
-    a server, a link lets the user set it. Raises NoSuch, UsageError, Forbidden."""
+    """Set another user's password (None: remove it), which ends all sessions, and return the user.
+
+    It is for callers with the store only: through a server, a link lets the user set the password, so that
+    nobody else knows it. Raises NoSuch, UsageError (the password is too short or too long), Forbidden.
+    """
     _managed(service, name)
     hash_ = None if password is None else passwords.hashed(password)
     return service.store.accounts.set_password(name, hash_, service.actor(reason), now_us=service.clock())
 
 
 def find_token(performer: Performs, name: str, owner: str | None) -> Token:
-    """Return the token of that name that is not revoked. ``owner`` None: a machine's. Raises NoSuch, Forbidden."""
+    """Return the token of that name that is not revoked. ``owner`` None: the token of a machine. Raises
+    NoSuch, Forbidden."""
     tokens = performer.do(ListTokens(owner=owner)).items
     good = {token.name: token for token in tokens if token.owner == owner and token.revoked_us is None}
     if name not in good:
@@ -326,8 +333,12 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
 
 
 def _token_rights(service: Service, owner: str | None, rights: Rights | None) -> Rights:
-    """Return the rights of a new token: those that are asked for, or else the owner's. Raises UsageError when they
-    exceed the owner's rights, and Forbidden when they exceed the caller's."""
+    """Return the rights of a new token: those that are asked for, or else the owner's.
+
+    The caller's own token may have fewer rights than its owner; a token that it makes for the same owner has
+    no more. Raises UsageError when the rights exceed the owner's or a machine's token names none, and
+    Forbidden when they exceed the caller's.
+    """
     if owner is None:
         if rights is None:
             raise UsageError(
@@ -347,12 +358,14 @@ def _token_rights(service: Service, owner: str | None, rights: Rights | None) ->
 
 
 def _require_self_or_admin(service: Service, name: str | None, act: str) -> None:
+    """Raise Forbidden unless the caller is this user, or an admin."""
     if name is None or name != service.by:
         service.require(Role.ADMIN, act)
 
 
 def _managed(service: Service, name: str) -> User:
-    """Return a user whom the caller may manage. Raises Forbidden, NoSuch."""
+    """Return a user whom the caller may manage: an admin whose rights cover those of the user. Raises
+    Forbidden, NoSuch."""
     service.require(Role.ADMIN, _USERS)
     user = service.store.accounts.user(name)
     _require_cover(service, user.rights)
@@ -360,7 +373,8 @@ def _managed(service: Service, name: str) -> User:
 
 
 def _require_no_end(service: Service, act: str) -> None:
-    """Raise Forbidden for a caller whose token expires: who has a password may sign in for longer."""
+    """Raise Forbidden for a caller whose token expires: a password or a link would let its bearer in for
+    longer than that."""
     if service.ends_us is not None:
         raise Forbidden(
             f"a token that expires cannot {act}, which lasts longer; sign in to do it, or use a token that does not "
@@ -369,5 +383,6 @@ def _require_no_end(service: Service, act: str) -> None:
 
 
 def _require_cover(service: Service, rights: Rights) -> None:
+    """Raise Forbidden unless the caller has all of these rights."""
     if not service.rights.covers(rights):
         raise Forbidden(f"{service.by} may not grant or change rights that {service.by} does not have; {ASK}")

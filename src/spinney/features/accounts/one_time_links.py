@@ -1,7 +1,9 @@
 """One-time links: the first admin's, and those with which people set a password.
 
-The secret of a link is in the address of one request only: it is put into a cookie of ten minutes, and the browser is
-redirected to the same page without it, so that neither a history nor a log nor the next page contains it.
+The secret of a link is in the address of one request only: it is put into a cookie of ten minutes, and the
+browser is redirected to the same page without it, so that neither a history nor a log nor the next page
+contains it. The link is used up by the form, not by opening the page: mail programs open links to look at
+them.
 """
 
 from fastapi import APIRouter, Request
@@ -20,7 +22,7 @@ WELCOME = "/welcome"
 
 @router.get(WELCOME)
 async def show(request: Request, link: str | None = None) -> Response:
-    """Show the form that the link is for."""
+    """Show the form that the link is for: a new password, or the name and password of the first admin."""
     cookies = await sign_in_forms.identity(request).cookies()
     if link is not None:
         answer = RedirectResponse(WELCOME, 303)
@@ -39,7 +41,8 @@ async def show(request: Request, link: str | None = None) -> Response:
 
 @router.post(WELCOME, dependencies=[SmallBody])
 async def accept(request: Request) -> Response:
-    """Use the link, and start a session."""
+    """Use the link up, sign the user in, and lead to the first page. With two different passwords the form is
+    shown again, and the link stays valid."""
     cookies = await sign_in_forms.identity(request).cookies()
     sign_in_flow = sign_in_forms.sign_in_flow(request)
     fields = await sign_in_forms.fields(request)
@@ -65,6 +68,7 @@ async def accept(request: Request) -> Response:
 
 
 def _secret(value: object) -> str:
+    """Return the secret from the cookie. Raises BadLogin when it is missing or too old."""
     if not isinstance(value, str):
         raise BadLogin(
             "open the link again: this page is good for ten minutes, in the browser that opened it"
@@ -73,10 +77,12 @@ def _secret(value: object) -> str:
 
 
 def _template(link: Link) -> str:
+    """Return the template of the form for this link."""
     return "first_admin.html" if link.user is None else "new_password.html"
 
 
 async def _over(request: Request, error: SpinneyError) -> Response:
+    """Return the page for signing in, with the reason why the link cannot be used."""
     return await sign_in_forms.refused_page(
         request,
         SIGN_IN_PAGE,

@@ -1,4 +1,8 @@
-"""Rights as a field of a command: in Python ``Rights``, in JSON the object that answers have."""
+"""Rights as a field of a command: in Python ``Rights``, in JSON the object that answers have.
+
+``RightsField`` accepts both, so that the local command line passes a ``Rights`` and a request the object; a
+handler always gets ``Rights``. In JSON a limit that is left out does not limit anything.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -55,6 +59,8 @@ class RightsRequest(BaseModel):
 
 
 def _plain(rights: Rights) -> dict[str, Any]:
+    """Return rights as the JSON object that ``RightsRequest`` accepts. Limits that do not exist are left
+    out."""
     limits = {
         "shares": rights.shares,
         "priorities": rights.priorities,
@@ -65,6 +71,7 @@ def _plain(rights: Rights) -> dict[str, Any]:
 
 
 def _lists(limits: Mapping[str, Sequence[Any] | None]) -> dict[str, list[Any]]:
+    """Return the limits that exist, as lists."""
     return {name: list(limit) for name, limit in limits.items() if limit is not None}
 
 

@@ -1,4 +1,8 @@
-"""Rights in the forms and tables of the pages of users and tokens."""
+"""Rights in the forms and tables of the pages of users and tokens.
+
+A form has a text area for each limit, with one name on a line, and a box beside it. The box tells a limit
+that allows nothing from no limit, which an empty text area cannot.
+"""
 
 from collections.abc import Mapping
 
@@ -33,8 +37,8 @@ def rights_of(form: FormFields) -> Rights:
 
 
 def rights_if_entered(form: FormFields) -> Rights | None:
-    """Return the same; None when the form names neither a role nor limits. Raises UsageError for limits without a role,
-    which must not be ignored."""
+    """Return the rights that a form describes; None when it names neither a role nor limits. Raises
+    UsageError for limits without a role, which must not be ignored."""
     if form.text("role"):
         return rights_of(form)
     limits = ("first", "last", "external", *LISTS, *(f"{name}_limited" for name in LISTS))
@@ -50,7 +54,7 @@ def _limit(form: FormFields, name: str) -> tuple[str, ...] | None:
 
 
 def fields_of(rights: Rights) -> Mapping[str, str]:
-    """Return the values of the form's fields that describe these rights."""
+    """Return the values of the form's fields that describe these rights, the reverse of ``rights_of``."""
     fields = {"role": str(rights.role), "external": "\n".join(rights.external)}
     for name, names in rights.name_limits.items():
         fields[name] = "\n".join(names or ())

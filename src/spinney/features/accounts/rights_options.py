@@ -9,8 +9,9 @@ from spinney.terminal import completion
 from spinney.terminal.arguments import option
 
 ANY = "*"
-"""The value of an option that removes its limit."""
+"""The value of an option that removes a limit: without limits everything is allowed."""
 NONE = "none"
+"""The value by which ``--external`` removes all job types: without any, no external stage may be claimed."""
 Names = list[str] | None
 
 
@@ -36,7 +37,8 @@ RoleOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RightsOptions:
-    """A role and its limits, as options of a command. Those that are left out are None."""
+    """A role and its limits, as options of a command. An option that is not used is None, and changes
+    nothing."""
 
     role: RoleOption = None
     collections: Annotated[
@@ -76,8 +78,11 @@ class RightsOptions:
         return any(getattr(self, field.name) is not None for field in fields(self))
 
     def applied_to(self, before: Rights | None) -> Rights:
-        """Return these rights with every option that is used in place of their own value. ``before`` None: there are
-        none yet, so that the role must be given. Raises UsageError."""
+        """Return these rights with every option that is used in place of their own value.
+
+        ``before`` None: there are none yet, so that the role must be named. Raises UsageError for a role or a
+        range that does not exist.
+        """
         if self.role is not None or before is None:
             role = _require_role(self.role)
             before = Rights(role=role) if before is None else replace(before, role=role)
@@ -108,6 +113,7 @@ def limits_text(rights: Rights) -> str:
 
 
 def _require_role(role: str | None) -> Role:
+    """Return the role of that name. Raises UsageError, which lists the roles."""
     if role not in list(Role):
         problem = f"{role!r:.60} is none" if role else "say which"
         raise UsageError(f"a role is {', '.join(Role)}: {problem}, as --role submitter")
@@ -115,12 +121,16 @@ def _require_role(role: str | None) -> Role:
 
 
 def _names(before: tuple[str, ...] | None, names: Names) -> tuple[str, ...] | None:
+    """Return the names of a limit: as before without the option, None (no limit) for ``*``, else those of the
+    option, each once."""
     if names is None:
         return before
     return None if ANY in names else tuple(dict.fromkeys(names))
 
 
 def _priorities(text: str) -> tuple[int, int] | None:
+    """Return the range that a text such as ``40..60`` or ``50`` means; None for ``*``. Raises UsageError for
+    other texts."""
     if text == ANY:
         return None
     first, dots, last = text.partition("..")

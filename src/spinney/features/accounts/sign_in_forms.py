@@ -1,4 +1,8 @@
-"""Forms, cookies and redirects of the pages that visitors use before they have signed in."""
+"""Forms, cookies and redirects of the pages that visitors use before they have signed in.
+
+Such a page has no session whose form token it could use. So it sets a cookie with a random number, and its
+form has a proof of that number, which another site cannot make (protection against forged requests).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +33,8 @@ def identity(request: Request) -> StoreAuthenticator:
 
 
 def sign_in_flow(request: Request) -> SignInFlow:
-    """Return the application's sign-in flow, which is created with the first request."""
+    """Return the application's sign-in flow, which is created with the first request and kept in the
+    application's state."""
     state = request.app.state
     if not hasattr(state, "sign_in_flow"):
         state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals, state.counters)
@@ -58,7 +63,7 @@ async def anonymous_page(request: Request, template: str, *, status: int = 200, 
 
 
 async def require_form_token(request: Request) -> None:
-    """Raise Forbidden unless the form comes from such a page."""
+    """Raise Forbidden unless the form comes from a page of this browser that ``anonymous_page`` made."""
     cookies = await identity(request).cookies()
     number = cookies.guest(request.cookies)
     # Without the cookie no token fits.
@@ -66,7 +71,8 @@ async def require_form_token(request: Request) -> None:
 
 
 async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
-    """Return the form again, with the error beside the field that it concerns, or above the form."""
+    """Return the form again, with the error beside the field that it concerns, or above the form. It has the
+    status and the Retry-After that the API would answer with."""
     plain = of_error(error)
     sentence = str(error)[:1].upper() + str(error)[1:] + "."
     wrong = {}
@@ -97,7 +103,12 @@ def keep(cookies: Cookies, answer: Response, session: SignedIn) -> None:
 
 
 def local(path: str) -> str:
-    """Return a path of this server to redirect to: the given one, unless it leads elsewhere."""
+    """Return a path of this server to redirect to: the given one, unless it leads elsewhere or to a page for
+    signing in or out; then the first page.
+
+    Browsers take a path that begins with two slashes, or with a slash and a backslash, for the name of
+    another host.
+    """
     if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable() or "\\" in path:
         return HOME
     try:

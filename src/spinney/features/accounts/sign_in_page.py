@@ -1,4 +1,9 @@
-"""Signing in, by password or by an identity provider, and signing out."""
+"""Signing in, by password or by an identity provider, and signing out.
+
+By password it takes one form. By an identity provider (OpenID Connect) the browser goes away and comes back:
+what the answer is compared with is in a signed cookie for ten minutes, so that no server keeps anything about
+a sign-in that is not finished, and any server may take the answer.
+"""
 
 from dataclasses import asdict
 from typing import Any
@@ -63,7 +68,8 @@ async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
 
 @router.get(BY_PROVIDER)
 async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - as above
-    """Redirect the browser to the identity provider, which sends it back to the callback with a code."""
+    """Redirect the browser to the identity provider, which sends it back to the callback with a code. Without
+    a configured URL the callback's address is made from the request."""
     url = request.app.state.settings.url
     base = (url or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
     try:
@@ -78,7 +84,8 @@ async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Respon
 
 @router.get(CALLBACK)
 async def complete_oidc(request: Request) -> Response:
-    """Complete the sign-in after the identity provider has redirected back."""
+    """Complete the sign-in after the identity provider has redirected back. The cookie is cleared in any
+    case, so that an answer is accepted once."""
     cookies = await sign_in_forms.identity(request).cookies()
     pending = cookies.short(request.cookies, OIDC_COOKIE) or {}
     next_ = pending.pop("next", sign_in_forms.HOME)
@@ -97,6 +104,8 @@ async def complete_oidc(request: Request) -> Response:
 
 
 def _shown(request: Request, *, next: str, name: str = "", nobody: bool = False) -> dict[str, Any]:  # noqa: A002
+    """Return the variables of the page. ``nobody``: there is no user yet, so that the page says how to create
+    the first."""
     oidc = request.app.state.settings.oidc
     return {
         "name": name,

@@ -1,8 +1,9 @@
-"""How people get in: sessions, what slows guessing, links that set a password, what servers sign with.
+"""How people get in: sessions, what slows down guessing, links that set a password, what servers sign with.
 
-**Slowing.** An attempt is counted before the password is looked at (``attempt``), so that a thousand at once are no
-way round; one that succeeds takes its count back in the transaction that opens the session. Under what it is counted,
-and how many failures are free there, its caller says (``spinney.service.login_limits``).
+**Slowing down.** An attempt is counted as a failure before the password is verified (``attempt``), so that
+many attempts at the same time do not get around the delay; one that succeeds is taken back in the transaction
+that opens the session. The caller decides under which keys it is counted, and how many failures are free
+under each (``spinney.service.login_limits``).
 
 **A session is opened only on the password that was verified**: hashing takes long and happens outside of any
 transaction, so it may have been changed meanwhile.
@@ -27,9 +28,10 @@ WAIT_MOST_S = 300
 """The longest delay of an attempt, in seconds."""
 DAY_US = 86_400_000_000
 TOKENS_KEPT_US = 90 * DAY_US
-"""So long tokens that open nothing any more are listed; the audit has them for ever."""
+"""How long tokens that are revoked or expired are still listed, in microseconds; the audit has them for
+ever."""
 _ID_DIGITS = 16
-"""The id of a session is the beginning of the digest of its secret."""
+"""How many digits of the digest of a session's secret are its id, by which lists name it."""
 _SESSIONS = RowMap(
     Login,
     "sessions",
@@ -37,12 +39,15 @@ _SESSIONS = RowMap(
     decode={"id": lambda digest: digest[:_ID_DIGITS]},
 )
 _IS_OPEN = "ends_us > ? and seen_us + idle_us > ?"
+"""The condition of a session that has not ended: neither its whole time is over, nor has it been idle for too
+long. It takes the present twice."""
 _FIRST_ADMIN = ""
-"""The user name of the link that creates the first admin."""
+"""The user name in the row of the link that creates the first admin: no user can have an empty name."""
 
 
 class SqlSignIn:
-    """Sign-in: sessions, one-time links, and the delay of those who guess passwords. All secrets come as digests."""
+    """Sign-in: sessions, one-time links, and the delay of those who guess passwords. All secrets come as
+    digests, and the store never has them in clear text."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,9 +55,14 @@ class SqlSignIn:
     # --- slowing --------------------------------------------------------------------------
 
     def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> LoginAttempt:
-        """Count a failure under each limit, for a day, before a password is looked at. After the free failures under a
-        limit the next attempt is answered only after 1 s, then 2, 4, … 300 s: until then this raises TooManyAttempts,
-        and counts nothing."""
+        """Count a failure under each limit, for a day, before a password is verified, and return what takes
+        it back.
+
+        After the free failures under a limit the next attempt is answered only after 1 s, then 2, 4, … 300 s:
+        until then this raises TooManyAttempts, and counts nothing. The delay is looked up once without
+        writing, so that a flood of refused attempts holds up no writer, and again in the transaction that
+        counts.
+        """
         with self._session.look() as tx:
             _require_time(tx, limits, now_us)
         with self._session.write(durable=False) as tx:
@@ -82,9 +92,14 @@ class SqlSignIn:
         agent: str | None = None,
         now_us: int,
     ) -> Login:
-        """Open a session, and take the attempt back. ``proof``: the hash that was verified; None: a proxy has
-        authenticated the user. The session ends after ``lasts_us``, or ``idle_us`` after its last use. Raises BadLogin
-        where the password has been changed since, or the user is deleted or disabled."""
+        """Open a session, take the attempt back, and return the session.
+
+        ``digest``: of the session's secret. ``proof``: the hash that was verified; None: a proxy or an
+        identity provider has authenticated the user. The session ends after ``lasts_us``, or ``idle_us``
+        after its last use, both in microseconds. ``address`` and ``agent`` are shown to the user in the list
+        of sessions. Raises BadLogin where the password has been changed since, or the user is deleted or
+        disabled.
+        """
         with self._session.write() as tx:
             user = tx.one("select disabled, password from users where name = ?", (name,))
             if user is None or user[0] or (proof is not None and user[1] != proof):
@@ -105,8 +120,13 @@ class SqlSignIn:
         return _SESSIONS.read(list(row.values()))
 
     def identity_of_session(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
-        """Return whose session this is, with the rights in force; None where it has ended or the user is disabled. If
-        ``used``, notes, to the minute, that it was used; a power failure may undo that."""
+        """Return whose session this is, with the rights that the user has now; None where it has ended or the
+        user is disabled.
+
+        If ``used``, the use is noted to the minute, without waiting for the disk, so that a power failure may
+        undo that. A request that a page makes by itself, without its user, passes False, so that it does not
+        keep the session open.
+        """
         with self._session.look() as tx:
             row = tx.one(
                 f"select {_SESSIONS.columns}, rights from sessions join (select name, rights from users where "
@@ -130,7 +150,7 @@ class SqlSignIn:
             take_back(tx, attempt)
 
     def close(self, digest: str, actor: Actor, *, now_us: int) -> bool:
-        """End a session; False where there was none."""
+        """End a session, and return whether there was one."""
         with self._session.write() as tx:
             user = tx.value("select user_name from sessions where digest = ?", (digest,))
             if user is None:
@@ -140,7 +160,7 @@ class SqlSignIn:
             return True
 
     def sessions(self, user: str, *, now_us: int) -> Sequence[Login]:
-        """Return a user's sessions, oldest first. Raises NoSuch."""
+        """Return a user's open sessions, the oldest first. Raises NoSuch."""
         with self._session.look() as tx:
             accounts.require(tx, user)
             return _SESSIONS.all(
@@ -160,9 +180,13 @@ class SqlSignIn:
     # --- links ----------------------------------------------------------------------------
 
     def invite(self, user: str | None, digest: str, actor: Actor, *, lasts_us: int, now_us: int) -> Link:
-        """Store a link that sets this user's password once (None: creates the first admin), and void the one before.
-        The first admin's link ends no later than the first of its kind, and none can be made after that. Raises NoSuch,
-        and Refused (the user is disabled; for None: there is a user, or such a link has expired)."""
+        """Store a link that sets this user's password once (None: creates the first admin), and void the one
+        before.
+
+        The first admin's link ends no later than the first of its kind, and none can be made after that.
+        Raises NoSuch, and Refused when the user is disabled, or for None when there is a user or such a link
+        has expired.
+        """
         with self._session.write() as tx:
             if user is None:
                 _require_nobody(tx)
@@ -178,13 +202,17 @@ class SqlSignIn:
         return Link(user=user, ends_us=ends_us)
 
     def link(self, digest: str, *, now_us: int) -> Link | None:
-        """Return what the link is good for now; None where it is void."""
+        """Return for whom the link is, and until when; None where it is unknown, used up, or expired, and for
+        the first admin's link when there is a user."""
         with self._session.look() as tx:
             return _link(tx, digest, now_us)
 
     def accept(self, digest: str, name: str, password: str, actor: Actor, *, now_us: int) -> User:
-        """Use up a link. ``name`` is that of the first admin. Of two simultaneous calls one succeeds. Raises
-        BadLogin."""
+        """Use up a link, and return the user that it created or whose password it set. ``name`` is the name
+        of the first admin, and ignored for other links.
+
+        Of two simultaneous calls one succeeds. Raises BadLogin when the link is void.
+        """
         with self._session.write() as tx:
             link = _link(tx, digest, now_us)
             if link is None:
@@ -201,8 +229,11 @@ class SqlSignIn:
     # --- what servers share ---------------------------------------------------------------
 
     def secret(self, name: str, *, now_us: int) -> bytes:
-        """Return 32 random bytes, always the same ones for a name in this store. They are not among the store's
-        ``facts``."""
+        """Return 32 random bytes, always the same ones for a name in this store.
+
+        The first server that asks creates them; of two at the same time both get those of the first. They are
+        not among the store's ``facts``, which every process may read.
+        """
         sql = "select value from server_secrets where name = ?"
         with self._session.look() as tx:
             value = tx.value(sql, (name,))
@@ -216,12 +247,14 @@ class SqlSignIn:
         return bytes.fromhex(value)
 
     def expire(self, tx: Tx, now_us: int, limit: int = 500) -> None:
-        """Remove, in the caller's transaction, at most ``limit`` expired sessions, links and tokens."""
+        """Remove, in the caller's transaction, at most ``limit`` rows of each kind that have expired:
+        sessions, links, tokens and counts of failures. What is left after that is removed by the next
+        call."""
         _expire(tx, now_us, limit)
 
 
 def _expire(tx: Tx, now_us: int, limit: int) -> None:
-    """Remove a bounded number of rows that have expired; the next call removes more."""
+    """Remove a bounded number of expired rows of each kind."""
     for table, key, over, at in (
         ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
         ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
@@ -275,6 +308,7 @@ def take_back(tx: Tx, attempt: LoginAttempt) -> None:
 
 
 def _require_nobody(tx: Tx) -> None:
+    """Raise Refused when there is a user: then no link may create an admin."""
     if accounts.any_user(tx):
         raise Refused(
             "there are users already, so no link makes a first admin; ask an admin for a link of your own"
@@ -294,6 +328,7 @@ def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
 
 
 def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
+    """Return the link with this digest, if it can be used now."""
     row = tx.one("select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us))
     if row is None or (row[0] == _FIRST_ADMIN and accounts.any_user(tx)):
         return None

@@ -1,7 +1,11 @@
 """Users and tokens: rows of ``users`` and ``tokens``.
 
-Other tables do not depend on their names: what a deleted user did keeps the name, and a new user of the same name has
-none of the old one's tokens (they are revoked), sessions or links.
+Other tables do not depend on their names: what a deleted user did keeps the name, and a new user of the same
+name has none of the old one's tokens (they are revoked), sessions or links.
+
+Rights are stored with the user and with the token, and combined when a token is used (``identity_of_token``):
+so fewer rights of a user take effect on all of the user's tokens at once, and no row needs to be changed for
+that.
 """
 
 import hmac
@@ -18,7 +22,8 @@ from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.session import Session
 
 SEEN_EVERY_US = 60_000_000
-"""How exactly the last use of a token or session is recorded: one write a minute, whatever the traffic."""
+"""How exactly the last use of a token or session is recorded, in microseconds: one write a minute, whatever
+the traffic."""
 _USERS = RowMap(User, "users", decode={"rights": rights_in})
 _TOKENS = RowMap(Token, "tokens", decode={"rights": rights_in, "owner": lambda owner: owner or None})
 
@@ -27,7 +32,9 @@ class SqlAccounts:
     """Users and tokens.
 
     The caller has checked names and rights; passwords come as hashes, secrets as digests
-    (``spinney.model.rights.accounts``). A call that changes nothing is not in the audit, and no secret ever is.
+    (``spinney.model.rights.accounts``). A call that changes nothing is not in the audit, and no secret ever
+    is. Whether an admin remains is checked here, in the transaction that makes the change, since two admins
+    may remove each other.
     """
 
     def __init__(self, session: Session) -> None:
@@ -36,7 +43,7 @@ class SqlAccounts:
     # --- users ----------------------------------------------------------------------------
 
     def users(self) -> Sequence[User]:
-        """Return all users by name, also the disabled ones."""
+        """Return all users, ordered by name, also the disabled ones."""
         with self._session.look() as tx:
             return _USERS.all(tx, "order by name")
 
@@ -51,14 +58,17 @@ class SqlAccounts:
             return any_user(tx)
 
     def add(self, name: str, rights: Rights, password: str | None, actor: Actor, *, now_us: int) -> User:
-        """Create a user; without a password a proxy has to authenticate the user. Raises Refused (the name is
-        taken)."""
+        """Create a user, and return it. Without a password a link, a proxy or an identity provider has to let
+        the user in. Raises Refused when the name is taken."""
         with self._session.write() as tx:
             return add(tx, name, rights, password, actor, now_us)
 
     def change(self, name: str, rights: Rights, actor: Actor, *, now_us: int) -> User:
-        """Change the rights of a user, and of the user's tokens, from the next request on. Raises NoSuch, and Refused
-        (the only admin without limits)."""
+        """Change the rights of a user, and of the user's tokens, from the next request on. Return the user as
+        it is then.
+
+        Raises NoSuch, and Refused when no other enabled admin without limits would be left.
+        """
         with self._session.write() as tx:
             before = require(tx, name)
             if before.rights == rights:
@@ -70,8 +80,12 @@ class SqlAccounts:
             return require(tx, name)
 
     def disable(self, name: str, actor: Actor, *, disabled: bool, now_us: int) -> User:
-        """Disable a user, or enable it again. Ends the sessions and voids the links; tokens are refused meanwhile.
-        Raises NoSuch, and Refused (the only admin without limits)."""
+        """Disable a user, or enable it again, and return the user as it is then.
+
+        Disabling ends the sessions and voids the links for good; tokens are refused meanwhile, and work again
+        when the user is enabled. Raises NoSuch, and Refused when no other enabled admin without limits would
+        be left.
+        """
         with self._session.write() as tx:
             before = require(tx, name)
             if before.disabled == disabled:
@@ -84,7 +98,8 @@ class SqlAccounts:
             return require(tx, name)
 
     def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
-        """Delete a user, and revoke the tokens. Raises NoSuch, and Refused (the only admin without limits)."""
+        """Delete a user with sessions, links and saved filters, and revoke the user's tokens, whose rows stay
+        for a while. Raises NoSuch, and Refused when no other enabled admin without limits would be left."""
         with self._session.write() as tx:
             _require_another_admin(tx, require(tx, name))
             _shut_out(tx, name)
@@ -97,7 +112,8 @@ class SqlAccounts:
     # --- passwords ------------------------------------------------------------------------
 
     def password(self, name: str) -> tuple[User, str | None] | None:
-        """Return a user with the hash of the password; None where there is no such user."""
+        """Return a user, disabled or not, with the hash of the password (None: it has none); None where there
+        is no such user."""
         with self._session.look() as tx:
             row = tx.one(f"select {_USERS.columns}, password from users where name = ?", (name,))
         return None if row is None else (_USERS.read(row), row[-1])
@@ -105,24 +121,30 @@ class SqlAccounts:
     def set_password(
         self, name: str, password: str | None, actor: Actor, *, proof: str | None = None, now_us: int
     ) -> User:
-        """Set another password (None: none); ends sessions and voids links. ``proof``: the hash that was verified
-        before. Raises NoSuch, and BadLogin (the password has been changed since)."""
+        """Set another password (None: none), end the sessions and void the links. Return the user.
+
+        ``proof``: the hash that was verified before this transaction began; the password must still be that
+        one. Raises NoSuch, and BadLogin when it was changed meanwhile.
+        """
         with self._session.write() as tx:
             if proof is not None and tx.value("select password from users where name = ?", (name,)) != proof:
                 raise BadLogin("the password was changed meanwhile; log in with the new one")
             return set_password(tx, name, password, actor, now_us)
 
     def rehash(self, name: str, before: str, after: str) -> None:
-        """Replace the hash of a password by a better one of the same password; does nothing where it has been changed
-        since."""
+        """Replace the hash of a password by a better one of the same password, for example one that takes
+        longer to compute. It does nothing where the password has been changed since, and is not in the
+        audit."""
         with self._session.write() as tx:
             tx.run("update users set password = ? where name = ? and password = ?", (after, name, before))
 
     # --- tokens ---------------------------------------------------------------------------
 
     def tokens(self, owner: str | None = None) -> Sequence[Token]:
-        """Return the tokens by owner and name, with those that became void not long ago; of one owner (empty: of
-        machines)."""
+        """Return the tokens ordered by owner and name, with those that were revoked or expired not long ago.
+
+        ``owner``: only those of this user; an empty text: only those of machines; None: all.
+        """
         with self._session.look() as tx:
             return _TOKENS.all(
                 tx,
@@ -136,8 +158,11 @@ class SqlAccounts:
             return _require_token(tx, token_id)
 
     def make_token(self, token: Token, digest: str, actor: Actor, *, now_us: int) -> Token:
-        """Store a new token. Raises NoSuch (the owner) and Refused (the owner is disabled, or has a token of that
-        name)."""
+        """Store a new token, and return it as stored.
+
+        A token of the same name and owner that has expired gives up its name. Raises NoSuch for the owner,
+        and Refused when the owner is disabled or has a token of that name in force.
+        """
         owner = token.owner or ""
         with self._session.write() as tx:
             if token.owner is not None and require(tx, token.owner).disabled:
@@ -167,7 +192,8 @@ class SqlAccounts:
             return _require_token(tx, token.id)
 
     def revoke(self, token_id: str, actor: Actor, *, now_us: int) -> Token:
-        """Revoke a token for ever. Raises NoSuch."""
+        """Revoke a token for ever, and return it. A token that is revoked already stays as it is. Raises
+        NoSuch."""
         with self._session.write() as tx:
             before = _require_token(tx, token_id)
             if before.revoked_us is not None:
@@ -178,8 +204,11 @@ class SqlAccounts:
             return _require_token(tx, token_id)
 
     def identity_of_token(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
-        """Return whose secret this is, with the rights in force; None where the token is unknown or void. Notes, to the
-        minute, that the token was used; a power failure may undo that."""
+        """Return who has this secret, with the rights in force: those that both the token and its owner have.
+
+        None where the token is unknown, revoked or expired, or its owner is deleted or disabled. The use of
+        the token is noted to the minute, without waiting for the disk, so that a power failure may undo that.
+        """
         with self._session.look() as tx:
             row = tx.one(f"select {_TOKENS.columns}, digest from tokens where id = ?", (token_id,))
             # Compared also without a row, so that the time does not reveal which ids exist.
@@ -201,12 +230,13 @@ class SqlAccounts:
 
 
 def any_user(tx: Tx) -> bool:
-    """Return whether there is any user."""
+    """Return whether there is any user, disabled ones included. While there is none, a link may create the
+    first admin."""
     return tx.value("select 1 from users limit 1") is not None
 
 
 def require(tx: Tx, name: str) -> User:
-    """Return the user of that name. Raises NoSuch."""
+    """Return the user of that name. Raises NoSuch, with the name that was probably meant."""
     user = _find(tx, name)
     if user is None:
         names = [row[0] for row in tx.all("select name from users")]
@@ -215,7 +245,7 @@ def require(tx: Tx, name: str) -> User:
 
 
 def add(tx: Tx, name: str, rights: Rights, password: str | None, actor: Actor, now_us: int) -> User:
-    """Create a user. Raises Refused when the name is taken."""
+    """Create a user, and note it in the audit. Raises Refused when the name is taken."""
     if _find(tx, name) is not None:
         raise Refused(
             f"there is a user {name!r} already; 'spinney user set {name}' changes that one's rights"
@@ -244,11 +274,13 @@ def set_password(tx: Tx, name: str, password: str | None, actor: Actor, now_us: 
 
 
 def _shut_out(tx: Tx, name: str) -> None:
+    """End the sessions of a user, and void the links that would set a password."""
     tx.run("delete from sessions where user_name = ?", (name,))
     tx.run("delete from invites where user_name = ?", (name,))
 
 
 def _is_full_admin(rights: Rights) -> bool:
+    """Return whether these rights include creating another admin without limits."""
     return rights.permits(Role.ADMIN) and rights.everywhere
 
 
@@ -269,6 +301,7 @@ def _find(tx: Tx, name: str) -> User | None:
 
 
 def _require_token(tx: Tx, token_id: str) -> Token:
+    """Return the token of this id. Raises NoSuch."""
     token = _TOKENS.one(tx, "where id = ?", (token_id,))
     if token is None:
         raise NoSuch(

@@ -1,4 +1,8 @@
-"""The pages of tokens: the caller's own, and for admins those of other users and of machines."""
+"""The pages of tokens: the caller's own, and for admins those of other users and of machines.
+
+Both use one template and the same commands. The secret of a new token is shown on the page that follows the
+form, which no redirect leads to: it exists in that answer only.
+"""
 
 from collections.abc import Sequence
 
@@ -77,6 +81,9 @@ for _path, _summary in ((TOKENS, "Revoke a token"), (OWN, "Revoke a token of you
 
 
 async def _all(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Return the page of all tokens. ``refused``: the form that was sent, and why; its values are shown
+    again."""
+
     def read(control: Control) -> tuple[Sequence[Token], list[str]]:
         control.require(Role.ADMIN, "manage tokens of others")
         users = control.do(ListUsers()).items
@@ -87,6 +94,9 @@ async def _all(request: Request, context: RequestContext, refused: RefusedForm |
 
 
 async def _own(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Return the page of the caller's tokens. A caller who is no user of the store (a machine's token, for
+    example) has none."""
+
     def read(control: Control) -> Sequence[Token] | None:
         try:
             control.do(ShowUser(name=context.principal.name))
@@ -123,6 +133,7 @@ def _page(
 
 
 def _order(token: Token) -> tuple[bool, str, str]:
+    """Return the key by which tokens are sorted: revoked ones last, then by owner and name."""
     return token.revoked_us is not None, token.owner or "", token.name
 
 

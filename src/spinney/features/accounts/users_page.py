@@ -44,7 +44,7 @@ USERS = "/users"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserDetails:
-    """A user with sessions and tokens."""
+    """A user with the user's sessions and tokens, as the page shows them."""
 
     user: User
     sessions: Sequence[Session]
@@ -127,6 +127,8 @@ def _signs_in_elsewhere(request: Request) -> bool:
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    """Return the page of all users. ``refused``: the form that was sent, and why; its values are shown
+    again."""
     user_list = await context.run(lambda control: control.do(ListUsers()).items)
     return page(
         request,
@@ -143,6 +145,8 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
 async def _user_page(
     request: Request, context: RequestContext, name: str, refused: RefusedForm | None = None
 ) -> Response:
+    """Return the page of a user, whose form has the present rights, or those of the form that was refused."""
+
     def read(control: Control) -> UserDetails:
         control.require(Role.ADMIN, "manage users")
         return UserDetails(
@@ -166,6 +170,7 @@ async def _user_page(
 
 
 def _link_page(request: Request, context: RequestContext, name: str, link: PasswordLink) -> Response:
+    """Return the page that shows a link that sets a password. It is not shown again."""
     secret = NewSecret(
         title=f"Password link for {name}",
         secret=f"{base_url(request)}{link.path}",
