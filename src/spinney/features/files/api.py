@@ -52,8 +52,9 @@ class Files:
 
     items: Sequence[File]
     more: bool
-    """Whether there are more than can be listed."""
+    """Whether there are more files than are listed here."""
     next: None = None
+    """Always null: the list has one page."""
 
 
 class Stream(StrEnum):
@@ -150,6 +151,7 @@ async def read_output(
 def _tail(
     context: RequestContext, root: PathOnDisk, attempt: Attempt, path: str, start: int, redactor: Redactor
 ) -> AsyncIterator[bytes]:
+    """Yield the output of an attempt until it has ended, as long as the caller may see the job."""
     job, fence = attempt.job_id, attempt.fence
 
     async def ended() -> bool:
@@ -160,6 +162,7 @@ def _tail(
 
 
 def _attempt(control: Control, job_id: int, fence: int) -> Attempt:
+    """Return the attempt of a job with this fence. Raises NoSuchJob, NoSuch."""
     for attempt in control.queries.attempts(job_id):
         if attempt.fence == fence:
             return attempt

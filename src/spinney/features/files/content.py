@@ -24,8 +24,10 @@ LISTED_MAX = 10_000
 
 
 async def opened(context: RequestContext, root: Path, job_id: int, path: str) -> Content:
-    """Open a file in a job's folder. Raises NoSuchJob, NoSuch, and Refused (parameters with secrets, a host that does
-    not answer)."""
+    """Open a file in a job's folder, on this host or elsewhere.
+
+    Raises NoSuchJob, NoSuch, and Refused (parameters with secrets, a host that does not answer).
+    """
 
     def look(control: Control) -> tuple[bool, Redactor]:
         redactor = redactor_of_file(job_id, path, control.queries.redactor(job_id))
@@ -41,7 +43,8 @@ async def opened(context: RequestContext, root: Path, job_id: int, path: str) ->
 async def listed(
     context: RequestContext, root: Path, job_id: int
 ) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
-    """Return the files below a job's folder with their paths, and whether these are all. Raises NoSuchJob, Refused."""
+    """Return the files below a job's folder with their paths, sorted by path, and whether these are all: no
+    more than ``LISTED_MAX`` are listed. Raises NoSuchJob, Refused."""
 
     def look(control: Control) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
         files = sorted(islice(_files(control, root, job_id).everything(), LISTED_MAX + 1))
@@ -52,13 +55,16 @@ async def listed(
 
 @dataclass(slots=True, kw_only=True)
 class _LocalFile:
-    """A file on this host."""
+    """A file on this host. It stays open from the first look on, so that size and content are of the same
+    file even if another takes its name."""
 
     file: BinaryIO
     """Closed when it is garbage-collected."""
     redactor: Redactor
+    """Hides the secrets of the job in what is read."""
 
     async def size_and_tag(self) -> tuple[int, str | None]:
+        """Return the size, and an ETag of size and time of change."""
         status = os.fstat(self.file.fileno())
         return status.st_size, f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
 
@@ -79,6 +85,7 @@ class _RemoteFile:
     path: str
 
     async def size_and_tag(self) -> tuple[int, str | None]:
+        """Return the size as the directory on the other host lists it. Raises NoSuch."""
         above, _, name = self.path.rpartition("/")
 
         def look(control: Control) -> int:
@@ -101,7 +108,8 @@ class _RemoteFile:
 
 @dataclass(slots=True, kw_only=True)
 class WithoutEnd:
-    """A file that is still written, without its last bytes; it has no ETag, because they come without a change."""
+    """A file that is still written, without its last bytes, which may be the beginning of a secret. It has no
+    ETag, because these bytes come without a change of the file."""
 
     content: Content
     back: int
@@ -116,6 +124,7 @@ class WithoutEnd:
 
 
 def _files(control: Control, root: Path, job_id: int) -> JobFiles:
+    """Return the files of a job with the rights of the caller of ``control``."""
     redactor = control.queries.redactor(job_id)
     return job_files(
         control.store, job_id, root, redactor, clock=control.clock, wake_nodes=control.wake_nodes

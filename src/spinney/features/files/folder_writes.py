@@ -1,7 +1,8 @@
 """Puts files into a job's folder: one rename for each, durable before the call returns.
 
-Directories are opened one by one from the folder on, without following links, so that a link in the folder cannot lead
-a write elsewhere.
+Directories are opened one by one from the folder on, without following links, so that a link in the folder
+cannot lead a write elsewhere. Of several files some may be in place when a crash or an error ends the call;
+each is there whole or not at all, and the same call may be repeated with the rest.
 """
 
 import os
@@ -19,8 +20,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
-    """Raise Refused unless the job's folder belongs below this root, StoreUnusable when the root is another store's.
-    ``job_id`` None: a job that is about to be submitted."""
+    """Raise Refused unless the job's folder belongs below this root, and StoreUnusable when the root is
+    another store's.
+
+    ``job_id`` None: a job that is about to be submitted. With local folders such a job, and one that has not
+    begun, may run on any host, so its files can be put in place only where there is no other host.
+    """
     facts = store.facts()
     folders.check_token(root, facts["folder_token"])
     if facts.get("folders") != "local":
@@ -40,8 +45,10 @@ def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
 
 
 def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
-    """Move files to these paths in the job's folder; files that exist there are replaced.
+    """Move files to these paths in the job's folder, in their order; files that exist there are replaced.
 
+    ``files``: where each file has been received, by its path in the job's folder, which the caller has
+    checked (``spool.checked``). They must lie on the same file system as the folder, since they are renamed.
     Raises Refused (a directory or a link is in the way), DiskFull, StoreUnusable.
     """
     folder = folders.make(root, job_id)
@@ -65,7 +72,8 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
 
 @contextmanager
 def _opened(root: Path, folder: Path, above: list[str]) -> Iterator[list[int]]:
-    """Open the folder and the directories below it, which are created when they are missing."""
+    """Open the folder and the directories below it, which are created when they are missing, and yield their
+    descriptors from the folder down. A link in place of one raises NotADirectoryError."""
     with ExitStack() as stack:
         levels = [os.open(folder, _DIRECTORY)]
         stack.callback(os.close, levels[0])

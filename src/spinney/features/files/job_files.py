@@ -15,7 +15,8 @@ class Files(Protocol):
     """The files of one job: ``JobFiles`` of an open store, or ``RemoteFiles`` through a server."""
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """Yield the content of a file from the byte ``start`` on."""
+        """Yield the content of a file from the byte ``start`` on, in pieces. ``must``: raise an error when it
+        does not exist, instead of yielding nothing."""
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
         """Yield what an attempt wrote to stdout or stderr, from the byte ``start`` on."""
@@ -25,8 +26,12 @@ class Files(Protocol):
 
 
 def files_of(performer: "Performs", job_id: int, url: str | None) -> Files:
-    """Return the files of a job, from the open store or through a server, with secrets redacted in what the engine
-    keeps there. Raises NoSuchJob."""
+    """Return the files of a job, from the open store or through a server, with secrets redacted in what the
+    engine keeps there.
+
+    ``url``: the store as the command line names it, by whose settings the folder root is found. Raises
+    NoSuchJob.
+    """
     remote = getattr(performer, "job_files", None)
     if remote is not None:
         return cast(Files, remote(job_id))

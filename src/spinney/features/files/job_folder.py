@@ -1,7 +1,10 @@
-"""The files in a job's folder, wherever that is: on this host, or read through a node of the host that has it.
+"""The files in a job's folder, wherever that is: on this host, or read through a node of the host that has
+it.
 
-Files of other hosts are fetched in pieces through the store (``features.homes.fetches``), so that no node needs a port.
-What the engine itself keeps in the folder (output, parameters) may contain secrets of the job, which are redacted.
+Files of other hosts are fetched in pieces through the store (``features.homes.fetches``), so that no node
+needs a port. What the engine itself keeps in the folder (output, parameters) may contain secrets of the job,
+which are redacted: each byte of a secret becomes ``*``, so that positions in a file stay the same. The job's
+own files are shown as they are.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,23 +24,30 @@ if TYPE_CHECKING:
 OWN = ".spinney"
 """The directory in a job's folder where the engine keeps its own files: output and parameters of attempts."""
 _PARAMETERS = ".params.json"
-"""How the names of the files end in which programs get their parameters."""
+"""The end of the names of the files in which programs get their parameters."""
 
 
 class _Source(Protocol):
+    """Reads a part of a file, or of the list of a directory, of one job: here (``_Here``), or on another host
+    (``Fetcher``)."""
+
     def get(self, path: str, *, start: int, length: int) -> FetchResult: ...
 
 
 class JobFiles:
-    """The files of one job. Paths are relative to its folder; methods raise Refused for what cannot be read, and, where
-    ``must`` is true, for what does not exist."""
+    """The files of one job. Paths are relative to its folder.
+
+    Methods raise Refused for what cannot be read (a link, a path that leads out, a host that does not answer)
+    and, where ``must`` is true, for what does not exist; otherwise that counts as empty.
+    """
 
     def __init__(self, job_id: int, source: _Source, redactor: Redactor) -> None:
-        """``redactor`` hides the secrets of the job."""
+        """Read the files of a job from ``source``; ``redactor`` hides the secrets of the job."""
         self._job_id, self._source, self._redactor = job_id, source, redactor
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """Yield the content of a file from the byte ``start`` on, in pieces."""
+        """Yield the content of a file from the byte ``start`` on, in pieces of ``PIECE_BYTES``, up to where
+        it ends when it is read. A file that grows meanwhile may be read further."""
         while data := self.read(path, start, PIECE_BYTES, must=must):
             yield data
             if len(data) < PIECE_BYTES:
@@ -45,7 +55,8 @@ class JobFiles:
             start += len(data)
 
     def read(self, path: str, start: int, length: int, *, must: bool = True) -> bytes:
-        """Return so many bytes of a file from ``start`` on; fewer at its end."""
+        """Return ``length`` bytes of a file from ``start`` on; fewer at its end. The part of a secret that
+        crosses either end is hidden, too."""
         redactor = redactor_of_file(self._job_id, path, self._redactor)
         return redactor.piece(partial(self._read, path, must=must), start, length)
 
@@ -67,7 +78,8 @@ class JobFiles:
         return _but_last(pieces, back) if back else pieces
 
     def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
-        """Yield what is in a directory (an empty path: the job's folder)."""
+        """Yield the entries of a directory (an empty path: the job's folder), as they are listed, in
+        pages."""
         start = 0
         while True:
             names = self._get(path, start, 0, must=must).names or ()
@@ -77,7 +89,8 @@ class JobFiles:
             start += NAMES_MOST
 
     def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files below a directory, with their paths."""
+        """Yield all files below a directory with their paths, directory by directory. Directories themselves
+        are not yielded."""
         for entry in self.names(path, must=bool(path)):
             name = f"{path}/{entry.name}" if path else entry.name
             if entry.kind == "folder":
@@ -86,6 +99,8 @@ class JobFiles:
                 yield name, entry
 
     def _get(self, path: str, start: int, length: int, *, must: bool) -> FetchResult:
+        """Return one answer of the source. Raises Refused for its error; what is missing counts as empty
+        unless ``must``."""
         result = self._source.get(path, start=start, length=length)
         if result.error == MISSING and not must:
             return FetchResult()
@@ -99,7 +114,7 @@ class JobFiles:
 
 
 def _but_last(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """Yield the same bytes without the last ``count``."""
+    """Yield the same bytes without the last ``count``, which are held back until others follow."""
     kept = b""
     for piece in pieces:
         kept += piece
@@ -109,8 +124,12 @@ def _but_last(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
 
 
 def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:
-    """Return what hides the secrets in a file of a job's folder, of which ``redactor`` hides the secrets: the job's own
-    files are shown as they are. Raises Refused for parameters with secrets."""
+    """Return what hides the secrets in a file of a job's folder. ``redactor``: what hides the secrets of the
+    job.
+
+    The job's own files are shown as they are. Raises Refused for a file of parameters some of which are
+    secret.
+    """
     if path.split("/")[0] != OWN:
         return REDACT_NOTHING
     if redactor is not REDACT_NOTHING and path.endswith(_PARAMETERS):
@@ -122,7 +141,7 @@ def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:
 
 
 def output_path(attempt: "Attempt", stream: str) -> str:
-    """Return the path of an attempt's ``stdout`` or ``stderr``."""
+    """Return the path of an attempt's ``stdout`` or ``stderr`` in the job's folder."""
     return f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}"
 
 
@@ -135,8 +154,8 @@ def job_files(
     clock: Callable[[], int],
     wake_nodes: Callable[[], None],
 ) -> JobFiles:
-    """Return the files of a job, of which ``redactor`` hides the secrets; ``root`` is the folder root of this host.
-    Raises NoSuchJob."""
+    """Return the files of a job, redacted by ``redactor``. ``root`` is the folder root of this host; where
+    the job's folder is elsewhere, its files are fetched through the store. Raises NoSuchJob."""
     from spinney.features.homes.fetches import Fetcher
 
     store.job(job_id)
@@ -156,6 +175,8 @@ def elsewhere(store: "Store", job_id: int, root: Path) -> Home | None:
 
 
 class _Here:
+    """Reads from the folder root of this host."""
+
     def __init__(self, root: Path, job_id: int) -> None:
         self._root, self._job_id = root, job_id
 

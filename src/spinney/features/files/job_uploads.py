@@ -1,4 +1,8 @@
-"""Submits a job with files, for pages and the API: the files are in its folder before the job may start."""
+"""Submits a job with files, for pages and the API: the files are in its folder before the job may start.
+
+The order is fixed: check the rights, receive the files into the upload directory, submit the job under a
+hold, rename the files into its folder, release the hold. ``uploads`` says what a crash in between leaves.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +20,8 @@ from spinney.web.request_context import RequestContext
 
 
 async def require(context: RequestContext, root: Path) -> None:
-    """Check, before a long body is read, that it may be submitted. Raises Forbidden, Refused, StoreUnusable."""
+    """Check, before a long body is read, that the caller may submit jobs here and that files can be put into
+    a new job's folder. Raises Forbidden, Refused, StoreUnusable."""
 
     def call(control: Control) -> None:
         control.require(Role.SUBMITTER, "submit jobs")
@@ -35,8 +40,11 @@ async def with_files(
     *,
     once: SubmissionKey | None,
 ) -> PendingUpload:
-    """Submit the job under a hold, put its files in place, and release it. Raises what ``Submitter.submit`` and
-    ``folder_writes.put`` raise."""
+    """Submit the job under a hold, put its files in place, and release it.
+
+    ``once``: the idempotency key. A repeated request puts its files in place only if the first one did not
+    come so far. Raises what ``Submitter.submit`` and ``folder_writes.put`` raise.
+    """
 
     def begin(control: Control) -> PendingUpload:
         return control.part(Uploads).begin(type_, params, options, once=once)

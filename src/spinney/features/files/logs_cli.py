@@ -1,4 +1,8 @@
-"""The command ``logs``: the output of a job's attempts, also while they run."""
+"""The command ``logs``: the output of a job's attempts, also while they run.
+
+With ``--follow`` the command asks again and again what is new, and ends when the job has settled. Whether it
+has settled is asked before the output is read, so that the last output is not missed.
+"""
 
 import sys
 import time
@@ -59,6 +63,8 @@ def logs(
 
 
 def _attempts(performer: "Performs", job: int, fence: int | None) -> Sequence[Attempt]:
+    """Return the attempts of the job, or the one with this fence. Raises UsageError when the job does not
+    have it."""
     from spinney.commands.job_queries import ListAttempts
 
     attempts = performer.do(ListAttempts(job=job)).items
@@ -71,7 +77,8 @@ def _attempts(performer: "Performs", job: int, fence: int | None) -> Sequence[At
 
 
 class _Reader:
-    """Prints output files, each from where it stopped the last time."""
+    """Prints output files, each from where it stopped the last time, with a title where the output changes
+    over to another file. ``printed``: whether anything has been printed."""
 
     def __init__(self, files: Files, streams: list[str], *, titles: bool, raw: bool) -> None:
         self._files, self._streams, self._titles = files, streams, titles
@@ -84,6 +91,8 @@ class _Reader:
         self.printed = False
 
     def print_new(self, attempts: Sequence[Attempt]) -> None:
+        """Print what these attempts have written since the last call, attempt by attempt. A file is not read
+        again once it was read after the end of its attempt."""
         for attempt in attempts:
             for stream in self._streams:
                 name = f"{attempt.stage}.{attempt.fence}.{stream}"
@@ -97,11 +106,13 @@ class _Reader:
         sys.stdout.flush()
 
     def _new(self, attempt: Attempt, stream: str, name: str) -> Iterator[bytes]:
+        """Yield what is new in one file, and note how far it has been read."""
         for chunk in self._files.output(attempt, stream, start=self._at.get(name, 0)):
             self._at[name] = self._at.get(name, 0) + len(chunk)
             yield chunk
 
     def _content(self, name: str) -> Content:
+        """Return what makes a file's bytes safe for the terminal; it keeps its state between two pieces."""
         return self._contents.setdefault(name, Content(raw=self._raw))
 
     def _print(self, title: str, name: str, chunk: bytes) -> None:

@@ -22,11 +22,13 @@ async def follow(
     redactor: Redactor,
     look_s: float = LOOK_S,
 ) -> AsyncIterator[bytes]:
-    """Yield the content of the file from the byte ``start`` on, and what is written to it meanwhile.
+    """Yield the content of the file from the byte ``start`` on, and what is written to it meanwhile, until
+    the attempt has ended.
 
-    ``open_`` raises NoSuch while nothing has been written. ``require`` is called at each read and before each piece;
-    what it raises (the caller has lost the rights) ends the stream. The last bytes of a growing file are held back as
-    long as they may be the beginning of a secret.
+    ``open_`` raises NoSuch while nothing has been written. ``ended`` returns whether the attempt has ended;
+    it is asked with every fourth look only, because it is a query. ``require`` is called at each look and
+    before each piece; what it raises (the caller has lost the rights) ends the stream. The last bytes of a
+    growing file are held back as long as they may be the beginning of a secret.
     """
     content: Content | None = None
     back = redactor.overlap_bytes
@@ -51,6 +53,7 @@ async def follow(
 
 
 async def _perhaps(open_: Callable[[], Awaitable[Content]]) -> Content | None:
+    """Return the opened file; None while there is none."""
     try:
         return await open_()
     except NoSuch:

@@ -1,6 +1,8 @@
 """What the pages show of a job's files: the output of its attempts, searched or followed, and listings.
 
-Everything is read within bounds, and secrets of the job are redacted.
+Everything is read within bounds, and secrets of the job are redacted. A page shows the end of each stream as
+a terminal would. While the attempt runs, its script asks again from the byte ``Shown.next`` on, where the
+unfinished line begins: so a progress bar is drawn over itself, and no line is lost or shown twice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +24,12 @@ TAIL_BYTES = 64 * 2**10
 PIECE_BYTES = 64 * 2**10
 """How much of a stream one request of the page's script gets."""
 UNFINISHED_BYTES = 4096
-"""A longer line is shown for good before it is complete."""
-"""How much is sent at once while a stream grows."""
+"""The length in bytes from which on a line is shown for good before it is complete, so that a stream without
+line breaks is not sent again and again."""
 SEARCHED_BYTES = 20 * 2**20
-"""How much of a stream is searched; by default no stream is longer."""
+"""How much of a stream is searched, from its beginning; by default no stream is longer."""
 MATCHES = 500
-"""The most lines that a search shows."""
+"""The most lines that a search shows, over both streams together."""
 LINE_CHARS = 2_000
 """How many characters of a matching line are shown."""
 FILES = 500
@@ -53,8 +55,9 @@ class Stream:
     """The end of what an attempt wrote to stdout or stderr."""
 
     name: str
+    """``stdout`` or ``stderr``."""
     size: int
-    """How many bytes the file has."""
+    """How many bytes the file had when it was read, up to the last whole character."""
     start: int
     """The first byte that is shown; 0: the whole stream is."""
     shown: Shown
@@ -67,7 +70,9 @@ class Match:
 
     stream: str
     number: int
+    """The number of the line in its stream, from 1."""
     text: str
+    """The line, or its first ``LINE_CHARS`` characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +80,18 @@ class Output:
     """The output of one attempt of a job."""
 
     attempt: Attempt | None
+    """The attempt whose output this is; None: no attempt of the job has begun."""
     attempts: Sequence[Attempt]
     """The attempts that have begun, the last first."""
     streams: Sequence[Stream]
+    """The streams to which the attempt has written."""
     numbers: Mapping[int, int] = field(default_factory=dict)
-    """What attempts are called, by fence."""
+    """The number by which the page names each attempt, by fence."""
     matches: Sequence[Match] | None = None
-    """None: nothing was searched."""
+    """The lines that contain the searched text; None: nothing was searched."""
     trouble: str | None = None
-    """Why nothing can be read now, as a sentence."""
+    """Why nothing can be read now, as a sentence, for example because the host that has the folder does not
+    answer."""
 
     @property
     def remark(self) -> str | None:
@@ -100,8 +108,12 @@ def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
-    """Return the output of one attempt: of the one with this fence, or else of the one of which the page of the job
-    speaks (``stages.current``), or of the last that wrote something. Raises NoSuchJob."""
+    """Return the output of one attempt. Raises NoSuchJob.
+
+    It is the attempt with this fence; else the one that the page of the job shows (``stages.current``), else
+    the last that wrote something. ``search``: the text to look for, without regard to case; empty: nothing is
+    searched.
+    """
     job, history = control.queries.job(job_id), control.queries.attempts(job_id)
     numbers, of_page = numbered(history), current(job, history)
     attempts = [a for a in history if a.started_us][::-1]
@@ -128,7 +140,8 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
 
 
 def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int) -> Shown:
-    """Return what a stream has from the byte ``start`` on. Raises NoSuchJob, Refused."""
+    """Return what a stream has from the byte ``start`` on, at most ``PIECE_BYTES``. Raises NoSuchJob, and
+    Refused for an attempt or stream that the job does not have."""
     attempt = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
@@ -138,10 +151,12 @@ def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, 
 
 
 def _shown(data: bytes, start: int, *, more: bool) -> Shown:
-    """Return how a terminal shows these bytes, which begin at the byte ``start`` of their stream."""
+    """Return how a terminal shows these bytes, which begin at the byte ``start`` of their stream. ``more``:
+    others may follow, so that the last line is kept apart."""
     if more:
         data = _whole_characters(data)
         line = data.rfind(b"\n") + 1
+        # Behind the last carriage return that something follows: what came before was overwritten.
         state = line + data[line:].rstrip(b"\r").rfind(b"\r") + 1
         if len(data) - state <= UNFINISHED_BYTES:
             text, unfinished = (_decoded(part) for part in (data[:line], data[state:]))
@@ -150,11 +165,14 @@ def _shown(data: bytes, start: int, *, more: bool) -> Shown:
 
 
 def _decoded(data: bytes) -> str:
+    """Return bytes as a terminal would show them; what is no UTF-8 becomes U+FFFD."""
     return terminal_text(data.decode("utf-8", "replace"))
 
 
 def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
-    """Return the entries of a directory in the job's folder, directories first. Raises NoSuchJob, Refused."""
+    """Return the entries of a directory in the job's folder, directories first, then by name; one more than
+    ``FILES`` when there are more. The engine's own directory is left out at the top. Raises NoSuchJob,
+    Refused."""
     files = files_of(control, job_id, root)
     entries: list[DirectoryEntry] = []
     for entry in files.names(path, must=bool(path)):
@@ -166,6 +184,8 @@ def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[Di
 
 
 def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str) -> Stream:
+    """Return the end of a stream, at most ``TAIL_BYTES``, from the beginning of a line on; of one endless
+    line from some whole character on."""
     start = max(0, size - TAIL_BYTES)
     data = files.read(output_path(attempt, stream), start, size - start, must=False)
     if start:
@@ -179,6 +199,7 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str) -> Stream:
 
 
 def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str) -> list[Match]:
+    """Return the lines that contain the text, at most ``MATCHES``, those of the first stream first."""
     matches: list[Match] = []
     folded = search.casefold()
     for stream in streams:
@@ -191,6 +212,7 @@ def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: 
 
 
 def _lines(files: JobFiles, path: str) -> Iterator[str]:
+    """Yield the lines of a stream as a terminal would show them, within its first ``SEARCHED_BYTES``."""
     # Read, and so redacted, before it is split, because a secret may have several lines.
     for line in files.read(path, 0, SEARCHED_BYTES, must=False).split(b"\n"):
         yield terminal_text(line.decode("utf-8", "replace"))

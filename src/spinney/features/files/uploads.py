@@ -21,6 +21,7 @@ from spinney.service.submitter import Submitter
 from spinney.store.contract import SubmissionKey
 
 REASON = "its files are not all here; send the same request again with its Idempotency-Key, or cancel it"
+"""The reason of the hold, by which a repeated request recognizes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class PendingUpload:
     holds: Sequence[int]
     """The holds that keep it waiting; none: it has its files already."""
     repeated: bool
-    """It was submitted before, with the same key."""
+    """Whether the job had been submitted before, with the same key."""
 
 
 class Uploads(Service):
@@ -45,13 +46,18 @@ class Uploads(Service):
         *,
         once: SubmissionKey | None = None,
     ) -> PendingUpload:
-        """Submit one job that does not start before ``finish``. Raises what ``Submitter.submit`` raises."""
+        """Submit one job that does not start before ``finish``.
+
+        With a key that was used before it returns the job of then, with the holds that still keep it. Raises
+        what ``Submitter.submit`` raises.
+        """
         done = self.part(Submitter).submit(type_, [params], options, once=once, under=self.actor(REASON))
         (job_id,) = done.ids
         return PendingUpload(job_id=job_id, holds=self._holds(job_id), repeated=done.repeated)
 
     def finish(self, begun: PendingUpload) -> None:
-        """Release the job, whose files are in its folder now."""
+        """Release the job, whose files are in its folder now, and wake the nodes. Holds that an operator has
+        released are skipped."""
         for hold_id in begun.holds:
             try:
                 self.store.holds.lift(hold_id, self.actor("its files are here"), now_us=self.clock())
@@ -60,10 +66,11 @@ class Uploads(Service):
         self.wake_nodes()
 
     def require_may_put(self, job_id: int) -> Job:
-        """Return the job if the caller may put files into its folder now: an operator, or the submitter, except for
-        internal types, whose stages trust what they find there.
+        """Return the job if the caller may put files into its folder now.
 
-        Raises NoSuchJob, Forbidden, Refused (it is at work, or deleted)."""
+        An operator may, and so may the submitter, except for internal types, whose stages trust what they
+        find there. Raises NoSuchJob, Forbidden, and Refused when the job is at work or deleted.
+        """
         job = self.store.job(job_id)
         self.require_within(job)
         if not self.rights.permits(Role.OPERATOR):
@@ -85,6 +92,7 @@ class Uploads(Service):
         return job
 
     def _holds(self, job_id: int) -> Sequence[int]:
+        """Return the holds by which uploads of this caller keep the job."""
         return [
             h.id
             for h in self.store.holds.covering(job_id)
