@@ -33,18 +33,22 @@ HIDDEN = "••••••"
 """The text of a value that is hidden because of its name."""
 
 _NODE_BYTES = 60
-"""What a description takes as JSON beside its texts."""
+"""How many bytes a description takes as JSON, beside its texts."""
 _WINDOW_CHARS = 4096
-"""How much longer than the shown text the text is in which secrets are searched, since one may cross its end."""
+"""How many characters beyond the shown text are searched for secrets, since a secret may cross the end of
+that text."""
 _INTEGER_BITS = 4000
-"""Longer integers are described by their length: writing them in decimal takes quadratic time."""
+"""Integers with more bits than this are described by their length: writing them in decimal takes quadratic
+time."""
 
 _SECRET_NAME = re.compile(
     r"pass(word|wd|phrase)?s?$|^pwd|secret|token|credential|authorization|api_?key|private_?key|access_?key|cookie"
     r"|signature",
     re.IGNORECASE,
 )
+"""Matches names of variables, attributes and keys whose values are hidden."""
 _USER_OF_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+"""Matches user and password in a URL, which are hidden in any text."""
 _OPAQUE = ("spinney.define.", "spinney.node.", "spinney.store.", "asyncio.", "logging", "sqlalchemy.")
 """Modules whose instances are described by their type only: their insides tell a user nothing."""
 
@@ -71,14 +75,19 @@ _REPRESENTED = frozenset(
         PureWindowsPath,
     }
 )
+"""Types of builtins and the standard library whose ``repr`` is known to run no other code. Subclasses are not
+among them."""
 _PLAIN = frozenset({int, float, bool, type(None)})
+"""Types whose values are short, and are described without looking at time and room."""
 _SEQUENCES: tuple[type[Any], ...] = (list, tuple, deque, set, frozenset)
 _NAMED = (types.FunctionType, types.BuiltinFunctionType, types.CoroutineType, types.GeneratorType)
+"""Types of functions, coroutines and generators, which are described by their qualified name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is kept of one failure."""
+    """How much is kept of one failure. When a bound is reached, the rest is cut and counted, and nothing
+    fails."""
 
     document_bytes: int = 2**20
     """The most bytes of the whole document; 0: nothing is kept."""
@@ -102,22 +111,28 @@ class Describer:
     bounds: Bounds
     """How much may be kept of the failure."""
     redact: Callable[[str], str] = str
-    """Hides secrets that are known by their text."""
+    """Hides secrets that are known by their text, such as secret parameters."""
     secret_names: frozenset[str] = frozenset()
-    """Names of secret values, beside those that look like one."""
+    """Names of secret values, beside those that look like one (``_SECRET_NAME``)."""
     clock: Callable[[], float] = time.thread_time
-    """The processor time of this thread, in seconds."""
+    """Returns the processor time of this thread, in seconds."""
     room: int = 0
-    """How many bytes are left for the value that is being described."""
+    """How many bytes are left for the value that is being described; it may fall below 0 by the last part."""
     _deadline: float = field(init=False)
+    """When the processor time for all values is over, by ``clock``."""
     _described_variables: dict[int, tuple[object, Description, int]] = field(default_factory=dict)
-    """Value, description and size of variables, by the value's id: frames often pass the same object on."""
+    """Value, description and size of variables, by the value's id: frames often pass the same object on. The
+    value is kept, so that its id is not given to another."""
 
     def __post_init__(self) -> None:
         self._deadline = self.clock() + self.bounds.time_s
 
     def variable(self, name: str, value: object, room: int) -> tuple[Description, int]:
-        """Return the description of a variable, and how many of ``room`` bytes it has taken, about."""
+        """Return the description of a variable, and how many of ``room`` bytes it has taken, about.
+
+        A variable whose name looks like a secret is hidden, unless it is None. An object that was described
+        before is not described again, unless that description is larger than ``room``.
+        """
         if self._is_secret(name) or type(value) in _PLAIN:
             self.room = room
             return self._named(name, value, 0, ()), room - self.room
@@ -129,7 +144,8 @@ class Describer:
         return described[1], described[2]
 
     def text(self, text: str) -> str:
-        """Return the beginning of a text without its secrets. ``text`` must be a plain str."""
+        """Return the beginning of a text without its secrets, at most ``Bounds.text_chars`` characters.
+        ``text`` must be a plain str."""
         window = text[: self._window].encode("utf-8", "replace").decode()
         return self._shown(self.redact(_USER_OF_URL.sub("…", window)), whole=len(text) <= self._window)
 
@@ -140,6 +156,8 @@ class Describer:
         return redacted[: most if whole else max(0, min(most, len(redacted) - _WINDOW_CHARS))]
 
     def _named(self, name: str, value: object, depth: int, above: tuple[int, ...]) -> Description:
+        """Return the description of a part by its name and value; a part whose name looks like a secret is
+        hidden. None is shown in any case: that a secret is missing is often the cause."""
         if name and value is not None and self._is_secret(name):
             self.room -= _NODE_BYTES
             return {"type": type_name(type(value)), "text": HIDDEN, "hidden": True}
@@ -204,6 +222,7 @@ class Describer:
 
     @property
     def _window(self) -> int:
+        """The number of characters of a text in which secrets are searched."""
         return self.bounds.text_chars + _WINDOW_CHARS
 
     def _describe_parts(
@@ -275,7 +294,9 @@ class Describer:
         depth: int,
         above: tuple[int, ...],
     ) -> None:
-        """Add the parts: text of the step, name by which a secret is recognised, value."""
+        """Add the parts to a description, each a tuple of the step as text, the name by which a secret is
+        recognised, and the value. ``size``: how many parts the value has, by which those that are left out
+        are counted."""
         parts: list[list[Any]] = []
         if depth < self.bounds.depth:
             for step, name, part in islice(steps, self.bounds.parts):
@@ -291,7 +312,7 @@ class Describer:
 
 
 def type_name(kind: type) -> str:
-    """Return the name of a type with its module, without asking a metaclass."""
+    """Return the name of a type with its module (without that for builtins), without asking a metaclass."""
     name = type.__dict__["__qualname__"].__get__(kind)
     module = None
     with suppress(AttributeError):
@@ -306,6 +327,8 @@ def _is_of(kind: type, package: str, name: str) -> bool:
 
 
 def _key_text(key: object, window: int) -> str:
+    """Return the key of a dict as its step shows it. A key of a type whose ``repr`` may run other code is
+    shown by its type."""
     if type(key) is str:
         return repr(key[: window + 1])  # so that it can be seen whether it is cut
     if type(key) is int and key.bit_length() <= _INTEGER_BITS:

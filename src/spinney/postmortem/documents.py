@@ -1,7 +1,9 @@
-"""Read the document of a failure, which a worker or a program of anybody may have written, so nothing in it is trusted.
+"""Read the document of a failure, which a worker or a program of anybody may have written, so nothing in it
+is trusted.
 
-Only what fits the dataclasses below is taken over; a description stays a JSON object whose fields are read by the
-functions of this module.
+Only what fits the dataclasses below is taken over; a description stays a JSON object whose fields are read by
+the functions of this module. What they return is text of the failed code: it must be made safe for the
+terminal or page that shows it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ Described = Mapping[str, Any]
 """The description of a value, as ``descriptions`` makes it."""
 
 _NOTHING: Described = {"type": "?", "text": "not described"}
+"""Stands for a description that is missing or no object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +26,17 @@ class FrameView:
     """One frame: where it was, and what its variables held."""
 
     file: str
+    """The path of the source file, as the failed process knew it."""
     line: int
+    """The number of the line that ran, from 1."""
     function: str
+    """The qualified name of the function."""
     source: Sequence[tuple[int, str]]
-    """Lines around the one that ran, with their numbers."""
+    """Lines around the one that ran, with their numbers; empty where the source was not there."""
     arguments: Sequence[str]
     """Which of the variables are arguments of the function."""
     variables: Mapping[str, Described]
+    """The descriptions of its arguments and local variables, by name."""
 
     @property
     def code(self) -> str:
@@ -43,14 +50,16 @@ class ExceptionView:
     group."""
 
     type: str
+    """The name of its type, with the module."""
     message: str
+    """What ``str`` returned for it, shortened and without secrets."""
     relation: str | None
-    """What it is to exception number ``of``: its ``cause``, its ``context`` or a ``member`` of its group; None: the one
-    by which the stage failed."""
+    """How it is related to exception number ``of``: it is its ``cause``, its ``context`` or a ``member`` of
+    its group; None: it is the one by which the stage failed."""
     of: int | None
     """The number of the exception to which ``relation`` relates; None: the one by which the stage failed."""
     frames: Sequence[FrameView]
-    """The outermost first."""
+    """The frames that were kept, the outermost first."""
     hidden_frames: int
     """How many frames in the middle are left out."""
 
@@ -61,7 +70,8 @@ class ExceptionView:
 
 
 def read(text: bytes) -> Sequence[ExceptionView]:
-    """Return the exceptions of a document, that by which the stage failed first. Raises Refused for anything else."""
+    """Return the exceptions of a document: first the one by which the stage failed, then its causes, contexts
+    and members, each behind the one to which it is related. Raises Refused for what is no such document."""
     try:
         document = orjson.loads(text)
         exceptions = [_exception(item) for item in document["exceptions"]]
@@ -74,7 +84,8 @@ def read(text: bytes) -> Sequence[ExceptionView]:
 
 
 def summary(described: Described) -> str:
-    """Return a description in one line, without its parts."""
+    """Return a description in one line, without its parts: ``list (3)``, ``int = 5``, ``numpy.ndarray 2x3
+    float64``."""
     words = [str(described.get("type", "?"))]
     if "shape" in described:
         words.append("x".join(str(n) for n in _list(described["shape"])))
@@ -88,19 +99,22 @@ def summary(described: Described) -> str:
 
 
 def parts(described: Described) -> Iterator[tuple[str, Described]]:
-    """Yield the parts of a value: the step to each (``.name``, ``[3]``), and its description."""
+    """Yield the parts of a value that were kept: the step to each (``.name``, ``[3]``), and its
+    description."""
     for part in _list(described.get("parts")):
         if isinstance(part, list) and len(part) == 2:
             yield str(part[0]), part[1] if isinstance(part[1], dict) else _NOTHING
 
 
 def left_out(described: Described) -> int:
-    """Return how many parts of a value were not kept."""
+    """Return how many parts of a value were not kept; 0 also where that is not known."""
     cut = described.get("cut", 0)
     return cut if type(cut) is int else 0
 
 
 def _exception(item: Mapping[str, Any]) -> ExceptionView:
+    """Return one exception of a document. Raises ValueError, TypeError, KeyError or AttributeError for what
+    is none."""
     of = item.get("of")
     return ExceptionView(
         type=str(item["type"]),
@@ -113,6 +127,7 @@ def _exception(item: Mapping[str, Any]) -> ExceptionView:
 
 
 def _frame(item: Mapping[str, Any]) -> FrameView:
+    """Return one frame of a document; errors are as in ``_exception``."""
     return FrameView(
         file=str(item["file"]),
         line=int(item["line"]),
@@ -127,4 +142,5 @@ def _frame(item: Mapping[str, Any]) -> FrameView:
 
 
 def _list(value: Any) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []

@@ -1,4 +1,9 @@
-"""Make the document of a failure: each exception of its chain, the frames of each, and their variables."""
+"""Make the document of a failure: each exception of its chain, the frames of each, and their variables.
+
+Places come first, since a traceback is worth more than values: half of ``Bounds.document_bytes`` is left for
+variables, and the innermost frames get theirs first. A document that becomes too long all the same is not
+kept.
+"""
 
 import linecache
 import types
@@ -11,14 +16,16 @@ from spinney.model.attempts.user_frames import user_frames
 from spinney.postmortem.descriptions import Bounds, Describer, type_name
 
 FORMAT = 1
-"""The version of the document's form."""
+"""The version of the form of documents, for readers of later versions."""
 EXCEPTIONS = 20
-"""The most exceptions of a chain or group."""
+"""The most exceptions of a chain or group that are described."""
 _BEFORE, _AFTER = 5, 3
 """Lines of the source around the one that ran."""
 _LINE_CHARS = 300
+"""How many characters of a line of the source are kept."""
 _NOT_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
-"""Types of what every module has in its variables."""
+"""Types of what every module has among its variables; they are left out of a frame that is the module's
+own."""
 
 Frame = tuple[types.FrameType, int]
 """A frame, and the number of the line that ran."""
@@ -48,7 +55,8 @@ def capture(
 
 
 def _exceptions(error: BaseException, describer: Describer) -> list[dict[str, Any]]:
-    """Return the exceptions, that which was raised first."""
+    """Return the exceptions as JSON objects, in the order of ``_chain``: the one by which the stage failed
+    first."""
     chain = list(_chain(error))
     all_frames = [_frames(exception, describer.bounds.frames) for exception, _, _ in chain]
     described: list[dict[str, Any]] = [
@@ -76,8 +84,9 @@ def _exceptions(error: BaseException, describer: Describer) -> list[dict[str, An
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, int | None]]:
-    """Yield the exceptions of a chain, with what each is to which one before: its ``cause``, its ``context``, a
-    ``member`` of its group."""
+    """Yield the exceptions of a chain, breadth first and each once, with what it is to which one before: its
+    ``cause``, its ``context``, or a ``member`` of its group. The number of the other one is its position in
+    this order."""
     todo: list[tuple[BaseException, str | None, int | None]] = [(error, None, None)]
     visited = {id(error)}
     for number in range(EXCEPTIONS):
@@ -97,7 +106,10 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, in
 
 
 def _frames(error: BaseException, most: int) -> tuple[list[Frame], int]:
-    """Return the frames of an exception, the outermost first, and how many of the middle are left out."""
+    """Return the frames of an exception, the outermost first, and how many of the middle are left out.
+
+    Frames of the engine around the user's code are skipped, unless there are no others.
+    """
     frames: list[Frame] = []
     entry = user_frames(error) or error.__traceback__
     while entry is not None:
@@ -110,7 +122,8 @@ def _frames(error: BaseException, most: int) -> tuple[list[Frame], int]:
 
 
 def _place(frame: Frame, describer: Describer) -> dict[str, Any]:
-    """Return where a frame is, with the source around."""
+    """Return where a frame is as a JSON object, with the source around. The source is read from the file as
+    it is now."""
     code, line = frame[0].f_code, frame[1]
     lines = linecache.getlines(code.co_filename, frame[0].f_globals)
     first = max(1, line - _BEFORE)
@@ -126,7 +139,11 @@ def _place(frame: Frame, describer: Describer) -> dict[str, Any]:
 
 
 def _add_variables(place: dict[str, Any], frame: types.FrameType, describer: Describer, room: int) -> int:
-    """Add the arguments and local variables of a frame to its place, and return how many bytes they take, about."""
+    """Add the arguments and local variables of a frame to its place, and return how many bytes they take,
+    about.
+
+    ``room`` is shared out: each variable gets an equal part of what is left when its turn comes.
+    """
     code, variables = frame.f_code, frame.f_locals
     flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args, **kwargs
     place["arguments"] = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags])
@@ -149,6 +166,8 @@ def _add_variables(place: dict[str, Any], frame: types.FrameType, describer: Des
 
 
 def _message(error: BaseException, describer: Describer) -> str:
+    """Return the message of an exception. It is the one place that runs code of the user, ``__str__``, as a
+    traceback does."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes

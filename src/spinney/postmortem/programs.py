@@ -1,4 +1,9 @@
-"""Frames of Python programs that a stage starts: ``import spinney.postmortem; spinney.postmortem.install()``."""
+"""Frames of Python programs that a stage starts: ``import spinney.postmortem; spinney.postmortem.install()``.
+
+The stage names a file in the environment of its program (``VARIABLE``); the program writes the document of
+its failure there before it ends. The node takes the file as one of a stranger: the program may write anything
+into it.
+"""
 
 import os
 import sys
@@ -12,10 +17,12 @@ VARIABLE = "SPINNEY_POSTMORTEM"
 
 
 def install() -> None:
-    """Keep the frames of an exception by which this program ends, with the job whose stage started the program.
+    """Keep the frames of an exception by which this program ends, with the job whose stage started the
+    program.
 
-    The exception is printed as without this. Where ``SPINNEY_POSTMORTEM`` is not set, as outside of stages, it does
-    nothing. Exceptions of threads count, too; the last one is kept.
+    The exception is printed as without this. Where ``SPINNEY_POSTMORTEM`` is not set, as outside of stages,
+    it does nothing. Exceptions of threads count, too; the last one is kept. Hooks that are set later replace
+    these.
     """
     path = os.environ.get(VARIABLE)
     if not path:
@@ -35,6 +42,7 @@ def install() -> None:
 
 
 def _write(path: Path, error: BaseException) -> None:
+    """Write the document of an exception; nothing where it cannot be made or written."""
     from spinney.postmortem.descriptions import Bounds
     from spinney.postmortem.frames import capture
 
@@ -45,8 +53,11 @@ def _write(path: Path, error: BaseException) -> None:
 
 
 def write_document(path: Path, document: bytes) -> None:
-    """Write a document whole or not at all, readable by its owner only. Raises OSError, also where there is no folder
-    above that of the document."""
+    """Write a document whole or not at all, readable by its owner only, in place of one that is there.
+
+    The directory of the document is created, but none above it. Raises OSError, also where there is none
+    above it.
+    """
     path.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:

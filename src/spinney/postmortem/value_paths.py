@@ -12,11 +12,17 @@ from spinney.postmortem.documents import Described, left_out, parts
 _STEP = re.compile(
     r"\.flat\[\d+\]|\.iloc\[\d+\]|\.\w+|\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]]*)\]|\{\d+\}"
 )
+"""Matches one step at the beginning of a text. A key in quotes may contain brackets."""
 _NAME = re.compile(r"\.?\w+")
 
 
 def follow(variables: Mapping[str, Described], expression: str) -> Described:
-    """Return the description that an expression leads to. Raises UsageError with what there is instead."""
+    """Return the description that an expression such as ``order.rows[3]['id']`` leads to, from the variables
+    of a frame.
+
+    Raises UsageError, which names the steps that there are instead, where a step was not kept or cannot be
+    parsed.
+    """
     head = _NAME.match(expression)
     if head is None:
         raise UsageError(f"{expression!r} begins with no variable; write for example: p order.rows[3]['id']")
@@ -34,7 +40,8 @@ def follow(variables: Mapping[str, Described], expression: str) -> Described:
 
 
 def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[str]:
-    """Yield the expressions that begin so, one step further than the last whole step of ``beginning``."""
+    """Yield the expressions that begin so, for completion at a terminal: variables, or the steps behind the
+    last whole step of ``beginning``."""
     yield from (name for name in variables if name.startswith(beginning))
     for end in range(len(beginning), 0, -1):
         try:
@@ -47,7 +54,8 @@ def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[
 
 
 def _part(described: Described, step: str, path: str) -> Described:
-    """Return the description of a part. Raises UsageError with the parts that were kept."""
+    """Return the description of a part; keys may be in quotes of either kind. Raises UsageError, which names
+    the parts that were kept."""
     key_text = step.replace('"', "'") if step.startswith('["') else step
     for other, part in parts(described):
         if other == key_text:
@@ -59,5 +67,6 @@ def _part(described: Described, step: str, path: str) -> Described:
 
 
 def _listed(names: Mapping[str, Described] | list[str]) -> str:
+    """Return the first 20 names as text."""
     shown = list(names)[:20]
     return (", ".join(shown) or "none") + (" …" if len(names) > len(shown) else "")

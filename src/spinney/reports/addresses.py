@@ -17,6 +17,7 @@ _ADDRESS_MAX_BYTES = 254
 _LOCAL_MAX_BYTES = 64
 """RFC 5321, section 4.5.3.1.1."""
 _NAME_MAX = 200
+"""How many characters of a display name are kept."""
 _NAMED = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<spec>[^<>]*)>")
 _LOCAL = re.compile(r'[^\s"(),:;<>@\[\]\\.]+(\.[^\s"(),:;<>@\[\]\\.]+)*')
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -24,7 +25,12 @@ _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def mailbox(text: str) -> "Address":
-    """Parse ``ada@example.org`` or ``Ada Lovelace <ada@example.org>``. Raises ValueError."""
+    """Parse ``ada@example.org`` or ``Ada Lovelace <ada@example.org>``, and return the address with its domain
+    in ASCII.
+
+    A display name is cut after 200 characters, and its quotes are removed. Raises ValueError, with the text
+    and what to write instead.
+    """
     from email.headerregistry import Address  # slow to load
 
     if not text.isprintable():
@@ -63,6 +69,7 @@ def _ascii(domain: str) -> str:
 
 
 def _unquoted(name: str) -> str:
+    """Return a display name without the quotes around it (RFC 5322, section 3.2.4)."""
     if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
         return name
     return re.sub(r"\\(.)", r"\1", name[1:-1])

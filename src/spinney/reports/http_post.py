@@ -1,4 +1,9 @@
-"""One POST of a webhook, and the part of the answer that is kept. Redirects are not followed, no proxy is used."""
+"""One POST of a webhook, and the part of the answer that is kept.
+
+Redirects are not followed, since a receiver could lead the request to an address that nobody has checked. No
+proxy is used, whatever the environment says. The status alone decides; of the body only the beginning is
+read.
+"""
 
 import contextlib
 import time
@@ -12,8 +17,9 @@ if TYPE_CHECKING:
     import httpx
 
 ANSWER_MAX = 500
-"""Characters of an answer that are kept."""
+"""How many characters of an answer are kept."""
 _READ_MAX_BYTES = 4 * ANSWER_MAX
+"""How many bytes of an answer are read, enough for that many characters of UTF-8."""
 
 Transport = Callable[[], "httpx.BaseTransport"]
 """Makes the transport of one request, which may refuse hosts and addresses by raising ValueError."""
@@ -26,12 +32,12 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The beginning of the receiver's answer; an answer of any status counts as one."""
+    """The receiver's answer, with the beginning of its body. Any status counts as an answer."""
 
     status: int
     """The HTTP status."""
     text: str
-    """The beginning of its body, printable."""
+    """The beginning of its body on one line, with characters that are not printable escaped."""
     retry_after: str = ""
     """The value of the header Retry-After; empty without one."""
 
@@ -39,9 +45,11 @@ class Response:
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float, transport: Transport | None
 ) -> Response:
-    """Send one POST request.
+    """Send one POST request with a JSON body, and return the answer.
 
-    Raises Unreachable when there was no answer, ValueError for an invalid URL or one that ``transport`` refuses.
+    ``timeout_s``: the limit for connecting, for each part of the exchange, and for the body of the answer in
+    all. ``transport``: makes what carries the request; None: a plain one that reaches any address. Raises
+    Unreachable when there was no answer, ValueError for an invalid URL or one that ``transport`` refuses.
     """
     # Imported here: a worker loads the application, and must stay light.
     import httpx
@@ -66,7 +74,8 @@ def post(
 
 
 def _beginning(response: "httpx.Response", until: float) -> str:
-    """Read the beginning of the body. The status counts even when the body breaks off, or comes a byte at a time."""
+    """Read the beginning of the body, until it is long enough or the time ``until`` (monotonic, in seconds)
+    has come. The status counts even when the body breaks off, or comes a byte at a time."""
     import httpx
 
     content = bytearray()

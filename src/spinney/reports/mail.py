@@ -1,8 +1,10 @@
-"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job.
+"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its
+job.
 
-All that must outlast an attempt is in one entry of ``job.data`` (``Progress``), which is written before the first try
-and after each one. Deferring keeps the retry period, so the attempts of the stage are used up only by crashes and
-timeouts.
+All that must outlast an attempt is in one entry of ``job.data`` (``Progress``), which is written before the
+first try and after each one. Waiting is done by deferring, which uses up no attempt, so the attempts of the
+stage are used up only by crashes and timeouts. While the server is away, the whole stage is put to sleep
+(``lane``), and one mail tries whether it is back.
 """
 
 import os
@@ -26,9 +28,9 @@ from spinney.reports.printable import printable
 from spinney.reports.settings import DAY_S, MailSettings
 
 ENTRY = "mail"
-"""The entry of ``job.data``."""
+"""The name of the entry of ``job.data``."""
 _NAMED = 5
-"""How many recipients a message of the job names."""
+"""How many recipients a message of the job names; others are counted."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,11 +42,12 @@ class Progress:
     date: str
     """The Date, in ISO 8601, the same in every copy."""
     since: float | None
-    """When the retry period began, in seconds since 1970; None: it begins with the next try."""
+    """When the retry period began, in seconds since 1970; None: it begins with the next try, after a retry or
+    rerun by an operator."""
     delivered: list[str] = field(default_factory=list)
     """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Recipients that the server refused for good, each with its reply."""
+    """Recipients that the server refused for good, each with the server's reply."""
     reply: str = ""
     """The server's last answer to the mail itself."""
 
@@ -59,10 +62,13 @@ def send(
     settings: Callable[[], MailSettings],
     clock: Callable[[], float],
 ) -> dict[str, Any]:
-    """Send the mail to the recipients who have not received it yet, and return the server's answer.
+    """Send the mail to the recipients who have not received it yet, and return the result of the stage: the
+    Message-ID, how many recipients have received the mail, and the server's last reply.
 
-    Raises Defer while the server is away (for all mail) or does not accept this mail yet; Warn when some recipients
-    were refused for good; Fail when all were, or when the retry period is over; Hold when the settings are unusable.
+    ``message_id`` and ``date``: those that the submission names; None: they are made at the first try. Raises
+    Defer while the server is away (for all mail) or does not accept this mail yet; Warn when some recipients
+    were refused for good; Fail when all were, or when the retry period is over; Hold when the settings are
+    unusable.
     """
     if not 1 <= len(mail.recipients) <= RECIPIENTS_MAX:
         limit = f"a mail goes to 1 to {RECIPIENTS_MAX} addresses, not {len(mail.recipients)}"
@@ -101,8 +107,12 @@ def send(
 def _load_progress(
     job: Job, mail: Mail, message_id: str | None, date: datetime | None, now: float
 ) -> Progress:
-    """Return the entry of ``job.data``, written before the first try so that every copy has the same Message-ID and
-    Date."""
+    """Return the entry of ``job.data``, written before the first try so that every copy has the same
+    Message-ID and Date.
+
+    The retry period begins at the Date when that lies in the past: a mail that was written long ago is late
+    already.
+    """
     entry = job.data.get(ENTRY)
     if entry is None:
         when = (date or datetime.fromtimestamp(now, UTC)).replace(microsecond=0)
@@ -120,6 +130,7 @@ def _load_progress(
 def _message(
     job: Job, mail: Mail, attachments: Sequence[Attachment], progress: Progress, settings: MailSettings
 ) -> bytes:
+    """Return the mail as bytes, with its attachments read now."""
     return mail_message.build_message(
         mail,
         _files(job, attachments, settings),
@@ -143,7 +154,7 @@ def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) 
 
 
 def _folder_root(job: Job) -> Path:
-    """Return the folder that holds the folders of all jobs."""
+    """Return the folder that holds the folders of all jobs, as it is seen from the folder of this one."""
     return job.folder.parents[len(Path(job_folder(job.id)).parts) - 1]
 
 
@@ -164,6 +175,7 @@ def _wait(
 
 
 def _pause_s(age_s: float, settings: MailSettings) -> float:
+    """Return the delay before the next try of this mail, in seconds."""
     draw = random.random()  # noqa: S311 - it only spreads what failed together
     return retry_times.by_age_s(
         age_s, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
@@ -201,10 +213,12 @@ def _reset(job: Job, progress: Progress) -> None:
 
 
 def _keep(job: Job, progress: Progress) -> None:
+    """Write the entry of ``job.data``."""
     job.data[ENTRY] = asdict(progress)
 
 
 def _named_replies(replies: dict[str, str]) -> str:
+    """Return some recipients with the server's reply to each, as text."""
     named = [f"{printable(address, 100)} ({reply})" for address, reply in list(replies.items())[:_NAMED]]
     more = f" and {len(replies) - _NAMED} more" if len(replies) > _NAMED else ""
     return ", ".join(named) + more

@@ -22,6 +22,8 @@ class CannotAttach(Exception):
 
 
 def _media_type(text: str) -> str:
+    """Return the text if it is the media type of a single file, which ``multipart/…`` and ``message/…`` are
+    not. Raises ValueError otherwise."""
     if not _MEDIA_TYPE.fullmatch(text) or text.startswith(("multipart/", "message/")):
         raise ValueError(f"{text[:80]!r} is no media type of a file; write for example application/json")
     return text
@@ -34,6 +36,8 @@ def _sha256(text: str) -> str:
 
 
 def _file_name(text: str) -> str:
+    """Return the text if it can name an attachment: one printable line without separators of paths. Raises
+    ValueError otherwise."""
     if text and (not text.isprintable() or len(text) > 150 or "/" in text or "\\" in text):
         raise ValueError(
             f"{text[:80]!r} cannot name an attachment; give up to 150 printable characters, no / or \\"
@@ -68,8 +72,12 @@ class Attachment:
 
 
 def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
-    """Return the content of the file, at most ``most_bytes``. Raises CannotAttach when it is missing, too large,
-    outside of ``root`` or has another digest; OSError when the system fails."""
+    """Return the content of the file.
+
+    A link is followed only to a file below ``root``, and the digest decides in the end. Raises CannotAttach
+    when the file is missing, longer than ``most_bytes``, outside of ``root`` or has another digest; OSError
+    when the system fails.
+    """
     shown = f"the attachment {attachment.path[-200:]!r}"
     try:
         real = (root / attachment.path).resolve(strict=True)

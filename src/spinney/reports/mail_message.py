@@ -1,8 +1,8 @@
-"""A mail as bytes: pure, and the same bytes for the same message whenever it is built.
+"""A mail as bytes: no I/O, and the same bytes for the same message whenever it is built.
 
-It is built by ``email.message.EmailMessage``; everything that becomes a header has been checked for line breaks before.
-Texts are sent as quoted-printable and files as base64, so that none of their lines can pass for a boundary of parts:
-boundaries contain ``=_`` and therefore need not be random.
+It is built by ``email.message.EmailMessage``; everything that becomes a header has been checked for line
+breaks before. Texts are sent as quoted-printable and files as base64, so that none of their lines can pass
+for a boundary of parts: boundaries contain ``=_`` and therefore need not be random.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ class File:
     """A file that is attached to a mail, with its whole content in memory."""
 
     name: str
+    """The name that recipients see."""
     media_type: str
     """Its media type, as ``text/csv``."""
     content: bytes
@@ -39,7 +40,9 @@ class Mail:
     sender: Address
     """The address in From, also that of the envelope."""
     to: Sequence[Address]
+    """The addresses in To."""
     cc: Sequence[Address]
+    """The addresses in Cc."""
     subject: str
     text: str
     """The plain text."""
@@ -110,6 +113,8 @@ def _is_addressed(whole: bytes, letter: Mail) -> bool:
 
 
 def _without_names(letter: Mail) -> Mail:
+    """Return the mail with the addresses alone, without display names."""
+
     def bare(address: Address) -> Address:
         return Address(username=address.username, domain=address.domain)
 

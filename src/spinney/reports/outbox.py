@@ -22,6 +22,7 @@ from spinney.reports.webhooks import Admit
 
 QUEUE = "outbox"
 _LINE_MAX = 500
+"""The most characters of a text that becomes a header of a mail."""
 
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
@@ -38,6 +39,8 @@ def _checked(check: Callable[[str], object]) -> AfterValidator:
 
 
 def _line(text: str) -> None:
+    """Raise ValueError unless the text can be a header: a line break would begin another header, which the
+    sender of the text could choose."""
     if not text.isprintable() or len(text) > _LINE_MAX:
         raise ValueError(
             f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or fix it"
@@ -83,10 +86,11 @@ class Outbox:
     ) -> None:
         """Declare the queue and the job types in ``app``.
 
-        ``mail``, ``webhook``: make the settings, called at each try. ``admit``, ``transport``: decide which URLs may be
-        called; without either, none. A name that is resolved for ``admit`` and again for the request may get two
-        answers: only a transport that connects to the address that it has checked protects private networks.
-        ``limit``: messages that are sent at once, over all nodes. ``priority``: of each message, 0 is first, 99 last.
+        ``mail``, ``webhook``: make the settings, called at each try. ``admit``, ``transport``: decide which
+        URLs may be called; without either, none. A name that is resolved for ``admit`` and again for the
+        request may get two answers: only a transport that connects to the address that it has checked
+        (``safe_transport``) protects private networks. ``limit``: messages that are sent at once, over all
+        nodes. ``priority``: of each message, 0 is first, 99 last.
         """
         app.queue(QUEUE, limit=limit, order="fifo")
         self.mail = _mail_type(app, mail, clock, priority)
@@ -96,6 +100,7 @@ class Outbox:
 def _mail_type(
     app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float], priority: int
 ) -> JobType:
+    """Declare the job type ``reports.mail``, and return it."""
     kind = app.pipeline(
         "reports.mail",
         queue=QUEUE,
@@ -151,6 +156,7 @@ def _webhook_type(
     transport: Transport | None,
     priority: int,
 ) -> JobType:
+    """Declare the job type ``reports.webhook``, and return it."""
     kind = app.pipeline(
         "reports.webhook", queue=QUEUE, priority=priority, submit=INTERNAL, description="Call a webhook"
     )

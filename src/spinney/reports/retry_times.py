@@ -1,11 +1,14 @@
-"""The delay before a message is tried again. No I/O; ``draw``, a number from 0 to 1, spreads messages that failed at
-the same time by shortening the delay."""
+"""The delay before a message is tried again. No I/O.
+
+``draw``, a number from 0 to 1, spreads messages that failed at the same time by shortening the delay by up to
+a quarter: a server that comes back would otherwise get all of them at once.
+"""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 _SPREAD = 0.25
-"""The share of a delay that is drawn at random."""
+"""The part of a delay that is drawn at random."""
 
 
 def by_age_s(age_s: float, *, least_s: float, most_s: float, draw: float) -> float:

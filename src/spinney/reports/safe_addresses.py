@@ -12,6 +12,7 @@ from spinney.model.values.networks import bracketed, is_exempt, is_public
 from spinney.reports.printable import printable
 
 _HOST_MAX = 200
+"""How many characters of a host are shown."""
 
 
 class ForbiddenAddress(ValueError):
@@ -34,8 +35,12 @@ class SafeAddresses:
         self._private, self._resolve = private, resolve
 
     def of(self, host: str, port: int) -> Sequence[str]:
-        """Return the addresses of a host, all of which may be reached. Raises ForbiddenAddress, ValueError (no name of
-        a host), socket.gaierror."""
+        """Return the addresses of a host, all of which may be reached, in the order in which they are to be
+        tried.
+
+        Raises ForbiddenAddress when one of them is not public, ValueError for what is no name of a host, and
+        socket.gaierror when the name is not resolved.
+        """
         try:
             addresses = self._resolve(host, port)
         except UnicodeError:

@@ -1,6 +1,10 @@
 """A transport of httpx that protects private networks (``safe_addresses``), for the requests of webhooks.
 
-The whole request has a time limit, so that a receiver cannot delay it by sending a byte at a time."""
+It connects to the very address that was checked: the host name is resolved once, below httpx, while the name
+itself stays in the request and in the check of the certificate. The whole request has a time limit, so that a
+receiver cannot delay it by sending a byte at a time. An object carries one request, since the limit begins
+with its first connection.
+"""
 
 import socket
 import threading
@@ -25,8 +29,11 @@ class SendAborted(Exception):
 
 
 class SafeTransport(httpx.BaseTransport):
-    """Carries one request: to public addresses, to ``hosts`` (``host`` or ``host:port``, as in a URL), or, when
-    ``private``, to any. Raises ValueError for a forbidden address, otherwise the errors of httpx."""
+    """Carries one request: to public addresses, to ``hosts`` (``host`` or ``host:port``, as in a URL), or,
+    when ``private``, to any.
+
+    Raises ValueError for a forbidden address, SendAborted, otherwise the errors of httpx.
+    """
 
     def __init__(
         self,
@@ -39,8 +46,12 @@ class SafeTransport(httpx.BaseTransport):
         resolve: Resolve = resolve,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``advice``: how to allow a refused address, as the end of a sentence. ``halt``: aborts the request
-        (SendAborted)."""
+        """Prepare for one request.
+
+        ``advice``: how to allow a refused address, as the end of a sentence. ``total_timeout_s``: the limit
+        of the whole request, in seconds. ``halt``: when it is set, by another thread, the request is aborted
+        (SendAborted).
+        """
         self._pool = httpcore.ConnectionPool(
             network_backend=_Backend(
                 hosts=hosts,
@@ -80,6 +91,8 @@ class SafeTransport(httpx.BaseTransport):
 
 
 class _Body(httpx.SyncByteStream):
+    """The body of an answer, with errors as httpx raises them."""
+
     def __init__(self, answer: httpcore.Response) -> None:
         self._answer = answer
 
@@ -145,6 +158,8 @@ class _Backend(httpcore.NetworkBackend):
         raise failure
 
     def _admitted_addresses(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of a host to which the request may connect. Raises ValueError when it may not
+        connect to one of them, and ConnectError when the name is not resolved."""
         try:
             return self._addresses.of(host, port)
         except socket.gaierror as error:
@@ -163,6 +178,8 @@ class _Stream(httpcore.NetworkStream):
         self._inner, self._backend = inner, backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Return the next bytes. It waits for a quarter of a second at a time, and looks in between whether
+        the request was aborted or its time is over."""
         waited_s = 0.0
         while True:
             remaining_s = self._backend.remaining_s(None if timeout is None else timeout - waited_s)

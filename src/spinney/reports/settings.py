@@ -36,7 +36,7 @@ class MailSettings:
     host: str
     """The name or address of the mail server."""
     port: int = 0
-    """0: the usual port for ``security``."""
+    """The port of the server; 0: the usual one for ``security``."""
     security: Security = Security.STARTTLS
     """How the connection is protected."""
     ca_file: Path | None = None
@@ -48,9 +48,10 @@ class MailSettings:
     hello: str = ""
     """The name of this host in EHLO; by default its host name."""
     timeout_s: float = 30.0
-    """For each answer of the server."""
+    """How long each answer of the server may take, in seconds."""
     give_up_s: float = 5 * DAY_S
-    """A mail that the server has not taken by then fails (RFC 5321, section 4.5.4.1, asks for 4 to 5 days)."""
+    """How long a mail is tried, in seconds; then it fails (RFC 5321, section 4.5.4.1, asks for 4 to 5
+    days)."""
     away_s: float = 60.0
     """How long all mail waits while the server is away, until one mail probes it."""
     retry_least_s: float = 60.0
@@ -58,7 +59,8 @@ class MailSettings:
     retry_most_s: float = 3600.0
     """The longest delay between tries of one mail that the server does not accept yet."""
     attachments: Path | None = None
-    """Attachments must lie below this folder; None: below the folders of jobs."""
+    """The folder below which attachments must lie; None: the folder root, so that stages can attach files of
+    their jobs."""
     attachments_max_bytes: int = 15_000_000
     """The size of all attachments of one mail together; most servers' limit is 25 to 35 MB after encoding."""
 
@@ -83,8 +85,11 @@ class MailSettings:
         return self.port or _PORTS[self.security]
 
     def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
-        """Return user and password; None when no login is configured. Raises UsageError when one is missing or
-        cannot be sent."""
+        """Return user and password from the environment; None when no login is configured.
+
+        Raises UsageError when one of the two is missing or not ASCII, or when they would go over the network
+        unencrypted.
+        """
         user, password = environment.get(self.user_variable), environment.get(self.password_variable)
         if not user and not password:
             return None
@@ -105,7 +110,8 @@ class MailSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "MailSettings":
-        """Read the settings from SPINNEY_SMTP_HOST, _PORT and _SECURITY. Raises UsageError."""
+        """Read the settings from SPINNEY_SMTP_HOST, _PORT and _SECURITY; all others have their default.
+        ``environment`` None: that of the process. Raises UsageError."""
         env = os.environ if environment is None else environment
         port, security = (
             env.get("SPINNEY_SMTP_PORT", "0"),
@@ -131,7 +137,7 @@ class WebhookSettings:
     """The secret ``depositor-a`` is in the environment variable with this prefix and ``DEPOSITOR_A``. The prefix
     ensures that no message can use another variable of a node."""
     tries: int = 12
-    """After so many tries the job fails."""
+    """How many times a request is sent before the job fails."""
     timeout_s: float = 10.0
     """The limit for connecting, and for each part of the answer."""
     retry_least_s: float = 10.0
@@ -151,7 +157,8 @@ class WebhookSettings:
             raise UsageError("the prefix of webhook secrets must not be empty; correct the settings")
 
     def secret(self, name: str, environment: Mapping[str, str]) -> str:
-        """Return the secret of that name. Raises UsageError when there is none."""
+        """Return the secret of that name from the environment; case and ``-`` or ``_`` make no difference.
+        Raises UsageError when there is none."""
         variable = self.secret_prefix + name.upper().replace("-", "_")
         value = environment.get(variable)
         if not value:

@@ -1,8 +1,12 @@
 """One conversation with a mail server (RFC 5321), with a result for each recipient.
 
-An error before the mail is named (no connection, no encryption, no login) concerns the server, so that all mail should
-wait. An error after that concerns this mail alone: otherwise one mail that crashes the server would be the probe for
-ever, and keep all others from being sent.
+An error before the mail is named (no connection, no encryption, no login) concerns the server, so that all
+mail should wait. An error after that concerns this mail alone: otherwise one mail that crashes the server
+would be the one by which the stage finds out whether the server is back, for ever, and keep all others from
+being sent.
+
+A mail server answers with three digits: 5xx refuses for good, 4xx for now. The answer to the message itself
+counts for all recipients that were accepted before.
 """
 
 import contextlib
@@ -16,7 +20,8 @@ from spinney.reports.printable import printable
 from spinney.reports.settings import MailSettings, Security
 
 _REPLY_MAX = 150
-"""Characters of a reply that are kept: in ASCII, so that those of all recipients fit into an entry of ``job.data``."""
+"""How many characters of a reply are kept: in ASCII, so that those of all recipients fit into an entry of
+``job.data``."""
 
 
 class MailServerUnavailable(Exception):
@@ -32,7 +37,8 @@ class RecipientResults:
     refused: dict[str, str] = field(default_factory=dict)
     """Recipients that were refused for good, with the server's reply."""
     later: dict[str, str] = field(default_factory=dict)
-    """Recipients that were refused for now, with the server's reply."""
+    """Recipients that were refused for now, or without a result when the connection broke, with the
+    reason."""
     reply: str = ""
     """The server's answer to the message itself; often its number in the server's queue."""
 
@@ -46,7 +52,11 @@ def deliver(
     message: bytes,
     utf8: bool,
 ) -> RecipientResults:
-    """Send the message to the server. Raises MailServerUnavailable for an error before the mail was named."""
+    """Send the message to the server, and return the result for each recipient.
+
+    ``credentials``: user and password; None: no login. ``utf8``: the mail needs SMTPUTF8 (RFC 6531); a server
+    without it refuses the mail. Raises MailServerUnavailable for an error before the mail was named.
+    """
     server = _connect(settings, credentials)
     try:
         return _send(server, sender, recipients, message, utf8)
@@ -57,8 +67,11 @@ def deliver(
 
 
 def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smtplib.SMTP:
-    """Connect, protect the connection and log in. Raises MailServerUnavailable, with nothing in it that the server has
-    said about a login."""
+    """Connect, protect the connection and log in.
+
+    Raises MailServerUnavailable, with nothing in it that the server has said about a login. With STARTTLS a
+    server that does not offer it is an error: the mail is never sent without encryption instead.
+    """
     where = f"the mail server {settings.host}:{settings.in_force_port}"
     server: smtplib.SMTP | None = None
     try:
@@ -133,6 +146,8 @@ def _send(
 
 
 def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
+    """Return the parameters of MAIL: the size (RFC 1870), so that a mail that is too large is refused before
+    it is sent, and for addresses outside ASCII those of SMTPUTF8."""
     size = [f"SIZE={len(message)}"] if server.has_extn("size") else []
     return [*size, "BODY=8BITMIME", "SMTPUTF8"] if utf8 else size
 
@@ -140,6 +155,8 @@ def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
 def _refuse(
     results: RecipientResults, recipients: Sequence[str], code: int, reply: bytes
 ) -> RecipientResults:
+    """Note that the server refused these recipients, for good with 5xx and for now with any other code, and
+    return the results."""
     refusals = results.refused if 500 <= code < 600 else results.later
     refusals.update(dict.fromkeys(recipients, _reply(code, reply)))
     return results
@@ -151,12 +168,14 @@ def _hang_up(server: smtplib.SMTP | None) -> None:
 
 
 def _reason(error: Exception) -> str:
+    """Return what went wrong, as the server's reply if it gave one."""
     if isinstance(error, smtplib.SMTPResponseException):
         return _reply(error.smtp_code, _bytes(error.smtp_error))
     return printable(str(error) or type(error).__name__, _REPLY_MAX)
 
 
 def _reply(code: int, reply: bytes) -> str:
+    """Return a reply as text in ASCII."""
     return f"{code} {printable(reply.decode('ascii', 'backslashreplace'), _REPLY_MAX)}"
 
 

@@ -1,4 +1,9 @@
-"""The stage that calls a webhook: it sends one request, and decides the outcome of its job."""
+"""The stage that calls a webhook: it sends one request, and decides the outcome of its job.
+
+One attempt of the stage is one request; the delays between them are kept by deferring. ``job.data`` counts
+the tries, because attempts that were deferred are not counted. ``post_signed`` is also used for the webhooks
+that operators made.
+"""
 
 import os
 import random
@@ -40,8 +45,9 @@ def call(
 ) -> dict[str, Any]:
     """Send the request once, and return the entry of ``job.data`` when it was accepted (2xx).
 
-    ``secret``: the name of the secret. Raises Fail for 410, for a URL that may not be called and after the last try;
-    Defer after any other answer (also a redirect) or none; Hold when the settings are unusable.
+    ``secret``: the name of the secret. ``delivery``: the id for the receiver; None: one is made at the first
+    try. Raises Fail for 410, for a URL that may not be called and after the last try; Defer after any other
+    answer (also a redirect) or none; Hold when the settings are unusable.
     """
     if admit is None and transport is None:
         raise Fail(
