@@ -1,9 +1,11 @@
-"""``--and-after``: with what failed, everything of its tree that finished after its first failure.
+"""``--and-after``: retries what failed in a tree, together with everything in it that completed after its
+first failure.
 
-Tree by tree, and under a hold on the tree while there is something to run again in it: its jobs are opened
-in several steps, and none of them may start before those that it builds upon are open, too. What finished
-after the failure is opened first, so that the failure, by which its time is known, is there until the last
-step: whoever is cut off anywhere in between asks again, and the rest is done. The hold says so meanwhile.
+The run goes tree by tree, and holds a tree while there is something in it to run again: its jobs are opened
+in several steps, and none of them may start before those on which it builds are open, too. What completed
+after the failure is opened first. So the failed job, whose time tells what came after it, stays as it is
+until the last step: after an interruption anywhere in between, the same request finds the same jobs and does
+the rest. Meanwhile the reason of the hold says what to do.
 """
 
 import hashlib
@@ -38,16 +40,21 @@ _LASTING_FIELDS = (
     "message",
     "fingerprint",
 )
-"""The fields of a filter whose values are the same when the request is repeated later, and which the reason of a hold
-may therefore name. The ids are told apart by a digest, and of times, which an age makes anew for each call, only that
-there are any."""
+"""The fields of a filter whose values are the same when the request is repeated later, and which the reason
+of a hold may therefore name. Ids are represented by a digest. Of times, which an age makes anew for each
+call, the reason says only that there are any."""
 
 _TIMES = ("created_before_us", "created_after_us")
+"""The fields of a filter that are times."""
 
 
 class AndAfterRun:
-    """One retry or rerun with ``--and-after``: it visits the trees of the jobs that were asked for, one after the
-    other."""
+    """One retry or rerun with ``--and-after``: it visits the trees of the requested jobs, one after the
+    other.
+
+    The hold on a tree is the only thing that a run keeps in the store. A repeated request recognizes it by
+    its reason and its author, continues in that tree, and ends the hold.
+    """
 
     def __init__(
         self,
@@ -58,8 +65,8 @@ class AndAfterRun:
         *,
         trial: bool = False,
     ) -> None:
-        """``at_once``: how many of the jobs that were asked for one step may take. ``trial``: the caller undoes
-        everything in the end, so that no tree need be held meanwhile."""
+        """Prepare a run. ``at_once``: how many of the requested jobs one step may take. ``trial``: the caller
+        rolls everything back in the end, so that no tree needs to be held meanwhile."""
         self._trial = trial
         self._store, self._order, self._order_scope = (
             order_scope.service.store,
@@ -71,9 +78,10 @@ class AndAfterRun:
     def steps(self, job_filter: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:
         """Carry out the order, and yield each step when it is durable.
 
-        ``job_filter`` finds the jobs, with None ``ids`` names them; no job above ``last`` is visited. In each tree the
-        jobs that completed after the first failure are opened first, then those that were asked for. Trees that the
-        caller does not reach as a whole are refused; trees in which an earlier call was interrupted come first.
+        ``job_filter`` finds the jobs; where it is None, ``ids`` names them. No job above ``last`` is visited.
+        In each tree the jobs that completed after the first failure are opened first, then those that were
+        requested. Trees of which the caller may not change every job are refused as a whole; trees in which
+        an earlier call was interrupted come first. Jobs that do not exist are refused in the last step.
         """
         reason = _reason(self._order.verb, job_filter, ids)
         ids, refused = self._order_scope.sift(ids)
@@ -108,14 +116,15 @@ class AndAfterRun:
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
     def _beyond(self, root_id: int, job_filter: Filter | None, ids: Sequence[int]) -> dict[int, str]:
-        """Return the jobs that were asked for in a tree that the order does not reach as a whole, each with the
+        """Return the requested jobs in a tree that the caller may not change as a whole, each with the
         refusal; at most ``PAGE``."""
         tree_filter = replace(Filter(ids=tuple(ids)) if job_filter is None else job_filter, root_id=root_id)
         return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(tree_filter, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int | None]:
-        """Return the trees in which an earlier call of the same order was interrupted, with their holds; those that
-        were lifted, and are only to be swept, have None. All that was asked for may be open there already."""
+        """Return the trees in which an earlier call of the same order was interrupted, with their holds; None
+        instead of a hold that was ended already, and has only to be swept. In such a tree every requested job
+        may be open already."""
         own = (Scope.TREE, reason, self._actor.by)
         lifted, in_force = self._store.holds.lifted(), self._store.holds.all()
         trees: dict[int, int | None] = {
@@ -126,11 +135,17 @@ class AndAfterRun:
         }
 
     def _lay(self, root_id: int, reason: str) -> int:
+        """Place the hold on a tree, and return its id."""
         return self._store.holds.lay(Scope.TREE, str(root_id), reason, self._actor, now_us=self._clock()).id
 
     def _asked_for(
         self, root_id: int, job_filter: Filter | None, ids: Sequence[int], last: int, *, resumed: bool
     ) -> Iterator[BulkStep]:
+        """Yield the steps that apply the order to the requested jobs of one tree.
+
+        In a tree in which an earlier call was interrupted (``resumed``), named jobs that it has opened are
+        skipped instead of refused.
+        """
         step_run = self._step_run(self._order)
         if job_filter is not None:
             yield from step_run.to_all(replace(job_filter, root_id=root_id), last)
@@ -146,8 +161,8 @@ class AndAfterRun:
 
 
 def finished_after(store: "Store", root_id: int) -> Filter | None:
-    """Return the filter of the jobs that completed in a tree after its first failure; None when there are none, or
-    nothing has failed."""
+    """Return a filter for the jobs that completed in a tree after its first failure; None when there are
+    none, or nothing has failed."""
     at_us = store.bulk.first_failure_us(root_id)
     if at_us is None:
         return None
@@ -158,7 +173,7 @@ def finished_after(store: "Store", root_id: int) -> Filter | None:
 def roots(
     store: "Store", verb: Verb, job_filter: Filter | None, ids: Sequence[int], last: int
 ) -> Iterator[int]:
-    """Yield the jobs at the top of the trees of these jobs, each once. ``job_filter``, ``ids`` and ``last`` are as in
+    """Yield the roots of the trees of these jobs, each once. ``job_filter``, ``ids`` and ``last`` are as in
     ``AndAfterRun.steps``."""
     root_ids: set[int] = set()
     id_pages = pages(store, verb, job_filter, last) if job_filter is not None else _cut(ids)
@@ -170,12 +185,14 @@ def roots(
 
 
 def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield the ids in pages."""
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
 
 
 def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
-    """Return the reason of the holds on trees; it is the same when the same call is made again."""
+    """Return the reason of the holds on trees. It is the same when the same call is made again, since it
+    identifies the hold."""
     if job_filter is None:
         of = _named(ids)
     else:

@@ -1,7 +1,9 @@
-"""What all verbs on jobs share on the command line: options, the question, progress, the report and the exit code.
+"""What all verbs on jobs share on the command line: options, the question, progress, the report and the exit
+code.
 
-Up to ``NAMED`` jobs that are named one by one are reported one by one. More jobs, and those that a filter finds, are
-reported as numbers, with refusals grouped by their reason.
+Up to ``NAMED`` jobs that are named are reported one by one. More jobs, and those that a filter finds, are
+reported as numbers, with refusals grouped by their reason. The question, progress and refusals go to standard
+error, so that the report can be processed.
 """
 
 import re
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
 
 NAMED = 20
-"""So many jobs, and so many others that go with one, are told one by one."""
+"""Up to how many named jobs are reported one by one; and how many ids a line of the report lists."""
 CONFIRM_ABOVE = 1_000
-"""More jobs are not touched without a question."""
+"""Above this number of jobs the command asks before it changes them."""
 REASONS = 5
-"""Groups of refusals that are told."""
+"""How many groups of refusals are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +55,12 @@ class VerbOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EachOptions(FilterOptions, VerbOptions):
-    """The filter of a command whose own options mean whole queues, types, collections and submitters (``hold``,
-    ``release``). Together with any of these options, those narrow the filter, and the verb is done to each single job
-    that matches now."""
+    """The filter of a command whose own options mean whole queues, types, collections and submitters
+    (``hold``, ``release``).
+
+    Together with one of these options, the command's own ones narrow the filter, and the verb is applied to
+    each single job that matches now, instead of also to those that come later.
+    """
 
     each: Annotated[
         bool, typer.Option("--each", help="Every single job that fits now, not what comes later.")
@@ -69,9 +74,12 @@ class EachOptions(FilterOptions, VerbOptions):
     store: None = None
 
     def selects_jobs(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
-        """Return whether single jobs are meant, and not all that a queue, type, collection or submitter covers.
-        ``wide``: whether an option was given that means holds as a whole (``--tree``, ``--all``, ``--hold``). Raises
-        UsageError for such an option together with a filter, and for ``--json`` without single jobs."""
+        """Return whether single jobs are meant, and not all that a queue, type, collection or submitter
+        covers.
+
+        ``wide``: whether an option was used that means holds as a whole (``--tree``, ``--all``, ``--hold``).
+        Raises UsageError for such an option together with a filter, and for ``--json`` without single jobs.
+        """
         has_filter = (
             any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions)) or self.each
         )
@@ -96,7 +104,8 @@ class EachOptions(FilterOptions, VerbOptions):
         print_step: "PrintStep",
         **particulars: Any,
     ) -> None:
-        """Carry out the verb on each single job that matches, and end the command."""
+        """Apply the verb to each single job that matches, and end the command. The arguments are the
+        command's own options."""
         own = {f.name: getattr(self, f.name) for f in fields(FilterOptions)}
         named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
         options = VerbOptions(
@@ -131,7 +140,7 @@ _WORDINGS = {
 }
 _RETRY_VERBS = (Verb.RETRY, Verb.RERUN)
 PrintStep = Callable[["Performs", "RunBulk", "BulkProgress"], None]
-"""Prints what was done to a job that was named."""
+"""Prints what was done to a job that was named, from the step that did it."""
 
 
 def run_verb(
@@ -144,11 +153,11 @@ def run_verb(
     print_step: PrintStep | None = None,
     **particulars: Any,
 ) -> None:
-    """Run the whole command of a verb: ask for confirmation, carry it out, report, and end with its exit code: 1 when
-    anything was refused, or a canary ended it.
+    """Run the whole command of a verb: ask for confirmation, carry it out, report, and end with its exit
+    code: 1 when anything was refused, or a canary ended the run.
 
-    ``jobs`` and ``filter_options`` say which jobs; ``particulars`` are fields of ``RunBulk``; ``print_step`` reports on
-    a job that was named. Raises UsageError when no jobs are given.
+    ``jobs`` and ``filter_options`` say which jobs; ``particulars`` are fields of ``RunBulk``; ``print_step``
+    reports on a job that was named, in place of the usual line. Raises UsageError when no jobs are given.
     """
     if not jobs and not filter_options.has_any:
         raise UsageError(
@@ -202,6 +211,7 @@ def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
 
 
 def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> None:
+    """Print to how many jobs the verb would be applied, and which stages would run again."""
     if json:
         display.print_json(
             {"verb": preview.verb, "jobs": preview.jobs, "more": preview.more, "stages": preview.stages}
@@ -215,8 +225,11 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
 
 
 def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
-    """Return whether to go on, asking at the terminal when more than ``CONFIRM_ABOVE`` jobs may be touched. Raises
-    UsageError without a terminal."""
+    """Return whether to go on, after a question at the terminal when more than ``CONFIRM_ABOVE`` jobs may be
+    changed.
+
+    Raises UsageError when there is no terminal to ask at.
+    """
     if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
     preview = performer.do(_plan(command, exact=False, stages=False))
@@ -231,24 +244,26 @@ def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
 
 
 def _doing(preview: "BulkPreview", command: "RunBulk") -> str:
-    """``retry 12 jobs into queue urgent``."""
+    """Return what the command would do, for the question: ``retry 12 jobs into queue urgent``."""
     if command.verb is Verb.PRIORITY:
         return f"give {_number(preview)} the priority {command.priority}"
     return f"{_WORDINGS[command.verb].do} {_number(preview)}{_whereto(command)}"
 
 
 def _number(preview: "BulkPreview") -> str:
+    """Return the number of jobs in words; where counting ended early, with "more than"."""
     return f"more than {counted(preview.jobs, 'job')}" if preview.more else counted(preview.jobs, "job")
 
 
 def _whereto(command: "RunBulk") -> str:
+    """Return the queue or the priority of the command, as the end of a sentence."""
     if command.priority is not None:
         return f" {command.priority}"
     return f" into queue {display.safe(command.queue)}" if command.queue is not None else ""
 
 
 def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
-    """``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``, a line for each type."""
+    """Yield a line for each type: ``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``."""
     types = list(dict.fromkeys(count.type for count in stages))
     for type_ in types:
         counts = ", ".join(
@@ -261,6 +276,7 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
 
 
 def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "BulkResult":
+    """Carry out the command, show its progress, and return the result."""
     from spinney.schemas import CanaryProgress
 
     with _progress(command, live=not command.one_by_one and sys.stderr.isatty()) as shown:
@@ -277,6 +293,8 @@ def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "B
 
 
 def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+    """Print what was done to one named job: other jobs that were changed with it, and those that wait for it
+    again."""
     job = next((n for n in step.jobs if n in (command.ids or ())), step.jobs[0])
     others = [n for n in step.jobs if n != job]
     with_ = f"; so with {_listed(others)}" if others else ""
@@ -285,12 +303,13 @@ def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -
 
 
 def _listed(ids: Sequence[int]) -> str:
+    """Return job ids as text, at most ``NAMED`` of them."""
     shown = ", ".join(str(n) for n in ids[:NAMED])
     return f"{shown} and {len(ids) - NAMED:,} more" if len(ids) > NAMED else shown
 
 
 class _NoProgress:
-    """What is shown meanwhile where nobody looks: nothing."""
+    """Shows no progress, but remembers the last step, for the message after an interruption."""
 
     last: "BulkProgress | None" = None
 
@@ -298,11 +317,11 @@ class _NoProgress:
         self.last = progress
 
     def look(self, canary: "CanaryProgress") -> None:
-        """The canary's jobs are waited for."""
+        """Show that the run waits for the jobs of the canary."""
 
 
 class _LiveProgress(_NoProgress):
-    """A line that is written anew."""
+    """Shows the progress in one line of the terminal, which is written anew."""
 
     def __init__(self, command: "RunBulk", write: Callable[[str], None]) -> None:
         self._command, self._write = command, write
@@ -321,7 +340,8 @@ class _LiveProgress(_NoProgress):
 
 @contextmanager
 def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
-    """Shows how far it is, where it is looked at; says so when somebody interrupts it."""
+    """Show the progress of a run, if ``live``, within the block. When the user interrupts it, print what was
+    done and how to continue."""
     shown = _NoProgress()
     try:
         if not live:
@@ -341,7 +361,11 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
 
 
 def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
-    """Return what does the rest after an interruption. What a rerun has run again is not told by its state."""
+    """Return what does the rest after an interruption.
+
+    For a rerun that is not simply the same command: jobs that have run again have completed, and would match
+    once more.
+    """
     again, option = "the same command", ""
     if command.verb is Verb.RERUN and last is not None:
         if command.filter is None:
@@ -352,6 +376,7 @@ def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
 
 
 def _exact_time(at_us: int) -> str:
+    """Return a time to the microsecond, as the options of filters accept it."""
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at_us)).isoformat()
 
 
@@ -359,7 +384,7 @@ def _exact_time(at_us: int) -> str:
 
 
 def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:
-    """``1,234 retried; 12 above them wait again; 3 refused``."""
+    """Return the counts in words: ``1,234 retried; 12 wait for them again; 3 refused``."""
     refused = done.refused if isinstance(done.refused, int) else done.refused_jobs
     if not (done.touched or done.skipped or refused):
         return "no job fits; nothing was done"
@@ -374,6 +399,7 @@ def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:
 
 
 def _summary(result: "BulkResult") -> dict[str, Any]:
+    """Return the result as the object that ``--json`` prints."""
     return {
         "verb": result.verb,
         "touched": result.touched,
@@ -385,8 +411,8 @@ def _summary(result: "BulkResult") -> dict[str, Any]:
 
 
 def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
-    """Print what was refused: each sentence, or for many jobs groups of sentences that differ in numbers alone. Raises
-    Refused for the only job that was named."""
+    """Print what was refused: each sentence, or for many jobs groups of sentences that differ in numbers
+    alone, the largest group first. Raises Refused for the only job that was named."""
     if result.stopped is not None:
         typer.echo(f"spinney: stopped: {display.safe(result.stopped)}", err=True)
     if one_by_one:

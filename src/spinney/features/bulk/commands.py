@@ -25,19 +25,20 @@ from spinney.service.canary import Canary, CanaryRun
 from spinney.service.service import Service
 
 IDS_MAX = 10_000
-"""The most jobs that a request may name through a server."""
+"""The most jobs that a request may name through a server. A filter may match any number."""
 REFUSALS_LISTED = 1_000
-"""Refusals that a server tells one by one."""
+"""How many refusals an answer of a server lists; the others are only counted."""
 CANARY_MOST_S = 3_600.0
-"""A server waits no longer for the jobs of a canary, each time."""
+"""How long a server waits for the jobs of a canary at most, each time, in seconds."""
 AGAIN_S = 30.0
 """How many seconds a client is told to wait while a server watches another canary."""
 
 _canary_watched = threading.Lock()
+"""Held while this process, as a server, waits for a canary."""
 
 
 class CanaryFields(BaseModel):
-    """A few jobs first; more only while few of those fail."""
+    """A few jobs first; all others only if few of those fail."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -54,7 +55,7 @@ class CanaryFields(BaseModel):
     )
 
     def canary(self, service: Service) -> Canary:
-        """Return it as the service may wait for it."""
+        """Return the canary, with its patience limited to what a server can wait."""
         patience_s = self.patience_s
         if not service.is_local:
             patience_s = CANARY_MOST_S if patience_s is None else min(patience_s, CANARY_MOST_S)
@@ -96,10 +97,11 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
 
 
 _ORDER = {"reason", "stage", "and_after", "tree", "queue", "priority", "until"}
+"""The fields of a command that belong to its order."""
 
 
 class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
-    """Only say to how many it would be done, without those that it would be refused for."""
+    """Count the jobs to which a verb would be applied, without those for which it would be refused."""
 
     exact: bool = Field(
         default=True,
@@ -120,12 +122,13 @@ class RunBulk(
     long=True,
     progress={"step": BulkProgress, "canary": CanaryProgress},
 ):
-    """Do something to many jobs.
+    """Apply a verb to many jobs.
 
-    To those of `ids`, those that fit `filter`, or of these those that fit. Look first with `dry_run`, then give its
-    number as `expect`. Who goes away before the end stops it after the step that is being done; the same request, given
-    again, does the rest. A rerun by `filter` needs `settled_before` in it for that, as the steps told it: otherwise it
-    also takes what has run again since."""
+    To those in `ids`, to all that match `filter`, or to those in `ids` that match it. Look first with
+    `dry_run`, then give its number as `expect`. A client that disconnects stops the run after the step that
+    is being done; the same request, given again, does the rest. A rerun by `filter` needs `settled_before` in
+    it for that, as the steps report it: otherwise it also takes what has run again since.
+    """
 
     expect: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
@@ -176,6 +179,7 @@ def bulk_order(verb: Verb, *, until: int | None = None, **particulars: Any) -> O
 
 
 def _progress(plan: Plan, report: Report, step: BulkStep) -> BulkProgress:
+    """Return what a step reports to the caller: the counts so far, and the jobs of this step."""
     return BulkProgress(
         touched=report.touched,
         reopened=report.reopened,
@@ -189,8 +193,11 @@ def _progress(plan: Plan, report: Report, step: BulkStep) -> BulkProgress:
 
 @contextmanager
 def _room_for(canary: Canary | None, service: Service) -> Iterator[None]:
-    """Let one canary at a time run in a server, because it waits long in one of its few threads. Raises
-    TooManyAttempts."""
+    """Let one canary at a time run in a server, because it waits long in one of its few threads.
+
+    Raises TooManyAttempts when another is being watched. A caller with the store waits in a process of its
+    own.
+    """
     if canary is None or service.is_local:
         yield
         return

@@ -52,7 +52,8 @@ class BulkRun:
         return self.task is not None and self.task.done()
 
     def step(self, report: Report, step: BulkStep) -> None:
-        """Note the report of a step; ``Bulk.run`` calls this in its thread. Raises Stopped when the server ends."""
+        """Note the report after a step; ``Bulk.run`` calls this in its thread. Raises Stopped when the server
+        ends."""
         self.report = report
         if self.stop.is_set():
             rest = (
@@ -64,7 +65,12 @@ class BulkRun:
 
 
 class BulkRuns:
-    """The runs that pages of one server have started. Leaving ``async with`` stops each of them between two steps."""
+    """The runs that pages of one server have started. Leaving ``async with`` stops each of them between two
+    steps.
+
+    It belongs to the event loop; a run itself works in a thread, and looks at ``BulkRun.stop`` after each
+    step.
+    """
 
     def __init__(self) -> None:
         self._runs: dict[str, BulkRun] = {}
@@ -106,6 +112,8 @@ class BulkRuns:
         return run if run is not None and run.by == by else None
 
     def _keep(self, run: BulkRun) -> None:
+        """Keep a run, and drop ended ones, the oldest first, when there are more than ``KEPT``. Runs that go
+        on are never dropped."""
         ended = [id_ for id_, kept in self._runs.items() if kept.done]
         for id_ in ended[: max(0, len(self._runs) - KEPT)]:
             del self._runs[id_]

@@ -1,6 +1,8 @@
-"""What a retry or rerun would run, found without doing it: the rules of ``job_operations``, read only.
+"""The preview of a retry or rerun, found without doing it: the rules of ``job_operations``, applied
+read-only.
 
-A test that compares a preview with what then ran keeps the two in agreement (``tests/contract/test_bulk.py``).
+A test that compares a preview with what then ran keeps the two in agreement
+(``tests/contract/test_bulk.py``).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,12 +21,15 @@ from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions.job_operations import REOPENABLE
 
 FailedChildren = Callable[[int], Sequence[int]]
-"""The children that are retried in a job's place."""
+"""Returns the children that are retried in a job's place; empty: the job itself is retried."""
 
 
 class Preview:
-    """The preview of one order in one snapshot. ``jobs`` has the result: for each job that would run, its type and the
-    stages that it would run."""
+    """The preview of one order in one snapshot.
+
+    ``jobs`` has the result: for each job that would run, its type and the stages that it would run. ``look``
+    adds to it.
+    """
 
     def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
         self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
@@ -33,9 +38,12 @@ class Preview:
         """Those of ``jobs`` that would wait again for their subjobs, with the stages that they would run again."""
 
     def look(self, job_ids: Sequence[int]) -> None:
-        """Add to ``jobs`` what each of these jobs would run, and what the jobs above and after them would run again.
-        Ask in the order in which the verb comes to the jobs: one that another has already made go on is not opened by
-        itself."""
+        """Add to ``jobs`` what each of these jobs would run, and what the jobs above and after them would run
+        again.
+
+        Pass the jobs in the order in which the verb comes to them: a job that an earlier one makes continue
+        is not opened by itself.
+        """
         for job_id in job_ids:
             todo = [job_id]
             while todo:
@@ -59,12 +67,15 @@ class Preview:
         return ()
 
     def _row(self, job_id: int) -> Row | None:
+        """Return the row of a job; None when it does not exist, or its submission is still being written."""
         try:
             return None if job_rows.is_hidden(self.tx, job_id) else job_rows.find(self.tx, job_id)
         except NoSuchJob:
             return None
 
     def _open(self, row: Row) -> None:
+        """Add a job that the verb would open, unless it would be refused: its type is unknown, a job above it
+        is cancelled, or it lacks the stage of the order."""
         spec = self.registry.types.get(row.type)
         if spec is None or self._state_above(row) is State.CANCELLED:
             return
@@ -139,6 +150,8 @@ class Preview:
                     self.jobs[job_id] = (other.type, [s.name for s in spec.stages if s.name in stages])
 
     def _waiting_for(self, row: Row) -> list[int]:
+        """Return the jobs that would wait for this one: its parent, unless the job is superseded, and those
+        that failed because they need it."""
         needers = [
             job_id
             for (job_id,) in self.tx.all("select job_id from needs where need_id = ?", (row.id,))
@@ -152,6 +165,8 @@ class Preview:
         return row.state is State.COMPLETED or (row.state is State.FAILED and self._because(row) is not None)
 
     def _because(self, row: Row) -> str | None:
+        """Return because of what a job failed (``children``, ``needs``); None: by itself, or it has not
+        failed."""
         if row.state is not State.FAILED:
             return None
         reason: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
@@ -163,8 +178,10 @@ class Preview:
         return row is not None and self._spawn_stage(row) in self._waiting.get(row.parent_id or 0, ())
 
     def _spawn_stage(self, row: Row) -> str | None:
+        """Return the stage of the parent that spawned the job; None: it has no parent."""
         stage: str | None = self.tx.value("select spawn_stage from jobs where id = ?", (row.id,))
         return stage
 
     def _superseded(self, row: Row) -> bool:
+        """Return whether the job no longer counts, because the stage that spawned it has run again."""
         return bool(self.tx.value("select superseded from jobs where id = ?", (row.id,)))

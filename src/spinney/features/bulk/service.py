@@ -1,10 +1,11 @@
-"""One verb, many jobs: planned, asked about, done in bounded steps.
+"""One verb, many jobs: plan an order, preview it, and carry it out in bounded steps.
 
-A run takes the jobs that fit when it comes to them, up to the last that was there when it was planned, so
-that it never chases those made meanwhile. It may be cut off between any two steps: what was done is done
-and in the audit, and asked for again it goes on with what still fits. What a rerun has run again fits as it
-did before: a rerun by a filter only takes jobs that settled before it was planned, and goes on with the rest
-when the filter of the repetition has that time.
+A run takes the jobs that match when it comes to them, up to the last that existed when it was planned, so
+that it never pursues jobs that are submitted meanwhile. It may be interrupted between any two steps: what was
+done is durable and in the audit, and the same request continues with what still matches.
+
+What a rerun has run again completes, and would match once more. So a rerun by a filter only takes jobs that
+settled before it was planned, and a repetition continues with the rest only if its filter names that time.
 """
 
 import time
@@ -30,45 +31,53 @@ from spinney.service.service import Service
 from spinney.service.visibility import Visibility
 
 _FOLDERS = 100
-"""How many removed folders are reported to the store at a time."""
+"""How many removed folders are reported to the store in one transaction."""
 COUNTED = 100_000
-"""A plan counts no further."""
+"""How far a plan counts jobs; beyond that it only says that there are more."""
 NEWEST = 20
-"""How many of its jobs a plan names."""
+"""How many of its jobs, the newest ones, a plan names."""
 UNSEEN_LISTED = 20
-"""Jobs that an entry of the audit names."""
+"""How many invisible jobs an entry of the audit names."""
 _KEPT = (State.HELD, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
-"""Where jobs stand that a hold lies on: one that is laid on a pending job makes it held at once."""
+"""The states of jobs that may have a hold of their own: a hold that is placed on a pending job makes it held
+at once."""
 
 
 OnStep = Callable[[Report, BulkStep], None]
+"""Called after each step with the report so far and the step."""
 OnCanaryCheck = Callable[[Report, CanaryRun], None]
+"""Called while the canary waits, with the report so far and the state of the canary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk(Service):
-    """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights."""
+    """Bulk verbs on behalf of one caller: what each would do, and the run itself, within the caller's rights.
+
+    A filter is narrowed to the jobs that the caller may change. Named jobs beyond that are refused, those
+    that are not visible as if they did not exist.
+    """
 
     sleep: Callable[[float], None] = time.sleep
-    """How a canary waits, in seconds; tests replace it."""
+    """How a canary waits between two looks, in seconds; tests replace it."""
 
     # --- planning -------------------------------------------------------------------------
 
     def plan(
         self, order: Order, job_filter: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
     ) -> Plan:
-        """Return what an order would be done to, without doing it.
+        """Return to which jobs an order would be applied, without applying it.
 
-        ``job_filter`` selects the jobs; together with ``ids`` only those of ``ids`` that match it; ``ids`` alone names
-        them, whether their states allow the verb or not.
+        ``job_filter`` selects the jobs; together with ``ids`` only those of ``ids`` that match it; ``ids``
+        alone names them, whether their states allow the verb or not.
 
-        ``exact``: count the jobs that it would be done to, without those that it would refuse or leave as they are;
-        otherwise count those that match. For that the order is carried out and rolled back, which takes as long as
-        doing it. Where more than 50 jobs take longer than some hundredths of a second, other writers are let in
-        between, and each part is tried as if those before it had not been done.
+        ``exact``: count the jobs that would be changed, without those for which the verb would be refused or
+        change nothing; otherwise count those that match. For an exact plan the order is carried out and
+        rolled back, which takes as long as doing it. When more than 50 jobs take longer than some hundredths
+        of a second, other writers are let in between, and each part is tried as if those before it had not
+        been done.
 
-        Raises UsageError (or a subclass) for an order or filter that cannot be meant, with the nearest name that can,
-        and Forbidden.
+        Raises UsageError (or a subclass) for an order or filter that cannot be meant, with the nearest name
+        that can, and Forbidden.
         """
         order_scope = self._order_scope(order)
         order_scope.require()
@@ -95,7 +104,8 @@ class Bulk(Service):
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED, newest=tuple(newest))
 
     def _tried(self, plan: Plan) -> set[int]:
-        """Return the jobs to which a plan would be done; where they are more than ``COUNTED``, not all of them."""
+        """Return the jobs that a plan would change, found by carrying it out in a transaction that is rolled
+        back; where they are more than ``COUNTED``, not all of them."""
         touched: set[int] = set()
         together = 0
         with self.store.bulk.trial() as let_others:
@@ -110,8 +120,12 @@ class Bulk(Service):
         return touched
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for other
-        verbs. Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them. Raises Forbidden."""
+        """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for
+        other verbs.
+
+        Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them, and only those of
+        them that the caller may see. Raises Forbidden.
+        """
         plan = self._within_scope(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
@@ -132,8 +146,8 @@ class Bulk(Service):
         return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
-        """Yield pages of ids of the jobs of a plan that are looked at to count stages: the first ``COUNTED`` of a
-        filter."""
+        """Yield pages of ids of the jobs of a plan whose stages are counted: those that are named and may be
+        changed, or the first ``COUNTED`` that match."""
         if plan.job_filter is None:
             yield self._order_scope(plan.order).sift(plan.ids)[0]
             return
@@ -171,6 +185,7 @@ class Bulk(Service):
         )
 
     def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
+        """Return those of these jobs that the caller may see."""
         if self.rights.everywhere:
             return job_ids
         return set(
@@ -206,12 +221,13 @@ class Bulk(Service):
         on_step: OnStep = lambda report, step: None,
         on_canary_check: OnCanaryCheck = lambda report, trial: None,
     ) -> Report:
-        """Carry out a plan, and report what was done to how many jobs.
+        """Carry out a plan, and report to how many jobs it was applied.
 
-        ``canary``: open a few jobs first (retry and rerun only). ``at_once``: how many jobs one step may take, for
-        callers that want to tell the result of each. ``on_step`` is called after each step with the report so far,
-        ``on_canary_check`` while the canary waits. Jobs that the caller does not reach are refused, each with its
-        sentence, and are no error.
+        ``canary``: open a few jobs first (retry and rerun only). ``at_once``: how many jobs one step may
+        take, for callers that want to show the result of each. ``on_step`` is called after each step with the
+        report so far, ``on_canary_check`` while the canary waits. Nodes are woken after each step that
+        changed something. Jobs that the caller may not change are refused, each with its sentence, and are no
+        error; a canary that fails ends the run, and the report has the reason.
 
         Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on``, ``on_step`` and
         ``on_canary_check`` raise; what was done until then stays done.
@@ -257,7 +273,7 @@ class Bulk(Service):
         return report
 
     def _visible(self, step: BulkStep) -> BulkStep:
-        """Return a step without other jobs that the caller may not see."""
+        """Return a step without the jobs that the caller may not see, in its sentences as well."""
         return step if self.rights.everywhere else Visibility(self.store, self.rights.within).step(step)
 
     def _remove_folders(self, job_ids: Sequence[int], remove: Callable[[int], None]) -> None:
@@ -281,6 +297,8 @@ class Bulk(Service):
     def _steps(
         self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False
     ) -> Iterator[BulkStep]:
+        """Return the steps of a plan, each durable when it is yielded. ``size``: how many jobs the next step
+        may take."""
         actor, order_scope = self.actor(plan.order.reason), self._order_scope(plan.order)
         if plan.order.and_after:
             return AndAfterRun(order_scope, actor, self.clock, at_once, trial=trial).steps(
@@ -294,7 +312,7 @@ class Bulk(Service):
 
 
 class _Enough(Exception):
-    """A canary has ended the run."""
+    """Raised to end the run when too many jobs of a canary have failed; the message says so."""
 
 
 def require_order(service: Service, order: Order) -> None:

@@ -1,8 +1,8 @@
-"""Bulk verbs: one verb done to many jobs, in bounded transactions, one for each step.
+"""Bulk verbs: one verb applied to many jobs, in bounded transactions, one for each step.
 
-Each job is done under a savepoint of its own: a job that cannot be done is refused with its sentence and leaves nothing
-behind, and the others go through. The order of jobs and the end of the run are decided by the caller
-(``spinney.features.bulk.service``); nothing is remembered here between two steps.
+Each job is changed under a savepoint of its own: a job for which the verb is refused gets its sentence and
+keeps its state, and the others go through. The caller decides about the order of the jobs and the end of the
+run (``spinney.features.bulk.service``); nothing is remembered here between two steps.
 """
 
 import time
@@ -34,19 +34,22 @@ from spinney.store.sql.transitions.cascades import BAD
 from spinney.store.sql.transitions.job_operations import Operation
 
 BELOW = 100
-"""Jobs below those asked for that one step deletes or cancels with them."""
+"""How many jobs below the requested ones a step deletes or cancels with them."""
 TRIED_S = 0.03
-"""So long a trial keeps others from writing before it is taken back, and goes on in another transaction."""
+"""How long, in seconds, a trial keeps others from writing before it is rolled back, and continues in another
+transaction."""
 TRIED = 500
-"""Jobs below one that a trial deletes with it; where there are more, they are counted."""
+"""How many jobs below one a trial deletes with it; where there are more, they are only counted."""
 _NAMED_BY = 1_000
-"""Jobs whose names somebody is told whose sight is limited."""
+"""From how many of the newest visible jobs a caller with limits learns the names of collections and
+submitters."""
 ENOUGH_S = 0.02
-"""A step that has taken so long takes no further job: it ends well within 50 ms."""
+"""After how long, in seconds, a step takes no further job, so that it ends well within 50 ms."""
 
 
 class SqlBulk:
-    """Operators' verbs on many jobs, one bounded step at a time."""
+    """Operators' verbs on many jobs, one bounded step at a time, and the queries with which such runs are
+    planned."""
 
     def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
         self._session, self._clock = session, clock
@@ -60,8 +63,10 @@ class SqlBulk:
         limit: int = 1000,
         newest: bool = False,
     ) -> list[int]:
-        """Return the ids of matching jobs, ascending, after ``after`` and up to ``until``; with ``newest`` descending,
-        from below ``after`` (0: from the last) and down to ``until``."""
+        """Return the ids of matching jobs, at most ``limit``, ascending, after ``after`` and up to ``until``.
+
+        With ``newest`` they are descending, from below ``after`` (0: from the last) and down to ``until``.
+        """
         with self._session.look() as tx:
             return filter_queries.ids(
                 tx.all, job_filter, after=after, until=until, limit=limit, newest=newest
@@ -81,13 +86,17 @@ class SqlBulk:
         job_filter: Filter | None = None,
         now_us: int,
     ) -> BulkStep:
-        """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others do not.
+        """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others
+        do not.
 
-        ``job_filter``: the filter that found them. Jobs that do not match it any more are skipped, as are jobs (retry,
-        rerun) that are superseded since a stage above them ran again, and jobs (cancel, hold) to which it was done
-        already. With it, the cancel of a job with open children is not refused: the job is cancelled when they have
-        settled. ``instead`` of the result names, for jobs of a retry that failed because of their children, the
-        children to retry.
+        ``job_filter``: the filter that found them. Jobs that do not match it any more are skipped, as are
+        jobs (retry, rerun) that are superseded since a stage above them ran again, and jobs (cancel, hold) to
+        which the verb was applied already. With a filter, the cancel of a job with open children is not
+        refused: the job is cancelled when they have settled.
+
+        The result names in ``instead``, for jobs of a retry that failed because of their children, the
+        children to retry, and in ``unfinished`` the jobs that did not fit into the transaction. A step that
+        changed something has one audit entry.
         """
         with self._session.write() as tx:
             working = _Working(
@@ -110,9 +119,12 @@ class SqlBulk:
 
     @contextmanager
     def trial(self) -> Iterator[Callable[[], None]]:
-        """Undo at the end of the block everything that was done with this store object within it. Other writers wait
-        meanwhile, so call the function that the block receives between two steps: when others have waited for long, it
-        rolls back what was done until then and lets them in. A deletion that would take long is counted, not done."""
+        """Undo at the end of the block everything that was done with this store object within it.
+
+        Other writers wait meanwhile, so call the function that the block receives between two steps: when
+        others have waited for long, it rolls back what was done until then and lets them in. A deletion that
+        would take long is counted, not done.
+        """
         begun = self._clock()
         with ExitStack() as trying:
             trying.enter_context(self._session.trial())
@@ -135,7 +147,7 @@ class SqlBulk:
             )
 
     def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
-        """Return jobs without a parent that have children, the newest first, from below ``before`` (0: from the
+        """Return roots of trees with more than one job, the newest first, from below ``before`` (0: from the
         last)."""
         root_ids: list[int] = []
         with self._session.look() as tx:
@@ -152,8 +164,12 @@ class SqlBulk:
         return root_ids
 
     def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
-        """Return, for retry and rerun, the jobs that would go on: these jobs, those retried in their place, and those
-        above and after them that would wait again. Each with its type and the stages that it would run."""
+        """Return the jobs that a retry or rerun would make continue, each with its type and the stages that
+        it would run.
+
+        These are the requested jobs, those retried in their place, and those above and after them that would
+        wait again.
+        """
         with self._session.look() as tx:
             registry = self._session.registry
             operation = Operation(tx, registry, 0, "")
@@ -164,7 +180,8 @@ class SqlBulk:
             return preview.jobs
 
     def first_failure_us(self, root_id: int) -> int | None:
-        """Return when the first of a tree's failed jobs settled; None where none has failed."""
+        """Return when the first of a tree's failed jobs settled; None where none has failed. Superseded jobs
+        do not count."""
         with self._session.look() as tx:
             at_us: int | None = tx.value(
                 "select min(settled_us) from jobs where state = 'failed' and superseded is null and "
@@ -174,10 +191,12 @@ class SqlBulk:
             return at_us
 
     def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
-        """Return the values that a filter may have for ``queue``, ``node``, ``collection`` or ``submitter``: those of
-        all jobs, and the declared queues. It reads all jobs, and is meant for the message about a filter that matched
-        nothing. ``within``: the queues and collections of these limits, and the values of the newest thousand jobs
-        within them."""
+        """Return the values that a filter may have for ``queue``, ``node``, ``collection`` or ``submitter``.
+
+        They are those of all jobs, and the declared queues. This reads all jobs, and is meant for the message
+        about a filter that matched nothing. ``within``: the queues of these limits, and the collections and
+        submitters of the newest thousand jobs within them.
+        """
         with self._session.look() as tx:
             if kind == "queue":
                 queues = None if within is None else within.queues
@@ -195,13 +214,13 @@ class SqlBulk:
 
 
 def _given_fields(of: Order | Filter, *but: str) -> dict[str, Any]:
-    """Return the fields of an order or filter that somebody has set, without those named in ``but``, for the audit
+    """Return the fields of an order or filter that are set, without those named in ``but``, for the audit
     log."""
     return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
 
 
 class _Working:
-    """One step: made for a transaction, run once."""
+    """One step: created for a transaction, and run once."""
 
     def __init__(
         self,
@@ -215,7 +234,8 @@ class _Working:
         *,
         trial: bool = False,
     ) -> None:
-        """``trial``: it is taken back in the end, so that nothing is left to a later step."""
+        """Prepare a step. ``trial``: it is rolled back in the end, so that nothing may be left to a later
+        step."""
         self.trial = trial
         self.tx, self.registry, self.order, self.actor = tx, registry, order, actor
         self.job_filter, self.now_us, self.clock = job_filter, now_us, clock
@@ -230,6 +250,9 @@ class _Working:
         self._unfinished: list[int] = []
 
     def run(self, job_ids: Sequence[int]) -> BulkStep:
+        """Apply the verb to these jobs, one after the other, until all are done, or jobs below them or time
+        have used up the bounds of a step. The first job is taken in any case, so that each step makes
+        progress."""
         begun = self.clock()
         fits = (
             set(job_ids)
@@ -270,7 +293,7 @@ class _Working:
             self._refused[job_id] = refusal
             return
         if not operation.ids and job_id not in self._instead and job_id not in self._unfinished:
-            self._passed_over.append(job_id)  # it stood as it was asked to already
+            self._passed_over.append(job_id)  # it was as the verb would make it
         self._touched.update(dict.fromkeys(operation.ids))
         self._reopened.update(dict.fromkeys(operation.reopened))
 
@@ -300,6 +323,8 @@ class _Working:
     # --- the verbs ------------------------------------------------------------------------------
 
     def _retry(self, operation: Operation, job_id: int) -> None:
+        """Retry a job. One that failed because of its children is only moved into the queue of the order, if
+        that names one, and its children are to be retried instead."""
         if self.order.stage is None and operation.failed_children(job_id, limit=1):
             if self.order.queue is not None:
                 operation.into(job_id, self.order.queue)
@@ -316,6 +341,7 @@ class _Working:
         self._require_open(operation, job_id)
 
     def _into_queue(self, operation: Operation, job_id: int) -> None:
+        """Move a job into the queue of the order, if that names one, before it is opened."""
         if self.order.queue is not None and operation.find(job_id).state is not State.DELETED:
             operation.into(job_id, self.order.queue)
 
@@ -328,6 +354,8 @@ class _Working:
             raise Refused(f"job {job_id} would fail again at once, since {reason}; retry that one first")
 
     def _cancel(self, operation: Operation, job_id: int) -> None:
+        """Cancel a job, with ``tree`` also jobs below it, as many as the step has room for; maintenance
+        cancels the rest."""
         top = operation.cancel(
             job_id, tree=self.order.tree, reason=self.order.reason, patient=self.job_filter is not None
         )
@@ -335,11 +363,12 @@ class _Working:
             operation.cancel_top(top.id)
             if not operation.left_open:
                 operation.forget_cancel_request(top.id)
-        # Else housekeeping goes on with it; the wish says so to whoever comes by.
+        # Otherwise maintenance continues: the cancel request stays until nothing below is open.
         self._room -= len(operation.ids)
         operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
 
     def _hold(self, operation: Operation, job_id: int) -> None:
+        """Place a hold on a job; one that runs is held when its stage has ended."""
         row = operation.find(job_id)
         hold_rows.hold_one(
             self.tx, self.registry, row, self.order.reason or "", self.actor, self.order.until_us, self.now_us
@@ -350,6 +379,8 @@ class _Working:
         operation.release(job_id)
 
     def _delete(self, operation: Operation, job_id: int) -> None:
+        """Delete a tree with the job at its top, as many jobs as the step has room for; the rest is left to
+        the next step."""
         top = operation.require_deletable(job_id)
         if self.trial:
             self._delete_whole(operation, top)

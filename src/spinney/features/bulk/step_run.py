@@ -1,10 +1,12 @@
-"""In which order a bulk verb comes to its jobs, a bounded step at a time.
+"""The order in which a bulk verb comes to its jobs, a bounded step at a time.
 
-A retry goes from the newest to the oldest: what lies below comes before what failed because of it, which
-then waits again and needs no retry of its own. One whose failed children do not fit the filter has them
-retried in its place. What was refused is asked once more in the end, when what stood in its way may have
-been opened. All other verbs go from the oldest to the newest: a rerun supersedes what its stages bore
-before it comes to that, and a cancel is known to a parent before its last child has settled.
+A retry goes from the newest to the oldest: a job below comes before one that failed because of it, which then
+waits again and needs no retry of its own. When a job failed because of children that the filter does not
+match, those are retried in its place. Jobs for which the retry was refused are tried once more in the end,
+because what stood in the way may have been opened since.
+
+All other verbs go from the oldest to the newest: a rerun supersedes the jobs that its stages spawned before
+it comes to them, and a parent has its cancel request before its last child has settled.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 STEP = 50
-"""The most jobs that one transaction is asked for."""
+"""The most jobs that one transaction is given."""
 PAGE = 1_000
-"""How many jobs are looked up at a time."""
+"""How many jobs are looked up in one query."""
 _MENDABLE = Filter(states=tuple(sorted(ALLOWED_STATES[Verb.RETRY])))
+"""Matches the jobs that a retry may open, for those that are retried in place of others."""
 
 
 def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator[list[int]]:
@@ -38,8 +41,11 @@ def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator
 
 
 class StepRun:
-    """One run of an order over some jobs. A step is durable when it is yielded, so the caller may stop after any of
-    them."""
+    """One run of an order over some jobs. A step is durable when it is yielded, so the caller may stop after
+    any of them.
+
+    An object is used for one run: it remembers which jobs were opened and refused.
+    """
 
     def __init__(
         self,
@@ -51,9 +57,12 @@ class StepRun:
         at_once: int = STEP,
         order_scope: "OrderScope | None" = None,
     ) -> None:
-        """``size`` returns how many jobs the next step may take; ``at_once``: at most so many of them are jobs that
-        were asked for, the others are retried in their place. ``order_scope``: the jobs that the caller may reach
-        (None: all)."""
+        """Prepare a run.
+
+        ``size`` returns how many jobs the next step may take. ``at_once``: how many of them may be requested
+        jobs; the others are retried in their place. ``order_scope``: which jobs the caller may change (None:
+        all).
+        """
         self._store, self._order, self._actor, self._clock = store, order, actor, clock
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
@@ -74,7 +83,8 @@ class StepRun:
         yield from self._once_more(self._mendable)
 
     def _sifted(self, job_ids: Sequence[int], job_filter: Filter | None) -> Iterator[BulkStep]:
-        """Yield the steps on the jobs that may be reached, and one with the refusals of the others."""
+        """Yield the steps on the jobs that the caller may change, and before them one with the refusals of
+        the others."""
         if self._order_scope is not None:
             job_ids, refused = self._order_scope.sift(job_ids, named=job_filter is None)
             if refused:
@@ -111,10 +121,13 @@ class StepRun:
             after = children[-1]
 
     def _once_more(self, job_filter: Filter | None) -> Iterator[BulkStep]:
+        """Yield the steps that try refused jobs of a retry again, if anything was opened since the
+        beginning."""
         if self._order.verb is Verb.RETRY and self._opened and self._refused:
             yield from self._apply(list(self._refused), job_filter, self._at_once)
 
     def _remember(self, step: BulkStep, job_filter: Filter | None) -> None:
+        """Note which jobs a step has opened, and which are still refused."""
         # Of the jobs that a filter finds, it is enough to know that there were any.
         if job_filter is None or not self._opened:
             self._opened.update(step.touched, step.reopened)

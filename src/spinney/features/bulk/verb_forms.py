@@ -1,4 +1,9 @@
-"""Verbs on jobs, as forms of pages give them: on one job, on some that were chosen, or on all that match a filter."""
+"""Verbs on jobs, as forms of pages give them: on one job, on some that were chosen, or on all that match a
+filter.
+
+A page can show the plan of an order before its details are entered (``planned``); the form that follows
+carries the order out, in a run that may last longer than the request (``spinney.features.bulk.page``).
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -48,14 +53,20 @@ _DONE: Mapping[Verb, str] = {
     Verb.MOVE: "moved",
     Verb.PRIORITY: "reprioritised",
 }
+"""What the jobs are called after each verb, in sentences."""
 _REASONS = 3
+"""How many reasons of refusals a sentence names."""
 
 Form = Mapping[str, str]
+"""The fields of a form, by name."""
 
 
 def usable(principal: Principal, states: Collection[State] | None = None) -> list[str]:
-    """Return the verbs that the caller may use on any job at all, in the order of their buttons. ``states``: those of
-    the jobs on the page, of which the verb must be allowed in one; None: any."""
+    """Return the verbs that the caller may use on any job at all, in the order of their buttons.
+
+    ``states``: those of the jobs on the page, at least one of which must allow the verb; None: any.
+    Submitters may use the verbs that are allowed on their own jobs, viewers none.
+    """
     allowed = [verb for verb in Verb if states is None or not ALLOWED_STATES[verb].isdisjoint(states)]
     if principal.rights.permits(Role.OPERATOR):
         return [str(verb) for verb in allowed]
@@ -105,8 +116,10 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
 
 
 async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
-    """Carry out an order on one job. The report has the reason when it was refused. Raises what planning raises:
-    UsageError, Forbidden."""
+    """Carry out an order on one job, and return the report, which has the reason when it was refused.
+
+    Raises what planning raises: UsageError, Forbidden.
+    """
     return await context.run(
         lambda control: control.part(Bulk).run(control.part(Bulk).plan(order, ids=(job_id,))),
         long=order.tree or order.and_after or order.verb is Verb.DELETE,
@@ -114,8 +127,8 @@ async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
 
 
 async def run_plan(context: RequestContext, run: BulkRun) -> Report:
-    """Carry out the plan of a run, step by step, with the rights of the caller of ``context``; ``run`` is told of each
-    step."""
+    """Carry out the plan of a run, step by step, with the rights of the caller of ``context``; ``run`` is
+    informed of each step."""
     return await context.run(lambda control: control.part(Bulk).run(run.plan, on_step=run.step), long=True)
 
 
@@ -142,8 +155,11 @@ def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequ
 
 
 def remaining_holds(control: Control, plan: Plan) -> Sequence[Hold]:
-    """Return the holds by which the jobs of a release stay held: of one job those that cover it, of many those on
-    everything and on a name that their filter has. Others may cover some of the jobs."""
+    """Return the holds that keep the jobs of a release held all the same; empty for other verbs.
+
+    For one job these are the holds that cover it, for many those on everything and on a name in their filter.
+    Others may cover some of the jobs.
+    """
     if plan.order.verb is not Verb.RELEASE:
         return ()
     if len(plan.ids) == 1:
@@ -164,7 +180,7 @@ def remaining_holds(control: Control, plan: Plan) -> Sequence[Hold]:
 
 
 def named(holds: Sequence[Hold]) -> str:
-    """Return the first of the holds in words; empty: there is none."""
+    """Return the first two of the holds in words; empty: there is none."""
     return listed_in_words(
         [f"hold {hold.id} on {scope_text(hold.scope, hold.name)}" for hold in holds], most=2
     )
@@ -192,8 +208,8 @@ def outcome_sentences(verb_: Verb, report: Report, holds: Sequence[Hold] = ()) -
 
 
 def refusals(report: Report) -> str | None:
-    """Return why the verb was not done to other jobs, with the commonest reasons first; None when nothing was
-    refused."""
+    """Return why the verb was not applied to other jobs, as a sentence with the most frequent reasons first;
+    None when nothing was refused. What stopped a run comes before refusals."""
     if report.stopped:
         return f"stopped: {report.stopped}"
     if not report.refused:
@@ -206,6 +222,7 @@ def refusals(report: Report) -> str | None:
 
 
 def _some_queue(control: Control, job_filter: Filter | None, ids: Sequence[int]) -> str | None:
+    """Return the queue of the newest of the jobs, to plan a move with; ``default`` where there is none."""
     jobs = control.queries.jobs(
         Filter(ids=tuple(ids)) if ids else job_filter or Filter(), limit=1, newest=True
     )
@@ -213,5 +230,6 @@ def _some_queue(control: Control, job_filter: Filter | None, ids: Sequence[int])
 
 
 def _some_priority(control: Control) -> int:
+    """Return a priority that the caller may give."""
     allowed = control.rights.priorities
     return 50 if allowed is None else allowed[0]
