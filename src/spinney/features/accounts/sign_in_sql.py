@@ -124,8 +124,8 @@ class SqlSignIn:
         user is disabled.
 
         If ``used``, the use is noted to the minute, without waiting for the disk, so that a power failure may
-        undo that. A request that a page makes by itself, without its user, passes False, so that it does not
-        keep the session open.
+        undo that. A long request that checks its caller again passes False, so that it does not keep the
+        session open.
         """
         with self._session.look() as tx:
             row = tx.one(

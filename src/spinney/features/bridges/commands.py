@@ -38,7 +38,9 @@ class ForgetBridge(
 ):
     """Forget a bridge that no longer runs.
 
-    Its jobs stay, and its claims in the other system, which the bridge takes up when it is started again."""
+    Its jobs stay, and so do its claims in the other system, which the bridge takes up when it is started
+    again.
+    """
 
     name: BridgeName
     reason: Reason = None

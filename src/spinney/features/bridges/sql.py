@@ -1,4 +1,10 @@
-"""Bridges and their links, as rows. Each bridge writes its own alone."""
+"""Bridges and their links, as rows. Each bridge writes only its own.
+
+For an entry that a bridge has claimed in the other system it writes the link first (``link``), then submits
+the job and names it in the link (``name_jobs``); whenever the entry has been told of a change of the job, it
+sets the position (``advance``), and ends the link with the last of them. Every update names the claim, so
+that a process which was replaced meanwhile changes nothing of a link that was bound anew.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -10,11 +16,12 @@ from spinney.store.sql.audit import note
 from spinney.store.sql.session import Session
 
 AT_WORK_S = 60
-"""A bridge that has reported within so many seconds is at work."""
+"""Within how many seconds of its last report a bridge counts as at work."""
 _STATUS = (
     "select b.name, b.system, b.seen_us, (select count(*) from bridge_links l where l.bridge = b.name), b.behind, "
     "b.behind_since_us, b.trouble, b.trouble_us, b.in_trouble from bridges b order by b.name"
 )
+"""Selects the fields of ``BridgeStatus``, in their order."""
 
 
 class SqlBridges:
@@ -24,7 +31,8 @@ class SqlBridges:
         self._session = session
 
     def take(self, name: str, system: str, owner: str, *, now_us: int) -> None:
-        """Make a process the one that works under a name; the one before sees it (``owner``), and ends."""
+        """Make a process (``owner``) the one that works under a name. The one before sees that at its next
+        look, and ends."""
         with self._session.write() as tx:
             tx.run(
                 "insert into bridges (name, system, owner, mark, seen_us, behind, in_trouble) "
@@ -51,7 +59,12 @@ class SqlBridges:
     def report(
         self, name: str, *, behind: int, behind_since_us: int | None, trouble: str | None, now_us: int
     ) -> None:
-        """Write how a bridge is. ``trouble``: what it suffers from now; the last one stays visible."""
+        """Note that a bridge is at work, and how it is.
+
+        ``behind``: how many links have a job that has changed without the entry saying so yet, the oldest of
+        them since ``behind_since_us``. ``trouble``: what the bridge suffers from now; None: nothing, and the
+        last trouble stays visible as over. A power failure may undo a report.
+        """
         with self._session.write(durable=False) as tx:
             tx.run(
                 "update bridges set seen_us = ?1, behind = ?2, behind_since_us = ?3, trouble = coalesce(?4, trouble), "
@@ -96,7 +109,8 @@ class SqlBridges:
                 )
 
     def name_jobs(self, bridge: str, jobs: Iterable[tuple[str, str, int]]) -> None:
-        """Name the jobs of links: entry, claim, job."""
+        """Name the jobs of links, as triples of entry, claim and job. A link that has another claim by now is
+        left alone."""
         with self._session.write() as tx:
             for entry, claim, job_id in jobs:
                 tx.run(
@@ -105,7 +119,9 @@ class SqlBridges:
                 )
 
     def advance(self, bridge: str, positions: Iterable[tuple[str, str, str | None]]) -> None:
-        """Set the positions of links: entry, claim, position. None ends the link."""
+        """Set the positions of links, as triples of entry, claim and position: what of the job has been
+        passed on, in the bridge's own words. None instead of a position ends the link. A link that has
+        another claim by now is left alone."""
         with self._session.write() as tx:
             for entry, claim, position in positions:
                 if position is None:
@@ -120,7 +136,8 @@ class SqlBridges:
                     )
 
     def links(self, bridge: str) -> Sequence[Link]:
-        """Return the links of a bridge, by entry."""
+        """Return the links of a bridge, ordered by entry. A link without a job is one whose job has not been
+        named yet."""
         with self._session.look() as tx:
             rows = tx.all(
                 "select entry, claim, job_id, position from bridge_links where bridge = ? order by entry",

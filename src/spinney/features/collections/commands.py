@@ -13,10 +13,12 @@ from spinney.service.service import Service
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabelled:
-    """A tree that belongs to another collection now."""
+    """A tree of jobs that now belongs to another collection."""
 
     job: int
+    """The job at the top of the tree."""
     collection: str | None
+    """The name of the collection; null: none."""
 
 
 class RelabelJob(

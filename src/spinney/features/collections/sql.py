@@ -1,4 +1,9 @@
-"""The collection of a tree that has settled, changed."""
+"""Assigns a settled tree to another collection: its root first, then the jobs below it in bounded steps.
+
+The root's own row says which collection the tree belongs to; each step copies it from there. So of two
+assignments at the same time the later one to change the root decides, and an interrupted one is continued by
+repeating it.
+"""
 
 from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
@@ -8,7 +13,7 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.session import Session
 
 STEP = 500
-"""Jobs that one transaction assigns."""
+"""How many jobs one transaction assigns."""
 
 
 class SqlCollections:
@@ -37,8 +42,12 @@ class SqlCollections:
             note(tx, now_us, actor, "relabel", {"job": root_id, "from": before, "to": collection}, 1)
 
     def assign_below(self, root_id: int, *, after: str) -> str | None:
-        """Assign the next jobs below a root to its collection: those behind the lineage ``after`` ("" for the first
-        ones). Return where to go on; None: nothing is left."""
+        """Assign the next jobs below a root to its collection: those behind the lineage ``after`` (empty: the
+        first ones), at most ``STEP``.
+
+        Return the lineage behind which to continue; None: nothing is left. The order is that of the index on
+        root and lineage.
+        """
         with self._session.write() as tx:
             lineages = [
                 lineage

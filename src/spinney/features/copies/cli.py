@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spinney.features.copies.service import CopiedTable
 
 SHOWN_DIGITS = 16
-"""Digits of a digest."""
+"""How many digits of a table's digest are printed; ``--json`` has all."""
 
 group = typer.Typer(
     help="Copy a whole store to another database.",
@@ -89,4 +89,5 @@ def copy(
 
 
 def _rows(tables: "Sequence[CopiedTable]") -> str:
+    """Return how many rows these tables have together, in words."""
     return f"{sum(table.rows for table in tables):,} rows"

@@ -1,4 +1,4 @@
-"""Copies a whole store to another database; ``sql`` says what a copy promises."""
+"""Copies the store of one URL to the database of another; ``sql`` says what a copy promises."""
 
 from collections.abc import Sequence
 from contextlib import closing

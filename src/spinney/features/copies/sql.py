@@ -34,7 +34,9 @@ PAGE_BYTES = 4 * 2**20
 """The intended size of a page of rows, so that memory is bounded however wide rows are."""
 PAGE_ROWS_LEAST, PAGE_ROWS_MOST = 50, 5_000
 INT4 = range(-(2**31), 2**31)
+"""What an ``Integer`` column of PostgreSQL holds; SQLite stores 64 bits in any column."""
 _NAMED = 5
+"""How many nodes a refusal names."""
 _OF_THE_STORE: Mapping[str, str] = {
     "counters": "name <> 'turn'",
     "meta": f"name <> '{COPYING}' and name not like '{INDEX}%'",
@@ -61,8 +63,11 @@ def copy(
 ) -> Sequence[CopiedTable]:
     """Copy everything, and return the tables by name.
 
-    Raises Refused (nodes are at work, the target is not empty, the source was changed meanwhile) and StoreUnusable
-    (a database cannot be read or written, or the target cannot represent a value). Then the target is no store.
+    The whole copy is one transaction of the target, read from one snapshot of the source. Whether the source
+    was written to meanwhile is known by its data version, which is taken first and compared last.
+    ``on_progress`` is called after each page. Raises Refused (nodes are at work, the target is not empty, the
+    source was changed meanwhile) and StoreUnusable (a database cannot be read or written, or the target
+    cannot represent a value). Then the target is no store.
     """
     from spinney.store.sql.migrations.upgrades import upgrade  # Alembic is slow to import and rarely needed
 
@@ -96,6 +101,7 @@ def copy(
 
 
 def _tables() -> Sequence[Table]:
+    """Return all tables of a store, by name: both databases are read in the same order."""
     return [metadata.tables[name] for name in sorted(metadata.tables)]
 
 
@@ -121,6 +127,7 @@ def _require_nobody_at_work(source: Database, tx: Tx) -> None:
 
 
 def _require_own_schema(source: Database) -> SchemaState:
+    """Return the state of the source's schema. Raises StoreUnusable unless it is that of this version."""
     schema_state = source.schema_state()
     if schema_state is None or schema_state.schema != SCHEMA_VERSION:
         raise StoreUnusable(
@@ -158,12 +165,15 @@ def _held(tx: Tx) -> str | None:
 
 
 def _not_empty(target: Database, table: str) -> Refused:
+    """Return the refusal of a target in whose ``table`` something stands."""
     return Refused(
         f"{target.name} is a store that holds something already (see its {table}); name another place"
     )
 
 
 def _require_one_schema(source: Database, theirs: SchemaState, target: Database) -> None:
+    """Raise Refused unless both databases have the same schema, and the source has no upgrade that is not
+    finished."""
     ours = target.schema_state()
     if ours is None or (ours.schema, ours.works_with) != (theirs.schema, theirs.works_with):
         raise Refused(
@@ -181,6 +191,11 @@ class _Copying:
         self._table, self._source, self._target, self._on_progress = table, source, target, on_progress
 
     def copy(self, snapshot: Tx, into: Tx) -> CopiedTable:
+        """Copy the rows of the table in the order of its key, and return their number and digest as they were
+        read.
+
+        Rows that an empty store already has (``_OF_THE_STORE``) are deleted first.
+        """
         name, columns = self._table.name, ", ".join(column.name for column in self._table.columns)
         if name in _OF_THE_STORE:
             into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
@@ -234,7 +249,11 @@ class _Copying:
 
 
 def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) -> tuple[int, str] | None:
-    """Return the position of a value that does not fit the column, and what it is; None: all fit."""
+    """Return the position of a value that does not fit the column, and what it is; None: all fit.
+
+    What counts as fitting depends on the target: on a server an ``Integer`` has 32 bits, a flag is 0 or 1,
+    and a text has no character U+0000.
+    """
     kind, word = _kind(column)
     if not {type(value) for value in values} <= {kind, type(None)}:
         at = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
@@ -263,6 +282,7 @@ def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) ->
 
 
 def _kind(column: "Column[Any]") -> tuple[type, str]:
+    """Return the Python type of a column's values, and what people call it."""
     if isinstance(column.type, Float):
         return float, "number"
     if isinstance(column.type, Integer | Boolean):
@@ -271,6 +291,7 @@ def _kind(column: "Column[Any]") -> tuple[type, str]:
 
 
 def _named(table: Table, row: Sequence[Any]) -> str:
+    """Return the key of a row in words."""
     return ", ".join(
         f"{c.name} {value}" for c, value in zip(table.columns, row, strict=True) if c.primary_key
     )
@@ -299,16 +320,22 @@ def _canonical(page: list[Any]) -> bytes:
 
 
 def _count(tx: Tx, table: Table) -> int:
+    """Return how many rows of a table are copied."""
     count: int = tx.value(f"select count(*) from {table.name} where {_of_the_store(table)}")
     return count
 
 
 def _of_the_store(table: Table) -> str:
+    """Return the condition on the rows of a table that are copied."""
     return _OF_THE_STORE.get(table.name, "1 = 1")
 
 
 def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
-    """Yield all rows in the order of the key, some megabytes at a time."""
+    """Yield all rows of a table in the order of its key, some megabytes at a time.
+
+    Each page begins behind the last key, so that the index of the key is read on and nothing is sorted or
+    skipped.
+    """
     names = [column.name for column in table.columns]
     key = [column.name for column in table.primary_key]
     places = [names.index(name) for name in key]
@@ -325,5 +352,6 @@ def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
 
 
 def _next_size(page: list[Any]) -> int:
+    """Return how many rows the next page has, judged by the length of the texts in this one."""
     text = sum(len(value) for row in page for value in row if type(value) is str) // len(page)
     return max(PAGE_ROWS_LEAST, min(PAGE_ROWS_MOST, PAGE_BYTES // (text + 8 * len(page[0]))))

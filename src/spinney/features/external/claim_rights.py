@@ -1,4 +1,5 @@
-"""Rights of those for whom an external worker claims: what it may claim, and what its subjobs may name."""
+"""The rights of accounts for which an external worker claims: what it may claim, and what its subjobs may
+name."""
 
 from collections.abc import Iterable, Mapping
 
@@ -33,8 +34,8 @@ def claimable_queues(service: Service) -> QueueSelection:
 
 
 def require_same_limits(service: Service, external_worker: ExternalWorker) -> None:
-    """Raise Forbidden when the caller has been limited since the external worker joined: it would get too
-    much."""
+    """Raise Forbidden when the caller has been limited since the external worker joined: its row still admits
+    queues from which the caller may not claim any more."""
     allowed = claimable_queues(service)
     named = external_worker.serves.active
     if not allowed.all and (not named or not set(named) <= set(allowed.active)):
@@ -45,9 +46,12 @@ def require_same_limits(service: Service, external_worker: ExternalWorker) -> No
 
 
 def require_may_name(service: Service, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
-    """Raise Forbidden for a subjob that names what the caller may not. What is neither named nor its type's own is the
-    parent's, which the external worker has been given. For types whose stages it may claim, an external worker is a
-    part of the application; jobs of others it submits as anybody does."""
+    """Raise Forbidden for a subjob that names what the caller may not.
+
+    What is neither named nor its type's own is the parent's, which the external worker has been given. For
+    types whose stages it may claim, an external worker is a part of the application; jobs of other types it
+    submits as anybody does.
+    """
     rights = service.rights
     if not rights.claims(submission.type):
         require_type(service, types[submission.type], submission.params)

@@ -22,11 +22,13 @@ from spinney.schemas import ExternalWorkerDetails, ListLength, LockResult, Retur
 from spinney.service.service import Service
 
 FENCE_MAX = 2**62
+"""The highest fence that a request may name."""
 _LANES_MAX = 1_000
 """The most lanes of one external worker."""
 _MESSAGE_MAX = 20_000
+"""The most characters of a text in a settlement."""
 _LONG_SPAWN = 100
-"""More subjobs than this are not created within a moment."""
+"""From how many subjobs on a call counts as long."""
 
 WorkerKey = Annotated[
     str,

@@ -7,15 +7,16 @@ from spinney.model.errors import Refused
 from spinney.node.worker.capture import append
 
 OUTPUT_BYTES = 10 * 2**20
-"""So much of a stream of an attempt is kept; what comes after is cut."""
+"""How many bytes of a stream of an attempt are kept; what comes after is cut off."""
 _CUT = b"\n[spinney: more output was cut here]\n"
 
 
 def keep(root: Path, job_id: int, attempt: str, stream: str, data: bytes, *, most: int = OUTPUT_BYTES) -> int:
-    """Append output to the file of a stream, and return how many bytes were kept: fewer than were given once the file
-    has ``most`` bytes. ``attempt``: ``<stage>.<fence>``.
+    """Append output to the file of a stream, and return how many bytes were kept: fewer than were given once
+    the file has ``most`` bytes.
 
-    Raises Refused when the disk takes none.
+    ``attempt``: ``<stage>.<fence>``. Where output is cut off, a line in the file says so, once. Raises
+    Refused when the disk takes none.
     """
     try:
         file = folders.make(root, job_id) / folders.OWN / f"{attempt}.{stream}"

@@ -1,9 +1,9 @@
 """External stages: claimed, kept alive and settled by an external worker that is no node.
 
-The caller's rights name the job types whose external stages may be claimed (``Rights.external``); the role does not
-matter. An external worker belongs to the account that let it join, and only that account may act for it. Fences tell
-which of its leases it has received (see ``spinney.model.external``), so that neither an answer that got lost nor a
-worker that died and joined again leaves work behind:
+The caller's rights name the job types whose external stages may be claimed (``Rights.external``); the role
+does not matter. An external worker belongs to the account that let it join, and only that account may act for
+it. Fences tell which of its leases it has received (see ``spinney.model.external``), so that neither an
+answer that got lost nor a worker that died and joined again leaves work behind:
 
 * a lease that it has never received goes back with its next claim;
 * a lease that it has received and no longer names goes back with its next heartbeat;
@@ -48,7 +48,7 @@ from spinney.store.external_timeouts import ended_record, overdue_of
 from spinney.version import VERSION
 
 SPAWN_MAX = 10_000
-"""The most subjobs that one call makes: a transaction must stay short."""
+"""The most subjobs that one call creates: a transaction must stay short."""
 
 
 class External(Service):
@@ -122,12 +122,13 @@ class External(Service):
     # --- leases ---------------------------------------------------------------------------
 
     def claim(self, key: str, *, seen: int, limit: int = 1) -> ClaimedWork:
-        """Return up to ``limit`` attempts (at most ``CLAIM_MAX``) for free slots, chosen by the rules by which nodes
-        get theirs.
+        """Return up to ``limit`` attempts (at most ``CLAIM_MAX``) for free slots, chosen by the rules by
+        which nodes get theirs.
 
-        ``seen``: the highest fence that the worker has received so far, 0 at first; ``ClaimedWork.seen`` is the next
-        one. A worker makes one claim at a time: leases of an earlier claim above ``seen``, which it has therefore not
-        received, go back with this one.
+        ``seen``: the highest fence that the worker has received so far, 0 at first; ``ClaimedWork.seen`` is
+        the next one. A worker makes one claim at a time: leases of an earlier claim above ``seen``, which it
+        has therefore not received, go back with this one. Claiming also counts as a heartbeat. Raises
+        Forbidden when the account has been limited since the worker joined.
         """
         external_worker = self._beating(key)
         claim_rights.require_same_limits(self, external_worker)
@@ -162,8 +163,12 @@ class External(Service):
         )
 
     def heartbeat(self, key: str, *, seen: int, fences: Iterable[int]) -> HeartbeatReply:
-        """Renew the leases of the external worker. ``fences`` are the attempts on which it works; a lease up to
-        ``seen`` that is not named goes back. The reply says which of them to cancel, and which are lost."""
+        """Renew the leases of the external worker, and return which attempts it still has.
+
+        ``fences`` are the attempts on which it works; a lease up to ``seen`` that is not named goes back. The
+        reply says which of the named ones to cancel, and which are lost: taken back, over their time limit,
+        or settled.
+        """
         external_worker, named = self._beating(key), set(fences)
         leases = self.store.external_workers.leases(external_worker.id)
         records = overdue_of(self.store, external_worker, leases, now_us=self.clock())
@@ -183,7 +188,8 @@ class External(Service):
     def settle(self, key: str, job_id: int, fence: int, settlement: Settlement) -> None:
         """Record the outcome of an attempt. When the answer was lost, the same settlement may be sent again.
 
-        Raises BadParameters (a result that is too large), Refused (``cancelled``, where nobody has requested that).
+        Secret parameters are redacted in its texts. Raises BadParameters (a result that is too large),
+        Refused (``cancelled``, where nobody has requested that).
         """
         external_worker = self._find(key)
         result = result_text(settlement)
@@ -245,8 +251,11 @@ class External(Service):
     def append_data(
         self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job"
     ) -> int:
-        """Append to the list in the entry ``name`` of the data, which is created when missing, and return its new
-        length. ``of`` and errors are as in ``put_data``."""
+        """Append to the list in the entry ``name`` of the data, which is created when missing, and return its
+        new length.
+
+        Several attempts may append at the same time. ``of`` and errors are as in ``put_data``.
+        """
         self.attempt(key, job_id, fence)
         text = to_text(value, f"data[{name!r}]")
         return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
@@ -254,10 +263,11 @@ class External(Service):
     def spawn(
         self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]
     ) -> Sequence[int]:
-        """Create subjobs, and return their ids. ``children``: each as a line of a submission (``{"type": …, "params":
-        …}`` and options). They exist once the attempt has passed; where each of them has a key, at once.
+        """Create subjobs, and return their ids. ``children``: each as a line of a submission (``{"type": …,
+        "params": …}`` and options).
 
-        Raises UsageError for more than ``SPAWN_MAX``, Forbidden, and what ``Submitter.submit_lines`` raises.
+        They exist once the attempt has passed; where each of them has a key, at once. Raises UsageError for
+        more than ``SPAWN_MAX``, Forbidden, and what ``Submitter.submit_lines`` raises.
         """
         self.require(Role.SUBMITTER, "make subjobs")
         self.attempt(key, job_id, fence)
@@ -286,11 +296,16 @@ class External(Service):
     # --- whose it is ----------------------------------------------------------------------
 
     def _find(self, key: str) -> ExternalWorker:
+        """Return the caller's external worker with this key, also one that has left. Raises
+        NoSuchExternalWorker, Forbidden, and ExternalWorkerGone when another has joined under the name
+        since."""
         external_worker = self.store.external_workers.find(*parse_key(key), self.by)
         claim_rights.require_claims(self, external_worker.lanes)
         return external_worker
 
     def _beating(self, key: str) -> ExternalWorker:
+        """Return the external worker, after a heartbeat in its name. Raises as ``_find`` does, and
+        ExternalWorkerGone when it has left or was taken back."""
         external_worker = self._find(key)
         external_worker.require_joined()
         if not self.store.beat(external_worker.id, urgent=False, now_us=self.clock()):
@@ -301,6 +316,7 @@ class External(Service):
         return external_worker
 
     def _lease(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
+        """Return the lease of an attempt of this worker; None: it has none (any more)."""
         leases = self.store.external_workers.leases(external_worker.id)
         return next((lease for lease in leases if (lease.job_id, lease.fence) == (job_id, fence)), None)
 
@@ -323,6 +339,8 @@ class External(Service):
         )
 
     def _target(self, job_id: int, of: str) -> int:
+        """Return the job whose data are meant. Raises UsageError for another word, Refused for a job without
+        a parent."""
         if of not in ("job", "parent", "root"):
             raise UsageError(f"data are of the job, its parent or its root, not of {of!r}")
         if of == "job":
@@ -341,7 +359,7 @@ class External(Service):
         return None if spec is None or spec.isolation is not Isolation.EXTERNAL else spec
 
     def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
-        """Return what the external worker is given for these leases. A job of which a value cannot be read fails
+        """Return the work for these leases, in their order. A job one of whose values cannot be read fails
         instead."""
         works = [self._work(lease, types) for lease in leases]
         wrong = [
@@ -362,6 +380,8 @@ class External(Service):
         return tuple(work for work in works if _damage(work) is None)
 
     def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> WorkItem:
+        """Return the work for one lease: parameters, data and results of earlier stages, as the store has
+        them now."""
         stage = types[lease.type].stage(lease.stage)
         return WorkItem(
             job_id=lease.job_id,
@@ -380,7 +400,8 @@ class External(Service):
         )
 
     def _left_out(self, leases: Sequence[ExternalLease]) -> list[Record]:
-        """Records for what the external worker had and no longer works on: as when a node hands it back."""
+        """Return records for attempts that the worker had and no longer works on: they go back as when a node
+        hands them back, or count as lost where their type forbids a second run."""
         types, now_us = (self.store.types() if leases else {}), self.clock()
         once = {
             lease.type for lease in leases if lease.type in types and types[lease.type].on_lost == "orphan"
@@ -400,10 +421,12 @@ def _damage(work: WorkItem) -> Unreadable | None:
 
 
 def _want(stage: StageSpec) -> LaneRequest:
+    """Return what a claim must know of a stage: the locks that it declares."""
     return LaneRequest(locks=tuple((lock.template, lock.until) for lock in stage.locks))
 
 
 def _no_default(queue: str) -> str:
+    """Raise UsageError: a subjob must name its type itself. The queue has no default type here."""
     raise UsageError(
         f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}'
     )

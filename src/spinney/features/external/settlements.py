@@ -22,8 +22,8 @@ def result_text(settlement: Settlement) -> str | None:
 
 
 def without_secrets(settlement: Settlement, redactor: Redactor) -> Settlement:
-    """Return the settlement with secret parameters redacted in its texts, as a node's worker does: they become
-    a failure's cause, and a filter by message finds them."""
+    """Return the settlement with secret parameters redacted in its message and its error, as a node's worker
+    does: both become a failure's cause, and a filter by message finds them."""
     if redactor is REDACT_NOTHING:
         return settlement
     return replace(

@@ -1,7 +1,9 @@
-"""External workers that run external stages: nodes with an owner, who speaks for them from outside.
+"""External workers that run external stages: rows of ``nodes`` with an owner, beside a row in
+``external_workers``.
 
-An external worker that joins again gets its old row of ``nodes``, so that rows do not pile up and its history bears
-its name; ``join_count`` tells the joinings apart. What it had before has been taken back by then (``Store.recover``).
+An external worker that joins again gets its old row of ``nodes``, so that rows do not pile up and its history
+bears its name; ``join_count`` distinguishes the times that it has joined, and is part of its key. What it had
+before has been taken back by then (``Store.recover``).
 """
 
 from collections.abc import Sequence
@@ -26,14 +28,17 @@ _PARTY = (
     "select n.id, n.name, p.owner, p.join_count, n.slots, p.lease_s, p.lanes, n.serves, n.state from nodes n "
     "join external_workers p on p.node_id = n.id"
 )
+"""Selects the fields of ``ExternalWorker``, in the order in which ``_external_worker`` reads them."""
 _WISHED = (
     "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
     "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/'))"
 )
+"""Selects the time of the earliest cancel request for the job of a lease (``l``), or for a tree that has the
+job (``jobs``): the lineages of the jobs below a job lie between its own with "." and with "/" appended."""
 
 
 class SqlExternalWorkers:
-    """External workers: they run external stages, and are no nodes of Spinney's own.
+    """External workers: programs of others that run external stages.
 
     To the rest of the store each is a node: ``Store.beat``, ``flush_and_claim`` and ``recover`` take its id.
     """
@@ -42,7 +47,8 @@ class SqlExternalWorkers:
         self._session = session
 
     def all(self) -> Sequence[ExternalWorker]:
-        """Return the external workers that have not left."""
+        """Return the external workers that have not left, silent ones included, in the order in which they
+        first joined."""
         with self._session.look() as tx:
             return [
                 _external_worker(row) for row in tx.all(f"{_PARTY} where n.state <> 'left' order by n.id")
@@ -56,10 +62,11 @@ class SqlExternalWorkers:
     def join(
         self, external_worker: ExternalWorker, actor: Actor, *, version: str, now_us: int
     ) -> ExternalWorker:
-        """Enter an external worker (its id and ``join_count`` are ignored), in place of one of its name that has left.
+        """Enter an external worker, in place of one of its name that has left, and return it with its id and
+        ``join_count`` (those of the argument are ignored).
 
-        Raises Refused (one of its name is there, or is still being recovered; the folders of the store are local),
-        UnknownType, and UsageError (a stage that is not external).
+        Raises Refused (one of its name is there, or is still being recovered; the folders of the store are
+        local), UnknownType, and UsageError (a stage that is not external).
         """
         with self._session.write() as tx:
             self._require_shared_folders()
@@ -124,6 +131,8 @@ class SqlExternalWorkers:
             self._session.registry.touch(tx)  # which lanes are closed to it is remembered by its number
 
     def _require_shared_folders(self) -> None:
+        """Raise Refused in a store with local folders: an external worker has none, and its job would be
+        without its files."""
         if self._session.registry.homes.local:
             raise Refused(
                 "the folders of this store are local, and an external worker has none: a job would lose "
@@ -132,6 +141,7 @@ class SqlExternalWorkers:
             )
 
     def _require_external(self, external_worker: ExternalWorker) -> None:
+        """Raise UsageError for a stage that is not declared as external, and UnknownType."""
         for type_, stage in external_worker.lanes:
             declared = self._session.registry.type(type_).stage(stage)
             if declared is None or declared.isolation is not Isolation.EXTERNAL:
@@ -140,8 +150,11 @@ class SqlExternalWorkers:
                 )
 
     def find(self, node_id: int, join_count: int, owner: str) -> ExternalWorker:
-        """Return an external worker to its owner, even if it has left. Raises NoSuchExternalWorker (also where it has
-        another owner) and ExternalWorkerGone (it has joined again since)."""
+        """Return an external worker to its owner, even if it has left.
+
+        Raises NoSuchExternalWorker, also where it has another owner, so that nobody learns which keys exist;
+        and ExternalWorkerGone when it has joined again since.
+        """
         with self._session.look() as tx:
             external_worker = _by_id(tx, node_id, None)
             if external_worker.owner != owner:
@@ -176,7 +189,7 @@ class SqlExternalWorkers:
             ]
 
     def last_fence(self) -> int:
-        """Return the highest fence that was ever given to a lease, whoever has that."""
+        """Return the highest fence that was ever given to a lease of any node or external worker."""
         with self._session.look() as tx:
             return int(tx.value("select value from counters where name = 'fence'"))
 
@@ -190,7 +203,7 @@ class SqlExternalWorkers:
             return (tx.value("select state from nodes where id = ?", (node_id,)) or "left") == "left"
 
     def left(self, external_worker: ExternalWorker, actor: Actor, *, now_us: int) -> None:
-        """Mark an external worker as left; its leases are to be recovered."""
+        """Mark an external worker as left, and note it in the audit; the caller recovers its leases."""
         with self._session.write() as tx:
             nodes.update(tx, external_worker.id, "left", now_us)
             note(tx, now_us, actor, "leave", {"external_worker": external_worker.name}, 1)
@@ -219,6 +232,8 @@ def _bare(name: str) -> str:
 
 
 def _by_id(tx: Tx, node_id: int, join_count: int | None) -> ExternalWorker:
+    """Return the external worker of this id. Raises NoSuchExternalWorker; ``join_count`` is only for its
+    message."""
     row = tx.one(f"{_PARTY} where n.id = ?", (node_id,))
     if row is None:
         raise NoSuchExternalWorker(f"{node_id}-{join_count or 0}")
@@ -241,6 +256,7 @@ def _lanes(external_worker: ExternalWorker) -> str:
 
 
 def _info(external_worker: ExternalWorker, version: str, now_us: int) -> NodeInfo:
+    """Return the row in ``nodes`` of an external worker that joins: its owner stands in place of a host."""
     return NodeInfo(
         id=0,
         name=EXTERNAL_PREFIX + external_worker.name,
