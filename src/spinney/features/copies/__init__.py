@@ -1,6 +1,7 @@
 """A consistent copy of a whole store in another database, and the proof that both are the same.
 
-``sql``      the copy and its verification, table by table ``service``  the copy from one URL to another
+``sql``      the copy and its verification, table by table
+``service``  the copy from one URL to another
 ``cli``      the command ``store copy``
 
 A copy moves a store, for example from SQLite to PostgreSQL, and is no backup of a store at work: it is

@@ -178,6 +178,7 @@ RULES: tuple[Rule, ...] = (
         repair=_END_LEASE,
     ),
     Paged(
+        # Other states are reported by the rule before this one, whose repair also ends the lease.
         name="lease-of-another-lane",
         about="The lane of a lease is that of its job's type and stage.",
         walk=LEASES,
@@ -204,6 +205,8 @@ RULES: tuple[Rule, ...] = (
         about="A lease belongs to a node that has not left.",
         walk=LEASES,
         join=Join("left join nodes on nodes.id = page.node_id"),
+        # When a node leaves or is declared dead, its leases are taken back at once. What is left after a minute
+        # was cut off.
         where="nodes.id is null or (nodes.state = 'left' and nodes.seen_us < ?)",
         binds=lambda check: (check.now_us - GRACE_US,),
         columns=("page.fence", "page.running_us", "coalesce(nodes.name, cast(page.node_id as text)) as node"),
@@ -228,6 +231,8 @@ RULES: tuple[Rule, ...] = (
         about="A job in ready has been accepted.",
         walk=READY,
         join=IN_JOBS,
+        # Without a submission that is being written, which is nearly always, no row comes as far as the
+        # filter.
         where="jobs.state = 'pending' and exists (select 1 from staging where published <> 1)",
         columns=("page.job_id",),
         row_filter=_not_accepted,
@@ -239,12 +244,14 @@ RULES: tuple[Rule, ...] = (
         about="A job that is leased is not in ready.",
         walk=READY,
         join=Join("cross join leases l", "l.job_id = page.job_id"),
+        # Jobs in another state are reported by ready-but-not-pending.
         where="exists (select 1 from jobs where jobs.id = page.job_id and jobs.state = 'pending')",
         columns=("page.job_id", "l.fence"),
         sentence="job {job_id} is leased (attempt {fence}), but still ready: it would be claimed twice",
         repair=_LEAVE,
     ),
     Paged(
+        # Leased jobs and jobs without a stage are other rules': their place cannot be said.
         name="ready-elsewhere",
         about="A job is in ready in the lane of its queue, type and stage, at its priority, share and position.",
         walk=READY,
@@ -273,6 +280,7 @@ RULES: tuple[Rule, ...] = (
         about="No job is in ready below its lane's low watermark, from which claims begin to look.",
         walk=READY,
         join=Join("cross join low_watermarks m", "m.lane = page.lane"),
+        # The row comparison has the order of the key of ready, in which claims read it.
         where="(page.priority, page.share, page.position) < (m.priority, m.share, m.position)",
         columns=("page.job_id",),
         sentence="job {job_id} is ready below the low watermark of its lane, so that no claim finds it",
@@ -282,6 +290,7 @@ RULES: tuple[Rule, ...] = (
         name="pending-nowhere",
         about="A pending job is in ready, or is leased.",
         walk=JOBS,
+        # A job without a stage is reported by stage-missing.
         where="page.state = 'pending' and page.stage is not null "
         "and not exists (select 1 from leases l where l.job_id = page.id)",
         row_filter=_nowhere,

@@ -130,6 +130,9 @@ RULES: tuple[Rule, ...] = (
         "has it",
     ),
     Paged(
+        # A job that waits for its children after its last stage has none left to run, and completes when they
+        # have settled. One that waits without a row in inactive_jobs counts as such here, and is reported by
+        # not-inactive.
         name="stage-missing",
         about="An open job that does not wait for its children has a stage to run.",
         walk=JOBS,
@@ -142,6 +145,7 @@ RULES: tuple[Rule, ...] = (
         repair=Repair("sets it to the stage that its history says is next", _proceed),
     ),
     Paged(
+        # A leased job is left alone: what becomes of it is decided when its attempt ends.
         name="stage-vanished",
         about="The next stage of a job that is to run is one of its type's.",
         walk=JOBS,

@@ -118,6 +118,7 @@ RULES: tuple[Rule, ...] = (
         about="A key belongs to a job, unless it was taken for ever by one that retention has removed.",
         walk=_KEYS,
         join=MAYBE_JOB,
+        # Only a key of scope 0 may outlive its job; another scope is the parent below which the key is unique.
         where="jobs.id is null and not (page.scope = 0 and page.forever = 1)",
         columns=("page.job_id",),
         sentence="the key {key!r} is taken by job {job_id}, but there is no such job",
@@ -127,6 +128,7 @@ RULES: tuple[Rule, ...] = (
         name="key-not-taken",
         about="An open job with a key has taken it.",
         walk=JOBS,
+        # Keys of subjobs have their parent as the scope; the repair restores only those of scope 0.
         where=f"page.key is not null and page.parent_id is null and page.state not in ({SETTLED_STATES}) "
         "and not exists (select 1 from keys k where k.job_id = page.id)",
         columns=("page.key", "page.state"),
@@ -159,6 +161,7 @@ RULES: tuple[Rule, ...] = (
         about="The job of a hold on a job or a tree exists.",
         walk=Walk("holds", ("id",), subject="hold {id}"),
         join=Join(
+            # The name is a job's id in these two scopes only, so it may not be cast in others.
             "left join jobs on jobs.id = "
             "case when page.scope in ('job', 'tree') then cast(page.name as bigint) end"
         ),

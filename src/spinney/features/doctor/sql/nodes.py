@@ -105,6 +105,8 @@ RULES: tuple[Rule, ...] = (
         repair=Repair("sets it to {used}", _raise_counter),
     ),
     Paged(
+        # There is no repair here: wall clocks of two hosts prove nothing. Other nodes judge by their own
+        # clock, or a person does.
         name="node-silent",
         about="A node that has not left has beaten within its lease.",
         walk=Walk("nodes", ("id",), subject="node {name}"),

@@ -106,6 +106,7 @@ RULES: tuple[Rule, ...] = (
         about="A job that waits for its children has an open child.",
         walk=WAITING,
         join=IN_SAME_STATE,
+        # Children of a submission that is accepted, but still being put in place, are not in the list yet.
         where="page.waits_for = 'children' "
         "and not exists (select 1 from children_left c where c.parent_id = page.job_id and c.bad = 0) "
         "and not exists (select 1 from staging s where s.parent_id = page.job_id and s.published = 1)",
@@ -120,6 +121,8 @@ RULES: tuple[Rule, ...] = (
         about="A job that waits for jobs that it needs has an open one among them.",
         walk=WAITING,
         join=IN_SAME_STATE,
+        # Where a settled job has more dependants than one transaction updates, those from next_id on are
+        # woken in later steps.
         where="page.waits_for = 'needs' "
         "and not exists (select 1 from needs n join jobs d on d.id = n.need_id "
         f"where n.job_id = page.job_id and d.state not in ({SETTLED_STATES})) "
@@ -179,6 +182,8 @@ RULES: tuple[Rule, ...] = (
         repair=_PLACE,
     ),
     Paged(
+        # A repair places the job, as the leader would have done; the sentence asks for a node because none
+        # seems to be at work.
         name="overdue",
         about="A scheduled job goes on within a minute of its time.",
         walk=SCHEDULED,
@@ -204,6 +209,8 @@ RULES: tuple[Rule, ...] = (
         about="A lock belongs to an attempt that runs, or to an open job that keeps it.",
         walk=Walk("locks", ("name", "job_id"), subject="lock {name}"),
         join=MAYBE_JOB,
+        # A lock without a fence is kept by the job until it settles; one with the fence RESERVED waits for a
+        # job that was woken for it; any other belongs to that attempt, as long as it has its lease.
         where=f"jobs.id is null or (page.fence is null and jobs.state in ({SETTLED_STATES})) "
         f"or (page.fence = {locks.RESERVED} and page.since_us < ?) "
         f"or (page.fence is not null and page.fence <> {locks.RESERVED} and not exists "

@@ -129,6 +129,7 @@ RULES: tuple[Rule, ...] = (
         name="child-not-listed",
         about="A parent lists each of its children that is open, or settled otherwise than completed.",
         walk=JOBS,
+        # Superseded children do not count for their parent, and completed ones need not be listed.
         where=f"page.parent_id is not null and page.superseded is null and page.state in ({OPEN_STATES}, {_BAD}) "
         "and not exists (select 1 from children_left c where c.parent_id = page.parent_id "
         f"and c.bad = case when page.state in ({_BAD}) then 1 else 0 end and c.child_id = page.id) "

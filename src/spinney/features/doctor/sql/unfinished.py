@@ -127,6 +127,8 @@ RULES: tuple[Rule, ...] = (
         name="call-abandoned",
         about="A submission in steps has a living writer; accepted jobs are put in place.",
         walk=Walk("staging", ("first_id",), subject="jobs {first_id} to {last_id}"),
+        # Still being written: from outside, by a writer that gives no sign of life; by an attempt, which must
+        # have its lease. All else is maintenance's to finish, so it counts only while no node is at work.
         where="(page.published in (0, 2) and page.fence is null and page.beat_us < ?) "
         "or (page.published in (0, 2) and page.fence is not null and not exists "
         "(select 1 from leases l where l.job_id = page.parent_id and l.fence = page.fence)) "
@@ -161,6 +163,8 @@ RULES: tuple[Rule, ...] = (
         about="A tree that is to be cancelled has no job left that could be cancelled at once, or a sweep is at work.",
         walk=Walk("cancel_requests", ("job_id",)),
         join=Join("cross join jobs as top", "top.id = page.job_id"),
+        # The lineages below a job lie between its own with "." and with "/" appended. Leased jobs are left out:
+        # their node cancels the attempt.
         where="page.tree = 1 and exists (select 1 from jobs where (jobs.id = top.id or (jobs.parent_id is not null "
         "and jobs.root_id = top.root_id and jobs.lineage > top.lineage || '.' and jobs.lineage < top.lineage || '/')) "
         f"and jobs.state in ('pending', 'scheduled', 'held') and {job_rows.VISIBLE} "
