@@ -67,6 +67,8 @@ def _require_session(context: RequestContext) -> None:
 
 
 async def _page(request: Request, context: RequestContext, error: SpinneyError | None = None) -> Response:
+    """Return the page; ``error``: why a form was refused, which is shown beside the field that it
+    concerns."""
     principal = context.principal
     has_session = principal.how is AuthMethod.SESSION
     user: User | None = None

@@ -329,6 +329,7 @@ def revoke(
 
 
 def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None, store: str | None) -> None:
+    """Disable a user, or enable it again."""
     from spinney.features.accounts.commands import ChangeUser
 
     with open_commands(store, by) as performer:

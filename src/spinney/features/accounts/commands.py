@@ -73,7 +73,8 @@ class EndedSessions:
 class ListUsers(Command, route="GET /users", role=Role.ADMIN, to=_USERS):
     """List users.
 
-    All users with their rights, by name, also the disabled ones."""
+    Returns all users with their rights, ordered by name, also the disabled ones.
+    """
 
     def run(self, service: Service) -> All[User]:
         return All(items=service.store.accounts.users())
@@ -94,6 +95,7 @@ class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USE
     reason: Reason = None
 
     def run(self, service: Service) -> User:
+        """Hash the password before any transaction, because that takes long on purpose."""
         _require_cover(service, self.rights)
         if self.password is not None:
             _require_no_end(service, "give a user a password")
@@ -128,6 +130,8 @@ class ChangeUser(Command, route="PATCH /users/{name}", role=Role.ADMIN, to=_USER
     reason: Reason = None
 
     def run(self, service: Service) -> User:
+        """Change the rights first and then whether the user is disabled, each in a transaction and an audit
+        entry of its own."""
         user, accounts = _managed(service, self.name), service.store.accounts
         if self.rights is not None:
             _require_cover(service, self.rights)
@@ -187,7 +191,8 @@ class ChangePassword(Command, route="POST /me/password"):
 class ListSessions(Command, route="GET /users/{name}/sessions"):
     """List the sessions of a user.
 
-    Oldest first."""
+    The oldest session comes first.
+    """
 
     name: UserName
 
@@ -217,7 +222,8 @@ class EndSessions(Command, route="DELETE /users/{name}/sessions"):
 class ListTokens(Command, route="GET /tokens"):
     """List tokens.
 
-    Without their secrets, which are not stored. A caller who is no admin sees the own tokens."""
+    Their secrets are not stored. A caller who is no admin sees only the own tokens.
+    """
 
     owner: Word | None = Field(default=None, description="Only of this user.")
 
@@ -244,6 +250,11 @@ class MakeToken(Command, route="POST /tokens", status=201):
     reason: Reason = None
 
     def run(self, service: Service) -> NewToken:
+        """Create the secret here, so that it never gets into the store, and return it with the token.
+
+        A token that expires cannot make one that lasts longer: it would outlive itself. Raises UsageError,
+        Forbidden, NoSuch, Refused.
+        """
         _require_self_or_admin(service, self.owner, _TOKENS)
         rights, now_us = _token_rights(service, self.owner, self.rights), service.clock()
         if self.expires is not None and self.expires <= now_us:
@@ -279,6 +290,8 @@ class RevokeToken(Command, route="DELETE /tokens/{token}"):
     reason: Reason = None
 
     def run(self, service: Service) -> Token:
+        """Revoke the token if it is the caller's own, or an admin's rights cover it. To others it does not
+        exist."""
         token = service.store.accounts.token(self.token)
         if token.owner != service.by:
             if not service.rights.permits(Role.ADMIN):

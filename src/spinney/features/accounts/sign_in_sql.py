@@ -38,6 +38,8 @@ _SESSIONS = RowMap(
     columns={"id": "digest", "user": "user_name"},
     decode={"id": lambda digest: digest[:_ID_DIGITS]},
 )
+"""How rows of ``sessions`` become ``Session`` of the model: the id is made from the digest, which itself is
+not shown."""
 _IS_OPEN = "ends_us > ? and seen_us + idle_us > ?"
 """The condition of a session that has not ended: neither its whole time is over, nor has it been idle for too
 long. It takes the present twice."""

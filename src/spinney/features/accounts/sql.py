@@ -26,6 +26,7 @@ SEEN_EVERY_US = 60_000_000
 the traffic."""
 _USERS = RowMap(User, "users", decode={"rights": rights_in})
 _TOKENS = RowMap(Token, "tokens", decode={"rights": rights_in, "owner": lambda owner: owner or None})
+"""How rows of ``tokens`` become ``Token``. The owner of a machine's token is stored as an empty text."""
 
 
 class SqlAccounts:

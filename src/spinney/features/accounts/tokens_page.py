@@ -138,6 +138,7 @@ def _order(token: Token) -> tuple[bool, str, str]:
 
 
 def _make(control: Control, form: FormFields, owner: str | None) -> NewToken:
+    """Create the token that a form describes. Without a role it gets the rights of its owner."""
     return control.do(
         MakeToken(
             name=form.text("name"),
@@ -150,6 +151,7 @@ def _make(control: Control, form: FormFields, owner: str | None) -> NewToken:
 
 
 def _created_page(request: Request, context: RequestContext, created: NewToken, back: str) -> Response:
+    """Return the page that shows the secret of a new token, once, with an example of its use."""
     secret = NewSecret(
         title=f"Token {created.token.name}",
         secret=created.secret,

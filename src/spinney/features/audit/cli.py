@@ -47,6 +47,7 @@ group = typer.Typer(
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the group ``audit`` to the command line."""
     group.callback()(audit)
     group.command("list")(list_entries)
     group.command("head")(show_head)

@@ -61,7 +61,8 @@ class _List(Command, route="GET /audit"):
 class ListAuditCalls(_List, route="GET /audit", role=Role.OPERATOR, everywhere=True, to=_TO):
     """List what was done.
 
-    A line for each call of a verb, with the steps of large ones put together."""
+    Each call of a verb is one line, with the steps of a large one put together.
+    """
 
     def run(self, service: Service) -> Page[AuditCall]:
         calls = service.store.audit.calls(**self.model_dump())
@@ -71,7 +72,8 @@ class ListAuditCalls(_List, route="GET /audit", role=Role.OPERATOR, everywhere=T
 class ListAuditEntries(_List, route="GET /audit/entries", role=Role.OPERATOR, everywhere=True, to=_TO):
     """List the entries of the audit.
 
-    Each transaction's, with its link of the chain."""
+    Each transaction that changed something has one, with its link in the chain.
+    """
 
     def run(self, service: Service) -> Page[ChainedEntry]:
         entries = [
@@ -95,11 +97,15 @@ class VerifyAudit(
 ):
     """Verify the audit.
 
-    Computes every link anew."""
+    Computes every link anew. With a head that was kept elsewhere it also proves that nothing up to it was
+    removed.
+    """
 
     head: Head | None = Field(default=None, description="One that was kept elsewhere.")
 
     def run(self, service: Service) -> ChainVerification:
+        """Return the result also for a broken chain: a caller must be able to tell it from a request that
+        failed."""
         try:
             return ChainVerification(proven=service.store.audit.verify(self.head), broken=None)
         except AuditBroken as error:

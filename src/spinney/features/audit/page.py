@@ -27,6 +27,7 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 AUDIT = "/audit"
+"""The path of the page."""
 PAGE = 50
 """How many calls a page of the list has."""
 TEXT_MAX = 500
@@ -56,7 +57,7 @@ class Proof:
     broken: bool
     """Whether an entry was changed or removed, or the head does not fit (also one that is no head)."""
     sentence: str
-    """The result as a sentence."""
+    """The result as a sentence, with how many entries are whole or where the chain is broken."""
 
 
 @router.get(AUDIT, summary="The audit")
@@ -97,6 +98,9 @@ async def _page(
     proof: Proof | None = None,
     head: str = "",
 ) -> Response:
+    """Return the page with one page of the list and the present head; with a ``proof`` also its result and
+    the ``head`` that was entered."""
+
     def read(control: Control) -> tuple[Page[AuditCall], str]:
         calls = ListAuditCalls(
             after=after, limit=PAGE, verb=verb[:TEXT_MAX] or None, by=by[:TEXT_MAX] or None
@@ -160,6 +164,7 @@ def _named(name: str, value: Any) -> str:
 
 
 def _plain(name: str) -> str:
+    """Return the name of a detail in words."""
     return name.replace("_", " ")
 
 
@@ -173,6 +178,7 @@ def _jobs(details: Any) -> Sequence[int]:
 
 
 def _json(text: str) -> Any:
+    """Return the details of an entry, or the text itself when it is no JSON any more."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

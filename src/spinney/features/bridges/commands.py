@@ -27,7 +27,8 @@ class BridgeList:
 class ListBridges(Command, route="GET /bridges", everywhere=True, to="look at bridges"):
     """List bridges to other systems.
 
-    How far behind each is, and its last trouble."""
+    Says how far behind each is, and its last trouble.
+    """
 
     def run(self, service: Service) -> BridgeList:
         return BridgeList(items=service.store.bridges.statuses())

@@ -185,7 +185,7 @@ def roots(
 
 
 def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield the ids in pages."""
+    """Yield the ids in pages of ``PAGE``."""
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
 

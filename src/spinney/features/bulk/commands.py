@@ -63,6 +63,9 @@ class CanaryFields(BaseModel):
 
 
 class _BulkCommand(Command, route="POST /jobs/verbs"):
+    """The fields that plan and run have in common: the verb, to which jobs it is applied, and the particulars
+    of some verbs."""
+
     verb: Annotated[Verb, Field(strict=False, description="What is done to them.")]
     filter: JobFilterBody | None = Field(
         default=None, description="To all jobs that fit; at least one field is given."
@@ -137,6 +140,8 @@ class RunBulk(
     one_by_one: bool = Field(default=False, description="A step for each of `ids`.")
 
     def run(self, service: Service) -> BulkResult:
+        """Plan, compare the number with ``expect``, and carry the plan out, reporting each step and the state
+        of the canary as progress."""
         plan = self._plan(service, exact=self.expect is not None)
         if self.expect is not None and (plan.jobs != self.expect or plan.more):
             raise Refused(

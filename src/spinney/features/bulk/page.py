@@ -38,13 +38,13 @@ class BulkRun:
     back: str
     """The address of the page from which the run was started."""
     stop: threading.Event
-    """Set when the server ends."""
+    """Set when the server ends; all runs of a server share it."""
     report: Report = field(default_factory=Report)
     """What has been done so far."""
     error: SpinneyError | None = None
     """Why the run ended early; None while it goes on, and when it did not."""
     task: "asyncio.Task[None] | None" = None
-    """The task that does it."""
+    """The task that carries the plan out; None until it is created."""
 
     @property
     def done(self) -> bool:

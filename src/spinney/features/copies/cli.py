@@ -27,6 +27,7 @@ group = typer.Typer(
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the group ``store`` to the command line."""
     group.callback()(lambda: None)
     group.command("copy")(copy)
     app.add_typer(group, name="store")

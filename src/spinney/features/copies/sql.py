@@ -53,7 +53,7 @@ class CopiedTable:
 
     table: str
     rows: int
-    """How many rows it has."""
+    """How many rows were copied and read back."""
     digest: str
     """SHA-256 over the rows in the order of the key."""
 

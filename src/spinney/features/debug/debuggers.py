@@ -11,6 +11,7 @@ from spinney.host.imports import import_by_name
 from spinney.model.errors import UsageError
 
 PDB = "pdb"
+"""The name of the debugger that needs no import."""
 
 
 class Debugger:
@@ -54,19 +55,23 @@ class _FunctionDebugger(pdb.Pdb):
         self._begun = self._code is None
 
     def user_call(self, frame: FrameType, argument_list: None) -> None:
+        """Stop at a call only once the function has begun."""
         if self._begun:
             super().user_call(frame, argument_list)
 
     def user_line(self, frame: FrameType) -> None:
+        """Begin when a line of the function is reached, and stop from then on."""
         self._begun = self._begun or frame.f_code is self._code
         if self._begun:
             super().user_line(frame)
 
     def user_return(self, frame: FrameType, return_value: Any) -> None:
+        """Stop at a return only once the function has begun."""
         if self._begun:
             super().user_return(frame, return_value)
 
     def user_exception(self, frame: FrameType, exc_info: Any) -> None:
+        """Stop at an exception only once the function has begun."""
         if self._begun:
             super().user_exception(frame, exc_info)
 

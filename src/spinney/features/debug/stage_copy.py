@@ -29,6 +29,7 @@ from spinney.store.parts import Store
 _FIRST_CHILD_ID = 10**11
 """The ids of jobs that the stage spawns begin here, so that none is that of a real job."""
 _CHILDREN_PAGE = 1000
+"""How many subjobs are read in one query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class StageCopy:
     job: Job
     """The handle that the function of the stage gets."""
     params: str
-    """The parameters as JSON."""
+    """The parameters as JSON, as a worker gets them."""
     port: MemoryPort
     """What the handle is connected to: it answers from memory, and keeps what the stage changes."""
     runner: Runner
@@ -156,6 +157,7 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _is_copied(mode: int) -> bool:
+    """Return whether a file of this mode is copied: a plain file, a directory, or a link, which stays one."""
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 

@@ -36,7 +36,7 @@ class Check:
     rule: str
     """The name of the rule, for programs and for ``--only``."""
     about: str
-    """The invariant as a sentence."""
+    """The invariant as a sentence, as lists of rules show it."""
     repairs: bool
     """Whether ``--repair`` can repair its violations. A rule without a repair reports what to do in each
     violation's sentence."""

@@ -32,6 +32,7 @@ SHOWN = 20
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
     app.command()(doctor)
 
 
@@ -159,6 +160,7 @@ class _Violations:
             typer.echo("healthy: nothing is wrong")
 
     def _end_rule(self) -> None:
+        """Print how many violations of the last rule are not shown, and begin anew."""
         if self._more:
             typer.echo(f"  … and {self._more:,} more of these")
         self._repeating += bool(self._repeated and not self._lines)
@@ -166,6 +168,7 @@ class _Violations:
 
 
 def _print_violation(violation: "Violation", title: str | None) -> None:
+    """Print a violation with what a repair would do; ``title``: the line that begins a new rule."""
     if title is not None:
         typer.echo(title)
     typer.echo(f"  {display.safe(violation.sentence)}")
@@ -174,6 +177,7 @@ def _print_violation(violation: "Violation", title: str | None) -> None:
 
 
 def _print_rules(checks: "Sequence[Check]", *, json: bool) -> None:
+    """Print the rules as a table."""
     if json:
         display.print_json_lines(checks)
     else:
@@ -185,6 +189,7 @@ def _print_rules(checks: "Sequence[Check]", *, json: bool) -> None:
 
 
 def _print_repair(result: "RepairResult", *, json: bool) -> None:
+    """Print what became of one violation; one that had gone by itself is not mentioned."""
     if json:
         line = {
             "rule": result.violation.rule,

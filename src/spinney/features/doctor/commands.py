@@ -26,6 +26,7 @@ VIOLATIONS_LISTED = 1_000
 _ONLY: list[str] = Field(
     default=[], max_length=1_000, description="Only these rules; empty: all.", examples=[["pending-nowhere"]]
 )
+"""The field of both commands that names the rules."""
 _DEEP = Field(default=False, description="Also the rules that take long.")
 
 
@@ -34,10 +35,11 @@ class Examination:
     """How many violations the doctor has found, with the first ``VIOLATIONS_LISTED`` of them."""
 
     violations: int
+    """How many violations were found."""
     repairable: int
     """How many of them can be repaired."""
     items: Sequence[Violation]
-    """The first of them."""
+    """The first violations, in the order in which they were found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class Repairs:
     """How many violations the doctor has repaired, and how many it could not."""
 
     repaired: int
+    """How many violations were repaired."""
     refused: int
     """How many could not be repaired as things are."""
 
@@ -52,7 +55,8 @@ class Repairs:
 class ListRules(Command, route="GET /doctor/rules", role=Role.ADMIN, everywhere=True, to="examine the store"):
     """List the rules of the doctor.
 
-    What must hold, in the order in which it is examined."""
+    Each rule says what must hold; they are listed in the order in which they are examined.
+    """
 
     def run(self, service: Service) -> All[Check]:
         return All(items=service.part(Doctor).checks(_others(service)))
@@ -75,6 +79,7 @@ class ExamineStore(
     deep: bool = _DEEP
 
     def run(self, service: Service) -> Examination:
+        """Report each violation as progress; the answer has the counts and the first violations."""
         violations = repairable = 0
         listed: list[Violation] = []
         for violation in service.part(Doctor).examine(self.only, deep=self.deep, others=_others(service)):
@@ -98,13 +103,15 @@ class RepairStore(
 ):
     """Repair what can be repaired safely.
 
-    Each repair examines again before it changes anything, and is in the audit. Who goes away before the end stops it
-    after the repair that is being made."""
+    Each repair examines again before it changes anything, and is in the audit. A client that disconnects
+    stops it after the repair that is being made.
+    """
 
     only: list[Word] = _ONLY
     deep: bool = _DEEP
 
     def run(self, service: Service) -> Repairs:
+        """Report each repair as progress; the answer has the counts."""
         repaired = refused = 0
         for result in service.part(Doctor).repair(self.only, deep=self.deep, others=_others(service)):
             repaired += result.repaired

@@ -32,6 +32,8 @@ LATE_US = 600_000_000
 themselves, and only what is older is left over."""
 
 _NUMBER = re.compile(r"[0-9]+")
+"""Matches the names of directories of the spread, and of folders of jobs; all else below the folder root is
+left alone."""
 _SET_ASIDE = f"sets it aside in {ORPHANS}; nothing is deleted"
 _RULES: dict[str, tuple[str, str, str | None]] = {
     "folder-root": ("The folder root exists and belongs to this store.", "{error}", None),
@@ -190,6 +192,7 @@ class FolderCheck:
                     yield self._unreadable(folder)
 
     def _unreadable(self, folder: Path) -> Violation:
+        """Return the violation for a directory that this user may not read."""
         return self._unusable(
             folder,
             f"the folder {folder} cannot be read by user {os.geteuid()} and was not examined; its owner can change "
@@ -197,10 +200,12 @@ class FolderCheck:
         )
 
     def _unusable(self, path: Path, error: str) -> Violation:
+        """Return the violation for a path that is no directory or cannot be read."""
         return _violation("folder-unusable", f"folder {path.relative_to(self._root)}", error=error)
 
 
 def _violation(rule: str, subject: str, **facts: object) -> Violation:
+    """Return a violation of a rule, with the facts filled into its sentence."""
     _, sentence, offer = _RULES[rule]
     return Violation(rule=rule, subject=subject, sentence=sentence.format(**facts), repair=offer, facts=facts)
 

@@ -69,6 +69,7 @@ class ViewCheck:
         return changed > 0
 
     def _jobs(self, job_ids: set[int]) -> dict[int, Job]:
+        """Return those of these jobs that exist, by id."""
         jobs = self._store.jobs(Filter(ids=tuple(job_ids)), limit=len(job_ids))
         return {job.id: job for job in jobs}
 
@@ -87,6 +88,8 @@ class ViewCheck:
         return self._new(subject, f"the link {path} is missing, or leads elsewhere", None)
 
     def _new(self, job_id: int, sentence: str, link: str | None) -> Violation:
+        """Return a violation. ``link``: the path of the link that is wrong; None: the job's link is missing
+        or leads elsewhere."""
         return Violation(
             rule=RULE,
             subject=f"job {job_id}",

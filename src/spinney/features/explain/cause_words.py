@@ -17,6 +17,7 @@ Facts = Mapping[str, Any]
 Words = tuple[str, str | None]
 """A sentence without the final stop, and a command for a shell; None: no command would change anything."""
 START_NODE = "spinney node"
+"""The command for causes that end when a suitable node is started."""
 _OWNED = {
     "kept": "job {owner} keeps the lock {lock!r} until it settles",
     "reserved": "job {owner} has been woken for the lock {lock!r}",
@@ -33,6 +34,7 @@ def words(cause: Cause) -> Words:
 
 
 def _settled(job_id: int, facts: Facts) -> Words:
+    """The job has settled: how, by whom or why, and which command would run it again."""
     state = facts["state"]
     if state == "completed":
         return "it has completed", f"spinney rerun {job_id}"
@@ -47,6 +49,7 @@ def _settled(job_id: int, facts: Facts) -> Words:
 
 
 def _running(job_id: int, facts: Facts) -> Words:
+    """A node or an external worker has the job."""
     if "external_worker" in facts:
         return f"external worker {facts['external_worker']} has it", None
     node, slot = facts["node"], facts["slot"]
@@ -91,6 +94,7 @@ def _silent(job_id: int, facts: Facts) -> Words:
 
 
 def _cancelling(job_id: int, facts: Facts) -> Words:
+    """The job, or the tree that it belongs to, is to be cancelled, and is not yet."""
     if "external_worker" in facts:
         return f"external worker {facts['external_worker']} has it, and is being told to cancel it", None
     if "node" in facts:
@@ -102,6 +106,7 @@ def _cancelling(job_id: int, facts: Facts) -> Words:
 
 
 def _hold(job_id: int, facts: Facts) -> Words:
+    """Holds keep the job. The command releases all of them."""
     more = f", and {len(facts['holds']) - 1} more" if len(facts["holds"]) > 1 else ""
     return (f"{facts['hold']}{more}" if "hold" in facts else "a hold keeps it"), _release(facts["holds"])
 
@@ -116,6 +121,7 @@ def _released(job_id: int, facts: Facts) -> Words:
 
 
 def _own_hold(job_id: int, facts: Facts) -> Words:
+    """The job is held by its own stage, not by a hold of an operator."""
     return f"it is held: {facts['reason'] or 'by its own stage'}", f"spinney release {job_id}"
 
 
@@ -133,6 +139,8 @@ def _vanished_stage(job_id: int, facts: Facts) -> Words:
 
 
 def _scheduled(job_id: int, facts: Facts) -> Words:
+    """The job waits for the time of its submission, or (``stage``) for the one to which its stage deferred
+    it."""
     if "stage" not in facts:
         return _until("it is scheduled for a time still to come", facts)
     return _until(f"its stage {facts['stage']!r} put it off{_because(facts)}", facts)
@@ -173,6 +181,7 @@ def _needs(job_id: int, facts: Facts) -> Words:
 
 
 def _children(job_id: int, facts: Facts) -> Words:
+    """The job waits for its subjobs; ``tree`` instead of a count: they are being put in place."""
     if "tree" in facts:
         return "its subjobs are being put in place", f"spinney tree {facts['tree']}"
     if "first" not in facts:
@@ -313,11 +322,13 @@ def _drained(job_id: int, facts: Facts) -> Words:
 
 
 def _draining(job_id: int, facts: Facts) -> Words:
+    """A node that knows the type is stopping, and no active one knows it."""
     node, type_ = facts["nodes"][0], facts["type"]
     return f"node {node}, which knows job type {type_!r}, is draining and takes nothing new", START_NODE
 
 
 def _unknown_type(job_id: int, facts: Facts) -> Words:
+    """Nodes run, but none of them knows the type."""
     return f"no running node ({_first(facts['nodes'])}) knows job type {facts['type']!r}", START_NODE
 
 
@@ -356,6 +367,7 @@ def _queue_limit(job_id: int, facts: Facts) -> Words:
 
 
 def _share(job_id: int, facts: Facts) -> Words:
+    """The share of the job has all slots that one share may have in the queue."""
     most, queue = facts["most"], facts["queue"]
     return (
         f"its share holds {facts['held']} of the {most} slots that one share may hold in queue {queue!r}",
@@ -364,6 +376,7 @@ def _share(job_id: int, facts: Facts) -> Words:
 
 
 def _slots(job_id: int, facts: Facts) -> Words:
+    """Every node that may run the job is full."""
     ahead = facts.get("ahead")
     behind = f"; {_at_most_jobs(ahead)} stand before it" if ahead else ""
     sentence = f"all {facts['slots']} slots of the nodes that may run it ({_first(facts['nodes'])}) are taken{behind}"
@@ -371,6 +384,7 @@ def _slots(job_id: int, facts: Facts) -> Words:
 
 
 def _priority(job_id: int, facts: Facts) -> Words:
+    """Slots are free, but jobs that come first will take them."""
     if "ahead" not in facts:
         return "more jobs come before it than there are free slots", _sooner(job_id, facts)
     ahead = _at_most_jobs(facts["ahead"])
@@ -384,6 +398,7 @@ def _sooner(job_id: int, facts: Facts) -> str | None:
 
 
 def _turn(job_id: int, facts: Facts) -> Words:
+    """Slots are free, and it is not certain that others take all of them."""
     ahead = f" ({counted(facts['ahead'], 'job')} may come before it)" if "ahead" in facts else ""
     return f"slots are free, and its turn comes soon{ahead}", None
 
@@ -424,6 +439,7 @@ _WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
     "next": lambda job_id, facts: ("nothing keeps it: it starts with the next claim", None),
     "accepted": lambda job_id, facts: ("it is accepted and will be put in its place in a moment", None),
 }
+"""The function for each cause. A cause without one would be an error, so every cause of the store is here."""
 
 # --- parts of sentences -------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
     app.command()(explain)
 
 
@@ -34,6 +35,8 @@ def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = N
 
 
 def _print(explanation: "Explanation") -> None:
+    """Print an explanation: the sentence, the expected start if it is known, and the command that would
+    change something."""
     out = display.console()
     out.print(display.safe(f"job {explanation.job_id}: {explanation.sentence}"))
     if explanation.start_us is not None and explanation.cause != "next":

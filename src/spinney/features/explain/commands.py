@@ -28,6 +28,7 @@ class Obstacle:
     """Why a pending job cannot start anywhere."""
 
     job_id: int
+    """The job that cannot start."""
     cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "no_external_worker"]
     """Why it cannot start: no node is running, none knows its type, none may serve its queue, all that could
     run it are drained, or no external worker claims its stage."""
@@ -49,8 +50,9 @@ class ExplainJob(Command, route="GET /jobs/{job}/explain"):
 class ListObstacles(Command, route="GET /jobs/obstacles"):
     """List pending jobs that nobody can run.
 
-    Of those that are named, the pending jobs for which no node or external worker is there that could start them,
-    and why. Jobs with the same queue, type and stage have the same obstacle."""
+    Of the named jobs it lists the pending ones that no node or external worker could start, and why. Jobs
+    with the same queue, type and stage have the same obstacle.
+    """
 
     jobs: Annotated[
         list[BoundedNumber], Field(min_length=1, max_length=PAGE_MAX, description="A job; may be repeated.")

@@ -43,10 +43,12 @@ def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[J
 
 
 def _lane(job: Job) -> object:
+    """Return what jobs with the same obstacle have in common."""
     return job.queue, job.type, job.stage
 
 
 def _sentence(obstacle: "Obstacle", job: Job) -> str:
+    """Return the message for an obstacle, with what to do about it."""
     match obstacle.cause:
         case "no_external_worker":
             return f"no external worker is there that claims external stage {job.stage!r}"

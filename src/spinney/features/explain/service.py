@@ -18,7 +18,7 @@ from spinney.service.service import Service
 from spinney.service.visibility import Visibility, without_hidden_jobs
 
 _JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain")
-"""Facts that name a job."""
+"""The names of facts that are the id of a job."""
 _OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by"})
 """Facts that count jobs of others, or tell what is for operators: only callers without limits get them."""
 

@@ -67,7 +67,8 @@ class Lane(BaseModel):
 class ListExternalWorkers(Command, route="GET /external"):
     """List external workers.
 
-    Those that have joined: all for an operator without limits, else your own."""
+    An operator without limits sees all that have joined, others only their own.
+    """
 
     def run(self, service: Service) -> All[ExternalWorkerDetails]:
         return All(items=[_details(worker) for worker in service.part(External).all()])
@@ -111,9 +112,10 @@ class LeaveExternalWorker(_WorkerCommand, route="DELETE /external/{worker}"):
 class ClaimAttempts(_WorkerCommand, route="POST /external/{worker}/claim"):
     """Claim attempts.
 
-    For the external worker's free slots, in the order and within the limits that hold for nodes. Make one claim at a
-    time: attempts of an earlier claim above `seen`, which the external worker has therefore not received, go back with
-    this one."""
+    Returns attempts for the external worker's free slots, in the order and within the limits that hold for
+    nodes. Make one claim at a time: attempts of an earlier claim above `seen`, which the external worker has
+    therefore not received, go back with this one.
+    """
 
     seen: Seen
     limit: int = Field(default=1, ge=1, le=CLAIM_MAX, description="How many attempts at most.")
@@ -125,8 +127,9 @@ class ClaimAttempts(_WorkerCommand, route="POST /external/{worker}/claim"):
 class SendHeartbeat(_WorkerCommand, route="POST /external/{worker}/heartbeat"):
     """Send a heartbeat.
 
-    With the attempts that the external worker runs, several times in a lease period. The answer says which of them to
-    cancel and which it has lost. An attempt up to `seen` that is not named goes back."""
+    Send one several times in a lease period, with the attempts that the external worker runs. The answer says
+    which of them to cancel and which it has lost. An attempt up to `seen` that is not named goes back.
+    """
 
     seen: Seen
     fences: list[Annotated[int, Field(ge=1, le=FENCE_MAX)]] = Field(
@@ -211,7 +214,9 @@ class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}
 class PutAttemptData(_DataCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
     """Set an entry of a job's data.
 
-    Of the data of the job, its parent or its root. It stays, whatever the outcome of the attempt."""
+    The entry belongs to the data of the job, its parent or its root. It stays, whatever the outcome of the
+    attempt.
+    """
 
     def run(self, service: Service) -> None:
         service.part(External).put_data(*self._attempt(), self.name, self.value, of=self.of)
@@ -240,6 +245,7 @@ class SpawnSubjobs(_AttemptCommand, route="POST /external/{worker}/attempts/{job
     )
 
     def is_long(self) -> bool:
+        """Return whether the call creates so many subjobs that it takes more than a moment."""
         return len(self.jobs) > _LONG_SPAWN
 
     def run(self, service: Service) -> SpawnedJobs:
@@ -279,6 +285,7 @@ COMMANDS = (
 
 
 def _details(worker: ExternalWorker) -> ExternalWorkerDetails:
+    """Return a worker as answers show it. It should send three heartbeats in each lease period."""
     return ExternalWorkerDetails(
         external_worker=worker.key,
         name=worker.name,

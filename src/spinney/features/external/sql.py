@@ -210,6 +210,8 @@ class SqlExternalWorkers:
 
 
 def _external_worker(row: Sequence[Any]) -> ExternalWorker:
+    """Return the worker of a row, whose columns are those of ``_PARTY``. A lane that is no pair is left
+    out."""
     id_, name, owner, join_count, slots, lease_s, lanes, serves, state = row
     pairs = tuple(
         (lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2

@@ -16,6 +16,7 @@ SHOWN_DIGITS = 8
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
     app.command()(failures)
 
 

@@ -42,7 +42,8 @@ class FailureDetails:
 class ListFailures(Command, route="GET /failures"):
     """List failures by cause.
 
-    Jobs that failed by an attempt of their own, grouped by cause, the largest group first."""
+    Groups the jobs that failed by an attempt of their own, the largest group first.
+    """
 
     type: Word | None = Field(default=None, description="Only of this job type.")
     limit: Annotated[int, Field(ge=1, le=100_000, description="How many causes.")] = PAGE
@@ -57,7 +58,8 @@ class ListFailures(Command, route="GET /failures"):
 class ShowFailure(Command, route="GET /failures/{fingerprint}"):
     """Show a cause of failures.
 
-    What it is, and the newest jobs that are failed with it."""
+    Returns the cause, and the newest jobs that are failed with it.
+    """
 
     fingerprint: Fingerprint
 

@@ -66,7 +66,7 @@ class Stream(StrEnum):
 
 @router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
 async def list_files(job: JobId, context: Authenticated, request: Request) -> Files:
-    """All below its folder, by path; output and the like are in `.spinney`."""
+    """Returns all files below its folder, by path; output and the like are in `.spinney`."""
     entries, complete = await listed(context, request.app.state.folders, job)
     files = [File(path=name, kind=entry.kind, size=entry.size) for name, entry in entries]
     return Files(items=files, more=not complete)
@@ -79,7 +79,7 @@ async def list_files(job: JobId, context: Authenticated, request: Request) -> Fi
     responses=documented(404, 409, 416) | _PARTIAL,
 )
 async def download(job: JobId, path: FilePath, context: Authenticated, request: Request) -> Response:
-    """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
+    """Returns the file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
     content = await opened(context, request.app.state.folders, job, path)
     return await answer(request, context, job, content, media_type=BINARY, name=path.rpartition("/")[2])
 
@@ -93,8 +93,8 @@ async def download(job: JobId, path: FilePath, context: Authenticated, request: 
     openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
 )
 async def upload(job: JobId, path: FilePath, context: Authenticated, request: Request) -> UploadedFile:
-    """The body is the file. For operators, and for who submitted the job; not while the job is at work. What is there
-    of that name is replaced, once the whole file has come."""
+    """The body is the file. Operators may upload, and so may the submitter of the job, but not while the job
+    is at work. A file of that name is replaced once the whole new file has come."""
     root = request.app.state.folders
     path = spool.checked(path)
 
@@ -129,8 +129,8 @@ async def read_output(
     follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
     start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
 ) -> Response:
-    """What the attempt wrote to stdout or stderr, as text; while it runs, without the last bytes as long as these may
-    be the beginning of a secret. Secret parameters are redacted."""
+    """Returns what the attempt wrote to stdout or stderr, as text. While it runs, the last bytes are left out
+    as long as they may be the beginning of a secret. Secret parameters are redacted."""
     attempt, redactor = await context.run(
         lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
     )

@@ -13,6 +13,7 @@ from spinney.terminal.connection import open_commands
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
     app.command()(files)
 
 

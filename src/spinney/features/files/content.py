@@ -59,7 +59,7 @@ class _LocalFile:
     file even if another takes its name."""
 
     file: BinaryIO
-    """Closed when it is garbage-collected."""
+    """The open file, unbuffered; it is closed when it is garbage-collected."""
     redactor: Redactor
     """Hides the secrets of the job in what is read."""
 

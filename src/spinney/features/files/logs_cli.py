@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
     app.command()(logs)
 
 

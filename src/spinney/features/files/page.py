@@ -41,13 +41,13 @@ class Shown:
     """A part of a stream as a terminal would show it now."""
 
     text: str
-    """All lines that are complete."""
+    """All lines that are complete, as text."""
     unfinished: str
     """The last line as it is now: what follows may continue it, or overwrite it as a progress bar does."""
     next: int
     """The byte from which on to ask for what follows: where the unfinished line, in its last state, begins."""
     more: bool = False
-    """Whether more may follow."""
+    """Whether more may follow: the attempt still runs, or there is more than one piece has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,6 +141,7 @@ _KEYS = {
     "audit": ("seq",),
     "streaks": ("type", "stage"),
 }
+"""The columns of the key of each of these tables."""
 _OBJECTS = frozenset({"jobs.params", "attempts.error", "users.rights", "tokens.rights", "webhooks.spec"})
 """The columns whose value must be a JSON object, not just any JSON value."""
 

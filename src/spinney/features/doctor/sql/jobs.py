@@ -27,9 +27,11 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.transitions import locks, placement
 
 _ACTIVE = {State.PENDING, State.COMPLETED}
+"""The states of jobs without a row in ``inactive_jobs``."""
 _STATES = states(set(State))
 _INACTIVE = states(set(State) - _ACTIVE)
 _ITS_WAIT = Join("left join inactive_jobs p on p.job_id = page.id")
+"""The row of a job in ``inactive_jobs`` (``p``), or nulls."""
 
 # --- a job's stage and history ------------------------------------------------------------------
 

@@ -192,6 +192,7 @@ class Walk(NamedTuple):
 
 
 JOBS = Walk("jobs", ("id",), subject="job {id}")
+"""The walk over all jobs. The next ones walk tables that have rows of some jobs only."""
 READY = Walk("ready", ("lane", "priority", "share", "position"))
 LEASES = Walk("leases", ("job_id",))
 INACTIVE = Walk("inactive_jobs", ("job_id",))
@@ -221,6 +222,7 @@ class Paged(Rule):
     writers."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
+        """Yield the violations page by page, each page judged within one snapshot."""
         after: Sequence[Any] | None = None
         while True:
             # Nothing is yielded while the snapshot is open: the caller may take as long as it likes.
@@ -233,6 +235,7 @@ class Paged(Rule):
                 return
 
     def again(self, check: CheckContext, facts: Facts) -> Facts | None:
+        """Ask the same statement for the one row of the violation."""
         wrong = self._wrong(check, *self.walk.one(facts), self.row_filter_again or self.row_filter)
         return wrong[0] if wrong else None
 
@@ -270,11 +273,13 @@ class Whole(Rule):
     subject."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
+        """Yield all violations, found in one snapshot."""
         with session.look() as tx:
             wrong = self.find(CheckContext(tx, session.registry, now_us))
         yield from (self.violation(facts) for facts in wrong)
 
     def again(self, check: CheckContext, facts: Facts) -> Facts | None:
+        """Find all violations again, and return the one with the same subject."""
         subject = self.subject_of(facts)
         return next((now for now in self.find(check) if self.subject_of(now) == subject), None)
 
@@ -289,6 +294,7 @@ class StoreRule(Rule):
     """The kind of database on which the rule can be broken; on others it finds nothing."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
+        """Yield what the function finds, where the kind of database is the rule's."""
         kind = "SQLite" if isinstance(session.database, SqliteDatabase) else "PostgreSQL"
         if self.on in ("any", kind):
             yield from (self.violation(facts) for facts in self.find(session))

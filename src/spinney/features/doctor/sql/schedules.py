@@ -30,11 +30,13 @@ LATE_US = 10 * GRACE_US
 RUNS = 100
 """How many of the latest times of a schedule are searched for gaps."""
 _SCHEDULES = Walk("schedules", ("name",), rows=20, subject="schedule {name}")
+"""Schedules, a few on each page: computing the times of a schedule takes long."""
 _UNREADABLE = (SpinneyError, AttributeError, TypeError, ValueError)
 """The exceptions of reading a specification that a newer version, or an edit of the database, wrote."""
 
 
 def _schedule(row: Facts) -> Schedule:
+    """Return the schedule of a row. Raises one of ``_UNREADABLE`` for a specification that cannot be read."""
     return Schedule.from_json(row["name"], orjson.loads(row["spec"]))
 
 
@@ -64,6 +66,7 @@ def _each(
 
 
 def _unreadable(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the schedules whose specification cannot be read, with the reason."""
     wrong = []
     for row in rows:
         try:
@@ -91,8 +94,9 @@ def _go_back(repair: RepairContext, facts: Facts) -> None:
 def _gap(check: CheckContext, row: Facts) -> Facts | None:
     """Look for the first time without an outcome between two that have one.
 
-    Only since the schedule has had its present cron expression or interval. What was missed as a run of times has one
-    row, which says nothing of the single times. Outcomes after ``next_us`` were decided under a clock that ran ahead.
+    Only times since the schedule has had its present cron expression or interval are looked at. Times that
+    were missed together have one row, which says nothing of each. Outcomes after ``next_us`` were decided
+    under a clock that ran ahead.
     """
     schedule, next_us = _schedule(row), row["next_us"]
     latest = check.tx.all(

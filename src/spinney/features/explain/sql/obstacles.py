@@ -23,7 +23,7 @@ class Obstacle(NamedTuple):
     """The cause for which a job cannot run anywhere, and its facts."""
 
     cause: str
-    """A word of ``Explanation.cause``."""
+    """The cause, as one of the words of ``Explanation.cause``."""
     facts: dict[str, Any]
     """The values that the words for the cause need."""
 
