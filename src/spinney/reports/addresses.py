@@ -15,12 +15,14 @@ RECIPIENTS_MAX = 100
 _ADDRESS_MAX_BYTES = 254
 """RFC 5321, section 4.5.3.1.3: a path has up to 256 octets, with its angle brackets."""
 _LOCAL_MAX_BYTES = 64
-"""RFC 5321, section 4.5.3.1.1."""
+"""The longest local part (RFC 5321, section 4.5.3.1.1)."""
 _NAME_MAX = 200
 """How many characters of a display name are kept."""
 _NAMED = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<spec>[^<>]*)>")
 _LOCAL = re.compile(r'[^\s"(),:;<>@\[\]\\.]+(\.[^\s"(),:;<>@\[\]\\.]+)*')
+"""Matches a local part without quotes or comments: words with single dots between them."""
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+"""Matches one label of a host name (RFC 1123, section 2.1): up to 63 letters, digits and hyphens inside."""
 _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 

@@ -213,7 +213,7 @@ def _reset(job: Job, progress: Progress) -> None:
 
 
 def _keep(job: Job, progress: Progress) -> None:
-    """Write the entry of ``job.data``."""
+    """Write the progress into the entry of ``job.data``, where the next attempt finds it."""
     job.data[ENTRY] = asdict(progress)
 
 

@@ -66,7 +66,7 @@ class Attachment:
 
     @property
     def shown_name(self) -> str:
-        """The name that recipients see."""
+        """The name that recipients see: the attachment's own, else that of the file if it can be shown."""
         last = Path(self.path).name
         return self.name or (last if last.isprintable() and len(last) <= 150 else "attachment")
 

@@ -28,9 +28,9 @@ class File:
     name: str
     """The name that recipients see."""
     media_type: str
-    """Its media type, as ``text/csv``."""
+    """Its media type, as in ``text/csv``."""
     content: bytes
-    """Its bytes."""
+    """All bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Mail:
     """The addresses in Cc."""
     subject: str
     text: str
-    """The plain text."""
+    """The body as plain text."""
     html: str | None
     """The same as HTML; None: plain text alone."""
     in_reply_to: str | None

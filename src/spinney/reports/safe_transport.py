@@ -86,7 +86,7 @@ class SafeTransport(httpx.BaseTransport):
         )
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections. The client calls this when the request is over."""
         self._pool.close()
 
 
@@ -191,6 +191,7 @@ class _Stream(httpcore.NetworkStream):
                     raise
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send bytes, within what is left of the time limit."""
         self._inner.write(buffer, self._backend.remaining_s(timeout))
 
     def close(self) -> None:
@@ -199,6 +200,8 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
+        """Encrypt the connection, with the certificate checked for ``server_hostname``; its steps stay
+        limited."""
         inner = self._inner.start_tls(ssl_context, server_hostname, self._backend.remaining_s(timeout))
         return _Stream(inner, self._backend)
 

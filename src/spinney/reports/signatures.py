@@ -13,11 +13,16 @@ from collections.abc import Mapping
 from spinney.model.errors import SpinneyError
 
 SIGNATURE = "Spinney-Signature"
+"""The header with the time and the signatures of a request."""
 TIMESTAMP = "Spinney-Timestamp"
+"""The header with the time at which the request was sent. ``verify`` goes by the time in ``SIGNATURE``, which
+is signed."""
 DELIVERY = "Spinney-Delivery"
+"""The header with the id of the delivery, the same in each repetition of a request."""
 TOLERANCE_S = 300.0
 """How many seconds the time of a signature may differ from the receiver's clock."""
 _HEADER_MAX = 4096
+"""How many characters of the header ``SIGNATURE`` are accepted."""
 
 
 class BadSignature(SpinneyError):
