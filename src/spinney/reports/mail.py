@@ -47,7 +47,7 @@ class Progress:
     delivered: list[str] = field(default_factory=list)
     """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Recipients that the server refused for good, each with the server's reply."""
+    """Recipients that the server refused permanently, each with the server's reply."""
     reply: str = ""
     """The server's last answer to the mail itself."""
 
@@ -67,7 +67,7 @@ def send(
 
     ``message_id`` and ``date``: those that the submission names; None: they are made at the first try. Raises
     Defer while the server is away (for all mail) or does not accept this mail yet; Warn when some recipients
-    were refused for good; Fail when all were, or when the retry period is over; Hold when the settings are
+    were refused permanently; Fail when all were, or when the retry period is over; Hold when the settings are
     unusable.
     """
     if not 1 <= len(mail.recipients) <= RECIPIENTS_MAX:
@@ -183,8 +183,11 @@ def _pause_s(age_s: float, settings: MailSettings) -> float:
 
 
 def _finish(job: Job, progress: Progress) -> dict[str, Any]:
-    """Return the result when all recipients have received the mail. Raises Warn when some were refused for good, and
-    Fail when all were; the entry of the job is reset then, so that a retry sends to them again."""
+    """Return the result when all recipients have received the mail.
+
+    Raises Warn when some were refused permanently, and Fail when all were; the entry of the job is reset
+    then, so that a retry sends to them again.
+    """
     summary = {
         "message_id": progress.message_id,
         "delivered": len(progress.delivered),

@@ -5,8 +5,8 @@ mail should wait. An error after that concerns this mail alone: otherwise one ma
 would be the one by which the stage finds out whether the server is back, for ever, and keep all others from
 being sent.
 
-A mail server answers with three digits: 5xx refuses for good, 4xx for now. The answer to the message itself
-counts for all recipients that were accepted before.
+A mail server answers with three digits: 5xx refuses permanently, 4xx for now. The answer to the message
+itself counts for all recipients that were accepted before.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class RecipientResults:
     delivered: tuple[str, ...] = ()
     """Recipients for whom the server has taken the mail."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Recipients that were refused for good, with the server's reply."""
+    """Recipients that were refused permanently, each with the server's reply."""
     later: dict[str, str] = field(default_factory=dict)
     """Recipients that were refused for now, or without a result when the connection broke, with the
     reason."""
@@ -155,8 +155,8 @@ def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
 def _refuse(
     results: RecipientResults, recipients: Sequence[str], code: int, reply: bytes
 ) -> RecipientResults:
-    """Note that the server refused these recipients, for good with 5xx and for now with any other code, and
-    return the results."""
+    """Note that the server refused these recipients, permanently with 5xx and for now with any other code,
+    and return the results."""
     refusals = results.refused if 500 <= code < 600 else results.later
     refusals.update(dict.fromkeys(recipients, _reply(code, reply)))
     return results

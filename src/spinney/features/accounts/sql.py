@@ -83,9 +83,9 @@ class SqlAccounts:
     def disable(self, name: str, actor: Actor, *, disabled: bool, now_us: int) -> User:
         """Disable a user, or enable it again, and return the user as it is then.
 
-        Disabling ends the sessions and voids the links for good; tokens are refused meanwhile, and work again
-        when the user is enabled. Raises NoSuch, and Refused when no other enabled admin without limits would
-        be left.
+        Disabling ends the sessions and voids the links, which enabling does not bring back; tokens are
+        refused meanwhile, and work again when the user is enabled. Raises NoSuch, and Refused when no other
+        enabled admin without limits would be left.
         """
         with self._session.write() as tx:
             before = require(tx, name)

@@ -24,7 +24,7 @@ TAIL_BYTES = 64 * 2**10
 PIECE_BYTES = 64 * 2**10
 """How much of a stream one request of the page's script gets."""
 UNFINISHED_BYTES = 4096
-"""The length in bytes from which on a line is shown for good before it is complete, so that a stream without
+"""The length in bytes from which on a line is shown without waiting for its end, so that a stream without
 line breaks is not sent again and again."""
 SEARCHED_BYTES = 20 * 2**20
 """How much of a stream is searched, from its beginning; by default no stream is longer."""

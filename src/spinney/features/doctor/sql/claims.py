@@ -205,8 +205,8 @@ RULES: tuple[Rule, ...] = (
         about="A lease belongs to a node that has not left.",
         walk=LEASES,
         join=Join("left join nodes on nodes.id = page.node_id"),
-        # When a node leaves or is declared dead, its leases are taken back at once. What is left after a minute
-        # was cut off.
+        # When a node leaves or is declared dead, its leases are taken back at once. What is left after a
+        # minute was cut off.
         where="nodes.id is null or (nodes.state = 'left' and nodes.seen_us < ?)",
         binds=lambda check: (check.now_us - GRACE_US,),
         columns=("page.fence", "page.running_us", "coalesce(nodes.name, cast(page.node_id as text)) as node"),

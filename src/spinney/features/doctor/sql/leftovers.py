@@ -118,7 +118,8 @@ RULES: tuple[Rule, ...] = (
         about="A key belongs to a job, unless it was taken for ever by one that retention has removed.",
         walk=_KEYS,
         join=MAYBE_JOB,
-        # Only a key of scope 0 may outlive its job; another scope is the parent below which the key is unique.
+        # Only a key of scope 0 may outlive its job; another scope is the parent below which the key is
+        # unique.
         where="jobs.id is null and not (page.scope = 0 and page.forever = 1)",
         columns=("page.job_id",),
         sentence="the key {key!r} is taken by job {job_id}, but there is no such job",

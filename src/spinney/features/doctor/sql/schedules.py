@@ -187,8 +187,8 @@ RULES: tuple[Rule, ...] = (
         about="The job that a schedule submitted exists, unless retention has removed it.",
         walk=Walk("schedule_runs", ("schedule", "nominal_us"), subject="schedule {schedule}"),
         join=Join("left join jobs on jobs.id = page.job_id"),
-        # The counter is the highest id of a job that retention has removed. A run without a job is reported in
-        # any case: it counts as an id that no job has.
+        # The counter is the highest id of a job that retention has removed. A run without a job is reported
+        # in any case: it counts as an id that no job has.
         where="page.outcome = 'submitted' and jobs.id is null "
         "and coalesce(page.job_id, 2147483648000) > (select value from counters where name = 'removed')",
         columns=("page.job_id",),

@@ -163,8 +163,8 @@ RULES: tuple[Rule, ...] = (
         about="A tree that is to be cancelled has no job left that could be cancelled at once, or a sweep is at work.",
         walk=Walk("cancel_requests", ("job_id",)),
         join=Join("cross join jobs as top", "top.id = page.job_id"),
-        # The lineages below a job lie between its own with "." and with "/" appended. Leased jobs are left out:
-        # their node cancels the attempt.
+        # The lineages below a job lie between its own with "." and with "/" appended. Leased jobs are left
+        # out: their node cancels the attempt.
         where="page.tree = 1 and exists (select 1 from jobs where (jobs.id = top.id or (jobs.parent_id is not null "
         "and jobs.root_id = top.root_id and jobs.lineage > top.lineage || '.' and jobs.lineage < top.lineage || '/')) "
         f"and jobs.state in ('pending', 'scheduled', 'held') and {job_rows.VISIBLE} "
