@@ -25,9 +25,18 @@ stages are the tasks: files in a folder, run in the order of their names.
 ``languages``      the sentences of mails and public pages
 ``demo``           ``make demo-monitor``
 
-A result is written before its stage is recorded, under the number of its job and the name of its task: whatever is
-killed, no result is lost or stored twice. A service that is down is a result and not a failed job; a job fails only
-where the monitor itself is at fault.
+**The way of a check.** A request (``requests.start``, from the command line, a page or the line protocol)
+submits one ``monitor.sequence``. Its first stage, ``expand``, selects the services and spawns a
+``monitor.check`` for each. The stages of a check run the tasks in order; each writes its result into the monitor's
+tables and is then recorded as passed. When all checks have settled, ``summary`` counts them. Apart from that,
+``monitor.mails`` looks once an hour for changes of status that an owner has not been told of.
+
+**Processes.** ``spinney monitor run`` starts a node that runs these jobs, and serves the line protocol itself. Pages
+and routes run in a Spinney server, and commands in processes of their own; all of them read the same tables.
+
+**What a crash leaves.** A result is written before its stage is recorded, under the number of its job and the name of
+its task: whatever is killed, no result is lost or stored twice. A service that is down is a result and not a failed
+job; a job fails only where the monitor itself is at fault.
 
 Specified by ``tests/apps/monitor``.
 """

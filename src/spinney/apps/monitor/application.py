@@ -1,4 +1,8 @@
-"""The application: its job types and queues. The stages are in ``check_stages``, ``sequences`` and ``upkeep``."""
+"""The application: its job types, its queues and its locks.
+
+The stages are in ``check_stages``, ``sequences`` and ``upkeep``, which import this module; import ``app`` from the
+package, which loads them all. The settings are read when this module is loaded, so a node has to be started again
+before another ``host_limit`` counts."""
 
 from spinney import Spinney
 from spinney.apps.monitor import settings
@@ -7,14 +11,17 @@ from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
 
 app = Spinney(submit=INTERNAL)
-"""People start checks through ``requests``, which names their services."""
+"""Its job types are internal: people start checks through ``requests``, which names their services."""
 
 CHECKS = app.queue("monitor", sharing="quota", turn=10)
 """The queue of checks. Each sequence is a share: they take turns of up to ten services, and none may hold all workers
 while others wait."""
 UPKEEP = app.queue("monitor-upkeep")
+"""The queue of everything else: sequences, mails, thinning and harvests. It is apart from the checks, so that
+a new sequence is expanded at once although thousands of checks wait."""
 HOST_LOCK = "monitor-host:"
-"""The prefix of the lock that a check holds while one of its tasks runs, one for each host."""
+"""The prefix of the lock that a check holds while one of its tasks runs, one for each host. Its capacity is
+the setting ``host_limit``: at most so many checks of services of one host run at a time, over all nodes."""
 app.lock(f"{HOST_LOCK}*", capacity=settings.load().network.host_limit)
 
 sequences = app.pipeline(
@@ -23,11 +30,16 @@ sequences = app.pipeline(
     children="settled",
     description="Check services: a job for each of them",
 )
+"""One job for each request to check services. It continues when all of its checks have settled, whatever
+became of them, so that ``summary`` counts failed ones, too."""
 checks = app.pipeline("monitor.check", queue=CHECKS, description="Check one service: a stage for each task")
+"""One job for each service of a sequence."""
 
 
 def mail_settings() -> MailSettings:
-    """Return the mail server's settings, read at each try. Raises UsageError where there are none."""
+    """Return the mail server's settings. They are read again for each mail, so that a wrong one can be
+    corrected while the node runs. Raises UsageError where there are none; the mail's job then fails, and can
+    be retried."""
     mail = settings.load().mail
     if mail is None:
         raise UsageError("the monitor's settings have no [mail]; name the server, and retry")

@@ -1,7 +1,11 @@
 """Harvesting a catalogue: the service records of a CSW 2.0.2 server, as rows of an import.
 
 The monitor itself fetches the pages of records, by the rules of checks (``checks.fetch``): OWSLib, which would reach
-any address, only reads them. A record is one service, and its ``fileIdentifier`` the service's UUID."""
+any address, only reads them. A record is one service, and its ``fileIdentifier`` the service's UUID.
+
+A record may be wrong in any way, since the catalogue is written by others: it becomes a ``WrongRow``, which keeps its
+service from being retired, and the harvest goes on. A page that cannot be fetched or read ends the harvest with a
+UsageError before anything is written, because an import that has seen only a part would retire the rest."""
 
 import re
 import uuid
@@ -20,6 +24,8 @@ from spinney.errors import UsageError
 PAGE = 50
 """How many records one request asks for."""
 RECORDS_MAX = 100_000
+"""A catalogue that counts more records is refused: all rows of a harvest are in memory before they are
+written."""
 _CSW = "{http://www.opengis.net/cat/csw/2.0.2}"
 _REQUEST = """<?xml version="1.0" encoding="UTF-8"?>
 <csw:GetRecords xmlns:csw="http://www.opengis.net/cat/csw/2.0.2" xmlns:ogc="http://www.opengis.net/ogc" service="CSW"
@@ -28,19 +34,30 @@ _REQUEST = """<?xml version="1.0" encoding="UTF-8"?>
   <csw:ElementSetName>full</csw:ElementSetName><csw:Constraint version="1.1.0"><ogc:Filter><ogc:PropertyIsEqualTo>
   <ogc:PropertyName>dc:type</ogc:PropertyName><ogc:Literal>service</ogc:Literal>
   </ogc:PropertyIsEqualTo></ogc:Filter></csw:Constraint></csw:Query></csw:GetRecords>"""
+"""A GetRecords request (OGC 07-006r1, 10.8) for ISO 19139 records whose type is ``service``. Positions begin
+at 1."""
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?")
+"""The form of a catalogue's URL. One with a user or password is refused, because the URL is stored with each
+service."""
 _TYPE = re.compile(r"(?<![A-Z])(WMTS|WMS|WFS|WCS|CSW|WPS|SOS)(?![A-Z])", re.IGNORECASE)
+"""An OGC service's type as a word within a text, such as ``OGC:WMS``."""
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 
 
 def harvest(url: str) -> Imported:
-    """Import the services of a catalogue, and retire those of it that it no longer has. Raises UsageError where it
-    cannot be read to its end; then nothing is changed."""
+    """Import the services of a catalogue, retire those of it that it no longer has, and return how many were
+    added, changed, retired and wrong. A catalogue without any service retires nothing. Raises UsageError
+    where it cannot be read to its end; then nothing is changed."""
     return imports.run(database(), records(url), catalogue=_name(url))
 
 
 def records(url: str) -> Iterator[Row | WrongRow]:
-    """Yield the service records of a catalogue, of which one page at a time is in memory. Raises UsageError."""
+    """Yield the service records of a catalogue in its order, each identifier once. One page of records is in
+    memory at a time.
+
+    Raises UsageError when a page cannot be read, when the catalogue counts more than ``RECORDS_MAX`` records,
+    and when a page is empty before the number that the catalogue counts: it was changed in between, or limits
+    what it gives out."""
     start, matched, identifiers = 1, 1, set()
     while start <= matched:
         results = _results(url, start)
@@ -96,6 +113,8 @@ def _results(url: str, start: int) -> Any:
 
 
 def _row(element: Any) -> tuple[Row | WrongRow, str]:
+    """Return a record as a row of an import, or what is wrong with it, and its identifier (empty where it has
+    none)."""
     from owslib.iso import MD_Metadata
 
     identifier = (element.findtext("{*}fileIdentifier/{*}CharacterString") or "").strip()
@@ -108,6 +127,10 @@ def _row(element: Any) -> tuple[Row | WrongRow, str]:
 
 
 def _fields(record: Any, identifier: str) -> Mapping[str, str]:
+    """Return the columns of an import from a record. The type is searched in the fields that name one, then
+    in the URL; a service without a known type is ``HTTP``. The version is taken from the protocol only where
+    that names the type, because other numbers stand there, too. Texts are cut to what the tables take. Raises
+    ValueError for a record that is no service."""
     from owslib.iso import CI_ResponsibleParty
 
     if not identifier:
@@ -149,6 +172,8 @@ def _resource(record: Any, service: Any) -> tuple[str, str]:
 
 
 def _uuid(identifier: str) -> str:
+    """Return an identifier as a UUID. One that is none gets the UUID that follows from it (RFC 9562, version
+    5), so that each harvest gives it the same."""
     try:
         return str(uuid.UUID(identifier))
     except ValueError:

@@ -2,7 +2,14 @@
 
 A task that finds an error ends the job, which then has done its work: it completes, and the results of the tasks
 behind are dropped. The job fails only where the monitor itself is at fault, as when results cannot be written. The
-result is durable before the stage is recorded; a stage that runs again after a crash writes the same row."""
+result is durable before the stage is recorded; a stage that runs again after a crash writes the same row.
+
+What a task finds becomes the outcome of its stage: ``ok`` and ``warning`` pass it, ``not_applicable`` passes it without
+a result, and ``error`` finishes the job. Checks run in threads of one worker, many at a time, because they mostly wait
+for the network or for a program.
+
+The stages are declared when this module is loaded, from the list of tasks as it is then. When the folder of tasks has
+changed, ``spinney monitor run`` starts a new node, which has the new stages."""
 
 import os
 import shutil
@@ -31,8 +38,12 @@ _MESSAGE_MAX = 200
 
 
 def declare(config: Settings) -> None:
-    """Declare the stages of a check. A task that was retired keeps its stage, which then has nothing to do, so that
-    jobs that stand at it go on."""
+    """Declare the stages of a check, one for each task of the list, in its order. A task that was retired
+    keeps its stage, which then has nothing to do, so that jobs that stand at it go on. Without any task there
+    is one stage, which fails with advice: a check that completed would look as if the service were in order.
+
+    A stage is tried again up to four times, only for faults of the monitor: what is wrong with a service or a
+    task is a finding, and no exception."""
     tasks = task_list.read(config).tasks
     for number, task in enumerate(tasks):
         behind = tuple(later.name for later in tasks[number + 1 :])
@@ -56,6 +67,9 @@ def _no_tasks(job: Job, gid: int, host: str) -> None:
 
 
 def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
+    """Return the function of the stage that runs a task. ``behind``: the names of the later tasks, whose
+    results an error drops, since they are no longer known to hold."""
+
     def stage(job: Job, gid: int, host: str) -> None:
         config = settings.load()
         service = services.get(database(), gid)
@@ -66,6 +80,7 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
         began_s, began_us = time.monotonic(), time.time_ns() // 1000
         finding = _run(task, config, service)
         if finding.status == Status.NOT_APPLICABLE:
+            # Only the last task notes it: an earlier one may be followed by one that has a result.
             if not behind:
                 services.note_checked(database(), gid, began_us)
             raise NotApplicable(finding.info[:_MESSAGE_MAX])
@@ -100,6 +115,8 @@ def _at_us(finding: Finding, began_us: int) -> int:
 
 
 def _run(task: Task, config: Settings, service: Service) -> Finding:
+    """Run a task for a service in a scratch folder that is removed afterwards. The folder for data that
+    stays, ``DATA/TYPE/UUID/GID``, is only named; the task makes it where it needs it."""
     scratch = Path(tempfile.mkdtemp(prefix="spinney-monitor-"))
     data = config.data / (service.type or "none") / service.uuid / str(service.gid)
     context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
@@ -111,11 +128,14 @@ def _run(task: Task, config: Settings, service: Service) -> Finding:
 
 @lru_cache(maxsize=1)
 def _writer(process: int) -> ResultWriter:
+    """Return the writer of results that all threads of a process share, so that they commit together.
+    ``process``: its id, since a fork must not use connections of its parent."""
     grouping = settings.load().results
     return ResultWriter(database(), most=grouping.group, wait_s=grouping.wait_s)
 
 
 def _line(text: str) -> str:
+    """Return a text as one line that is short enough for the message of a job."""
     return " ".join(text.split())[:_MESSAGE_MAX]
 
 

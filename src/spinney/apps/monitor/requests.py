@@ -1,6 +1,7 @@
 """What people ask of the monitor beside reading its tables: start checks, see what runs, stop it.
 
-Each function works on a ``Control``, in the name and with the rights of its caller."""
+Each function works on a ``Control``, in the name and with the rights of its caller. Commands, pages, routes and the
+line protocol all come through here, so that they name sequences and count checks in the same way."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,9 @@ from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, Control
 
 OPEN = tuple(state for state in State if state not in SETTLED and state != State.DELETED)
+"""The states of jobs that have not ended."""
 LISTED = 1000
+"""The most sequences, or running checks, that are read at once; a monitor rarely has more."""
 OF_ONE_NAME = 22
 """The most open sequences of one entity, or of no entity, as in the SNIG services monitor."""
 _KEY = "monitor:"
@@ -31,8 +34,11 @@ class SequenceStatus:
     eid: int | None
     """The entity whose services it checks; None: it is another selection."""
     running: int
+    """How many of its checks are claimed or run."""
     completed: int
+    """How many of its checks have ended, however."""
     total: int
+    """How many checks it has; before they are made, how many services it selects."""
 
     @property
     def is_pending(self) -> bool:
@@ -49,13 +55,17 @@ class RunningCheck:
     """The job of its sequence."""
     gid: int
     task: str
+    """The stage at which it is, which has the task's name; empty: it is at none."""
     since_us: int
     """When its task began."""
     is_stopping: bool
+    """Whether it was cancelled, and ends after its task."""
 
 
 def start(control: Control, name: str, selection: Selection) -> int:
-    """Start a sequence, and return the number of its job. Raises Refused when there are too many of its name."""
+    """Start a sequence, and return the number of its job. ``name``: what people see. The names of open
+    sequences are unique keys in the store, so two that are started at once get different ones. Raises Refused
+    when ``OF_ONE_NAME`` sequences of the same entity, or of none, are open."""
     eid = selection.eid or "000"
     for number in range(OF_ONE_NAME):
         key = f"{_KEY}seq{eid}{f'-{number}' if number else ''}"
@@ -67,14 +77,15 @@ def start(control: Control, name: str, selection: Selection) -> int:
 
 
 def sequences(control: Control) -> list[SequenceStatus]:
-    """Return the sequences that have not ended, the oldest first."""
+    """Return the sequences that have not ended, the oldest first, at most ``LISTED``."""
     jobs = control.queries.jobs(Filter(type=TYPE, states=OPEN), limit=LISTED)
     below = control.queries.below([job.id for job in jobs])
     return [_status(job, below[job.id].states) if job.id in below else _beginning(job) for job in jobs]
 
 
 def running(control: Control) -> list[RunningCheck]:
-    """Return the checks at work by sequence, in the order in which their tasks began."""
+    """Return the checks at work, at most ``LISTED``: by sequence, and within one in the order in which their
+    tasks began."""
     jobs = control.queries.jobs(Filter(type=CHECK_TYPE, states=tuple(LEASED)), limit=LISTED)
     checks = [
         RunningCheck(
@@ -91,8 +102,9 @@ def running(control: Control) -> list[RunningCheck]:
 
 
 def stop(control: Control, sequences: Sequence[int] | None = None) -> int:
-    """Cancel these sequences, or all, and return how many there were. Checks at work end after the task that they are
-    at, whose result is stored."""
+    """Cancel these sequences, or all for None, and return how many there were that had not ended. Checks that
+    have not begun are cancelled at once; those at work end after the task that they are at, whose result is
+    stored."""
     stopped, after = 0, 0
     while jobs := control.queries.jobs(Filter(type=TYPE, states=OPEN), after=after, limit=LISTED):
         stopped += sum(_cancel(control, job.id) for job in jobs if sequences is None or job.id in sequences)
@@ -101,12 +113,14 @@ def stop(control: Control, sequences: Sequence[int] | None = None) -> int:
 
 
 def stop_service(control: Control, gid: int) -> int:
-    """Cancel the checks of one service that have not ended, and return how many there were."""
+    """Cancel the checks of one service that have not ended, in whatever sequence they are, and return how
+    many there were. The store has no index of services, so all open checks are read."""
     checks = control.queries.jobs(Filter(type=CHECK_TYPE, states=OPEN), limit=100_000)
     return sum(_cancel(control, job.id) for job in checks if job.params["gid"] == gid)
 
 
 def _cancel(control: Control, job_id: int) -> int:
+    """Cancel a job with all below it; return 1, or 0 where it had ended."""
     try:
         control.do(CancelJob(job=job_id, tree=True, reason="stopped through the monitor"))
     except Refused:  # it has ended meanwhile
@@ -122,6 +136,7 @@ def _beginning(job: Job) -> SequenceStatus:
 
 
 def _status(job: Job, states: Any) -> SequenceStatus:
+    """Return the status of a sequence. ``states``: how many jobs below it are in each state."""
     counts: dict[str, int] = {str(state): number for state, number in states.items()}
     at_work = sum(counts.get(state, 0) for state in LEASED)
     still_open = sum(counts.get(state, 0) for state in OPEN)

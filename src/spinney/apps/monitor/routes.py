@@ -1,4 +1,6 @@
-"""The monitor's routes below ``/api/v1/apps/monitor``: everything as JSON or CSV, and figures for Prometheus."""
+"""The monitor's routes below ``/api/v1/apps/monitor``: everything as JSON or CSV, and figures for Prometheus.
+
+They only read, and take rights that are not limited to collections or queues, as the pages do."""
 
 import csv
 import io
@@ -90,6 +92,8 @@ async def metrics(context: Authenticated) -> Response:
 
 
 async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+    """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
+    StoreUnavailable where the monitor's tables cannot be used."""
     if not context.principal.rights.everywhere:
         raise Forbidden("the monitor needs rights that are not limited to collections or queues")
     try:
@@ -99,12 +103,15 @@ async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
 
 
 def _fields(row: Entity | Service | CurrentStatus | Change) -> dict[str, Any]:
-    """Return the fields of a row of thousands, without the copies of ``asdict``."""
+    """Return the fields of a row. There may be thousands of rows, so ``asdict``, which copies deeply, is too
+    slow."""
     return {name: getattr(row, name) for name in row.__slots__}
 
 
 def _answer(rows: Sequence[Mapping[str, Any]], format_: str, after: int | None = None) -> Response:
-    """Return rows; ``after``: where the next page begins. FastAPI would look at every value before it writes any."""
+    """Return rows as a response. ``after``: where the next page begins (None: nowhere), which only JSON can
+    say. The response is made here, because FastAPI would look at every value before it writes any. Cells that
+    a spreadsheet would take for a formula begin with an apostrophe in CSV."""
     if format_ == "json":
         return Response(orjson.dumps({"items": rows, "next": after}), media_type="application/json")
     out = io.StringIO()
@@ -112,7 +119,6 @@ def _answer(rows: Sequence[Mapping[str, Any]], format_: str, after: int | None =
     writer = csv.DictWriter(out, names)
     writer.writeheader()
     for row in rows:
-        # A spreadsheet would calculate a cell that begins so.
         writer.writerow(
             {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@\t\r" and v else v for k, v in row.items()}
         )

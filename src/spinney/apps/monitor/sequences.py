@@ -1,6 +1,8 @@
 """Sequences: requests to check services, each a job with a job for every service.
 
-A sequence is a share of the queue of checks, so that sequences take turns whatever their lengths."""
+A sequence is a share of the queue of checks, so that sequences take turns whatever their lengths. Which services it
+checks is decided when it is expanded and not when it is requested; a check that is spawned names its service by number,
+and finds out itself whether that has been retired since."""
 
 import hashlib
 import re
@@ -20,17 +22,20 @@ from spinney.apps.monitor.tasks import task_list
 
 TYPE = "monitor.sequence"
 CHECK_TYPE = "monitor.check"
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # how many checks one call spawns
 _LOCK_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 
 class Selection(BaseModel):
-    """Which services a sequence checks: one of the fields, or all services."""
+    """Which services a sequence checks: those of one of the fields, the first that is set in the order below,
+    or all services."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     gids: tuple[int, ...] = Field(default=(), max_length=100_000)
+    """These services, in this order."""
     eid: int | None = None
+    """All services of this entity."""
     description: str | None = Field(default=None, max_length=500)
     """A pattern of SQL on the services' descriptions."""
     unchecked_s: float | None = Field(default=None, ge=0)
@@ -39,7 +44,8 @@ class Selection(BaseModel):
     """Those of which a task found an error."""
 
     def services(self) -> list[Service]:
-        """Return the services, in the order in which they are checked."""
+        """Return the services that are selected now, without retired ones, in the order in which they are
+        checked. Raises TablesUnusable."""
         tables = database()
         if self.gids:
             return inventory.services.by_numbers(tables, self.gids)
@@ -76,12 +82,14 @@ def summary(job: Job) -> Mapping[str, int]:
 
 
 def params(name: str, selection: Selection) -> dict[str, Any]:
-    """Return the parameters of a sequence with a name for people."""
+    """Return the parameters of a sequence with a name for people; only the fields of the selection that say
+    something."""
     return {"name": name, "selection": selection.model_dump(mode="json", exclude_defaults=True)}
 
 
 def host_of(uri: str) -> str:
-    """Return the host of a URI as part of a lock's name; ``none`` where it has none."""
+    """Return the host of a URI as part of a lock's name; ``none`` where it has none, and a digest where it
+    could not be part of a name. All services of one host share the lock, whatever their ports."""
     try:
         host = urlsplit(uri if "//" in uri else f"//{uri}").hostname or "none"
     except ValueError:

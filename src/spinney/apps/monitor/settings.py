@@ -49,7 +49,9 @@ from spinney.reports import Security
 from spinney.reports.addresses import mailbox
 
 VARIABLE = "SPINNEY_MONITOR"
+"""The environment variable with the path of the settings file. A file that it names must exist."""
 FILE = "monitor.toml"
+"""The settings file where the variable is not set, in the current folder; it may be missing."""
 
 
 def _located(path: Path, info: ValidationInfo) -> Path:
@@ -58,6 +60,7 @@ def _located(path: Path, info: ValidationInfo) -> Path:
 
 
 def _empty_is_none(value: object) -> object:
+    """Return None for an empty text, by which a file says that there is no socket: TOML has no null."""
     return None if value == "" else value
 
 
@@ -66,11 +69,13 @@ def _located_if_any(path: Path | None, info: ValidationInfo) -> Path | None:
 
 
 def _tables_url(url: str, info: ValidationInfo) -> str:
+    """Return the URL of the tables; a relative path of SQLite begins at the folder of the settings file."""
     file = database_file(url)
     return url if file is None else f"sqlite:///{_located(file, info)}"
 
 
 def _mailbox(text: str) -> str:
+    """Return a sender as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
     mailbox(text)
     return text
 
@@ -80,6 +85,9 @@ SocketPath = Annotated[Path | None, BeforeValidator(_empty_is_none), AfterValida
 
 
 class _Table(BaseModel):
+    """One table of the settings file. Unknown keys are refused, since most are misspelt ones, and so are
+    infinite numbers."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
 
@@ -118,8 +126,11 @@ class Socket(_Table):
     allowed: tuple[str, ...] = ()
     """The addresses that may connect by TCP when ``listen`` is not on loopback: networks, as in ``10.1.0.0/16``."""
     connections: int = Field(default=100, ge=1)
+    """The most clients at a time; a further one is disconnected at once."""
     line_bytes: int = Field(default=65_536, ge=100)
+    """The longest line that a client may send."""
     idle_s: float = Field(default=3600.0, gt=0)
+    """A client that sends nothing for so many seconds is disconnected."""
 
 
 class Mail(_Table):
@@ -127,6 +138,7 @@ class Mail(_Table):
 
     host: str
     port: int = 0
+    """The port; 0: the usual one of ``security``."""
     security: Security = Security.STARTTLS
     sender: Annotated[str, AfterValidator(_mailbox)]
     url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^\s@]+$")
@@ -137,10 +149,15 @@ class Settings(_Table):
     """All settings of a monitor; see the example above."""
 
     tables: Annotated[str, AfterValidator(_tables_url), Field(repr=False)]
+    """The URL of the database with the monitor's tables. It may hold a password, so ``repr`` leaves it
+    out."""
     tasks: Located = Path("tasks")
     data: Located = Path("data")
+    """The folder where tasks keep files, and where the list of tasks is kept."""
     workers: int = Field(default=50, ge=1, le=1000)
+    """How many checks run at once on the node of ``spinney monitor run``."""
     timeout_s: float = Field(default=30.0, gt=0, le=3600)
+    """The time limit of one task, in seconds."""
     zone: str = "UTC"
     """The time zone in which times are shown by the line protocol."""
     keep_days: int = Field(default=90, ge=1)
@@ -149,10 +166,13 @@ class Settings(_Table):
     results: Grouping = Grouping()
     socket: Socket = Socket()
     mail: Mail | None = None
+    """The mail server; None: no mails are sent."""
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings, read again only after the file has changed. Raises UsageError that names the file."""
+    """Return the settings, read again only after the file has changed, so that it may be called for each
+    check. Raises UsageError that names the file, where that cannot be read, has a wrong value, or does not
+    exist although the variable names it."""
     named = environment.get(VARIABLE)
     path = Path(named or FILE).absolute()
     try:
@@ -167,8 +187,8 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether there is a monitor here, so that its pages show something: settings, or a database with its
-    tables. (Of one on a server that is not known without asking it, so it counts.)"""
+    """Return whether there is a monitor here, so that its pages show something: settings, or a database with
+    its tables. Tables on a database server count as there, since only a connection could tell."""
     if environment.get(VARIABLE) or Path(FILE).exists():
         return True
     try:
@@ -180,7 +200,8 @@ def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
 
 @lru_cache(maxsize=8)
 def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
-    """Read the file. ``modified_ns`` and ``store`` are part of the cache's key."""
+    """Read the file. ``modified_ns`` and ``store`` are part of the cache's key: a change of the file, or of
+    the store beside which the tables are by default, makes another entry."""
     document = settings_files.document(path, optional=True)
     document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
     if "tables" not in document:

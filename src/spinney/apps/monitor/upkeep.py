@@ -1,4 +1,9 @@
-"""Upkeep: mails to owners whose pages changed, thinning of old results, and harvests of catalogues."""
+"""Upkeep: mails to owners whose pages changed, thinning of old results, and harvests of catalogues.
+
+``monitor.mails`` runs every hour and ``monitor.thin`` once a night. ``monitor.harvest`` has no schedule of its own.
+
+A mail is a job that ``send`` submits under a key, and ``record`` notes afterwards up to which result the owner has been
+informed. Each step may be repeated after a crash: no mail is lost, and none is submitted twice."""
 
 import time
 from dataclasses import asdict
@@ -17,7 +22,7 @@ from spinney.apps.monitor.settings import Mail
 from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
-_LISTED = 100
+_LISTED = 100  # the most changes in one mail; the link in it leads to all
 _KEPT_S = 60.0
 """Results wait for two seconds each time that somebody else keeps their table."""
 
@@ -96,6 +101,8 @@ app.schedule(thin, cron="30 3 * * *", name="monitor.thin")
 
 
 def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
+    """Return the parameters of a mail: the changes as text and as a table, in the language of the entity. All
+    that comes from services and owners is escaped in HTML, and put on one line in the subject."""
     spoken = language(entity.language)
     words = spoken.sentences
     numbers = sorted({change.gid for change in changes})

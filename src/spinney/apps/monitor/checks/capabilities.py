@@ -1,7 +1,9 @@
 """Capabilities of OGC services: a valid document of the right service and version, with something in it.
 
 A server may answer an error with the status 200; a document whose root is an exception report is an error here (OGC
-Web Services Common 06-121r9, 8.4, and the ``ServiceExceptionReport`` of WMS)."""
+Web Services Common 06-121r9, 8.4, and the ``ServiceExceptionReport`` of WMS).
+
+The checks ``content`` and ``gdal`` use ``capabilities_uri`` and ``document`` as well."""
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
@@ -21,6 +23,7 @@ ROOTS = {
     "WCS": ("Capabilities", "WCS_Capabilities"),
     "CSW": ("Capabilities",),
 }
+"""The local names that the root of the capabilities may have, by type of service and over all versions."""
 LAYERS = {
     "WMS": ("Layer",),
     "WFS": ("FeatureType",),
@@ -30,11 +33,15 @@ LAYERS = {
 }
 """The elements of which a useful service has at least one."""
 _EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
+"""The roots of exception reports: those of WMS, and of all other services."""
 _TEXT_MAX = 300
+"""The most characters of a service's own text that are quoted in a finding."""
 
 
 def check(service: Service, context: Context) -> Finding:
-    """Fetch the capabilities, and look at what they say."""
+    """Fetch the capabilities and judge them, the gravest fault first: no answer, a document that is no XML,
+    an exception report, another document (errors); another version than the record's, nothing in it
+    (warnings). It is not applicable to types that have no capabilities."""
     if service.type not in ROOTS:
         return NOT_APPLICABLE
     try:
@@ -63,7 +70,10 @@ def check(service: Service, context: Context) -> Finding:
 
 
 def capabilities_uri(service: Service) -> str:
-    """Return the service's URI with the parameters of ``GetCapabilities``; its own parameters are kept."""
+    """Return the service's URI with the parameters of ``GetCapabilities``. Parameters that the URI already
+    has are kept, and win over those that would be added, whatever the case of their names. The version is
+    requested by ``acceptversions`` from WMTS and CSW, and by ``version`` from the others; it is left out
+    where the record has none."""
     parts = urlsplit(service.uri)
     own = parse_qsl(parts.query, keep_blank_values=True)
     present = {name.lower() for name, _ in own}
@@ -77,7 +87,8 @@ def capabilities_uri(service: Service) -> str:
 
 
 def document(fetched: Fetched) -> ElementTree.Element:
-    """Return the root of an XML response. Raises Unreachable for everything else."""
+    """Return the root of an XML response. Raises Unreachable, with the finding, for a status from 400 on, for
+    a body that was not read to its end, and for invalid XML."""
     if fetched.status >= 400:
         raise Unreachable(error("http_status", f"Invalid HTTP status code {fetched.status}"))
     if not fetched.is_whole:
@@ -90,7 +101,8 @@ def document(fetched: Fetched) -> ElementTree.Element:
 
 
 def local_name(element: ElementTree.Element) -> str:
-    """Return the name of an element without its namespace."""
+    """Return the name of an element without its namespace; an empty text for a comment or processing
+    instruction."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 

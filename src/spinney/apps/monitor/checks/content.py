@@ -1,4 +1,7 @@
-"""The content of OGC services: one map of a WMS, or one feature of a WFS, really fetched."""
+"""The content of OGC services: one map of a WMS, or one feature of a WFS, really fetched.
+
+A service may have valid capabilities and no data behind them. So the capabilities are fetched once more, and the first
+layer or type that they name is requested: a map of 64 by 64 pixels, or a single feature."""
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
@@ -13,11 +16,15 @@ NAME = "content"
 DESCRIPTION = "A map of the first layer, or a feature of the first type, can be fetched"
 
 _IMAGES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8"}
+"""How files of these media types begin. The content decides, because servers send exceptions as images."""
 _STANDARD = {"service", "version", "request", "acceptversions"}
+"""Parameters that are replaced where the service's URI has them."""
 
 
 def check(service: Service, context: Context) -> Finding:
-    """Fetch one map or one feature."""
+    """Fetch one map or one feature. Whatever cannot be fetched is an error; capabilities that name nothing,
+    and a type without any feature, are warnings. It is not applicable to services that are neither WMS nor
+    WFS."""
     if service.type not in ("WMS", "WFS"):
         return NOT_APPLICABLE
     try:
@@ -34,6 +41,8 @@ def check(service: Service, context: Context) -> Finding:
 
 
 def _first_name(root: ElementTree.Element, kind: str) -> str | None:
+    """Return the name of the first named element of this kind, in the order of the document. None: no element
+    has a name. Layers that only group others have none, and cannot be requested."""
     for element in root.iter():
         if local_name(element) == kind:
             for child in element:
@@ -72,6 +81,7 @@ def _extent(root: ElementTree.Element) -> str:
 
 
 def _feature_parameters(name: str, version: str) -> dict[str, str]:
+    """Return the parameters of a request for one feature. Version 2 of WFS has renamed two of them."""
     types, count = ("typenames", "count") if version.startswith("2") else ("typename", "maxfeatures")
     return {"version": version, "request": "GetFeature", types: name, count: "1"}
 
@@ -84,6 +94,8 @@ def _uri(service: Service, parameters: dict[str, str]) -> str:
 
 
 def _map(fetched: Fetched, name: str) -> Finding:
+    """Judge the answer to a request for a map by its first bytes: many servers send the status 200 with an
+    exception report."""
     if fetched.status >= 400:
         return error("http_status", f"The map of {name} fails with HTTP status code {fetched.status}")
     for media_type, beginning in _IMAGES.items():
@@ -93,6 +105,8 @@ def _map(fetched: Fetched, name: str) -> Finding:
 
 
 def _feature(fetched: Fetched, name: str) -> Finding:
+    """Judge the answer to a request for a feature. The elements in which features stand have different names
+    in GML 2, GML 3 and WFS 2."""
     root = document(fetched)
     if local_name(root) in ("ExceptionReport", "ServiceExceptionReport"):
         return error("no_feature", f"The features of {name} cannot be fetched: {_beginning(fetched)}")

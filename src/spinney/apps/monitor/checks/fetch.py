@@ -1,4 +1,9 @@
-"""Fetching for checks: bounded, gentle, and into no private network that the settings do not name."""
+"""Fetching for checks: bounded, gentle, and into no private network that the settings do not name.
+
+Whoever writes the list of services decides what the monitor fetches, so each request, also one that follows a redirect,
+goes through ``SafeTransport``, which refuses private addresses. Redirects are followed here and not by httpx, so that
+they are counted, paused for and refused one by one. The size of a body, the time of a whole fetch, and the rate of
+requests to one host are limited."""
 
 import ssl
 import threading
@@ -19,12 +24,13 @@ from spinney.safe_http import SafeTransport
 BODY_MAX = 20 << 20
 """The most bytes that are read of a response."""
 REDIRECTS_MAX = 5
+"""After so many redirects the next one is returned as the response, with its status of 3xx."""
 _HEADERS = {"User-Agent": "spinney-monitor", "Accept-Encoding": "identity"}
 _ADVICE = "name the host as 'private' in [network] if checks may reach it"
 
 
 class Unreachable(Exception):
-    """A service did not answer as HTTP does; ``finding`` says how."""
+    """A service did not answer as HTTP does; ``finding`` says how. Checks return the finding as their own."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -39,18 +45,31 @@ class Fetched:
     """Where it came from at last."""
     status: int
     redirects: Sequence[int]
-    """The status codes of the redirects before it."""
+    """The status codes of the redirects before it, in their order; empty: there were none."""
     media_type: str
+    """In lower case and without parameters; empty where the service names none."""
     body: bytes
+    """What was read of it, at most ``body_max`` bytes; empty where it is compressed, which was not
+    requested."""
     is_whole: bool
     """Whether the body was read to its end."""
     elapsed_s: float
+    """The time from the first request to the end of the body, with redirects and with pauses."""
     certificate_ends: datetime | None
+    """When the certificate of the last response ends; None without TLS."""
 
 
 def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | None = None) -> Fetched:
-    """Fetch a URI by GET, or by POST of an ``xml`` document that asks for something, following redirects one by one.
-    Raises Unreachable."""
+    """Fetch a URI by GET, or by POST of an ``xml`` document that asks for something, following redirects one
+    by one, also from one host to another and from HTTPS to HTTP. At most ``body_max`` bytes of the body are
+    read.
+
+    All requests together take no longer than the task's time limit less half a second, so that a slow service
+    is reported as such and not as a task that did not end.
+
+    Raises Unreachable when there is no response, with one of the codes ``timeout``, ``unknown_host``,
+    ``tls``, ``unreachable``, ``bad_redirect`` (to no HTTP), and ``not_fetched`` (an address that is invalid,
+    or that checks may not reach). A status of 4xx or 5xx is a response, which the caller judges."""
     method, headers = ("GET", _HEADERS) if xml is None else ("POST", {**_HEADERS, "Content-Type": "text/xml"})
     began_s = time.monotonic()
     redirects: list[int] = []
@@ -101,9 +120,11 @@ def _transport(context: Context, total_s: float) -> SafeTransport:
 
 
 def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
+    """Return the first ``most`` bytes of a body, and whether it was read to its end. A compressed one is not
+    read, since it may be any number of times larger."""
     body = bytearray()
     if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-        return b"", False  # it was not asked for, and may be any number of times larger
+        return b"", False
     for part in response.iter_raw():
         body += part
         if len(body) > most:
@@ -112,6 +133,7 @@ def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
 
 
 def _certificate_end(response: httpx.Response) -> datetime | None:
+    """Return when the server's certificate ends, read from the open connection; None without TLS."""
     stream: Any = response.extensions.get("network_stream")
     tls = None if stream is None else stream.get_extra_info("ssl_object")
     certificate = None if tls is None else tls.getpeercert()
@@ -121,6 +143,8 @@ def _certificate_end(response: httpx.Response) -> datetime | None:
 
 
 def _of_error(host: str, problem: httpx.HTTPError) -> Finding:
+    """Return the finding for a connection that failed. The text of the error has to tell the kinds apart,
+    since httpx raises ConnectError for most of them."""
     text = str(problem) or type(problem).__name__
     if "certificate" in text.lower() or "ssl" in text.lower():
         return error("tls", f"The TLS handshake with {host} failed: {text}")
@@ -130,15 +154,19 @@ def _of_error(host: str, problem: httpx.HTTPError) -> Finding:
 
 
 def _host(uri: str) -> str:
+    """Return host and port of a URI without its user and password, which must not reach a finding."""
     return urlsplit(uri).netloc.rpartition("@")[2][:100] or "the service"
 
 
 _last: dict[str, float] = {}
+"""When the next request to each host may begin, by the monotonic clock; one entry for each host of this
+process."""
 _turn = threading.Lock()
 
 
 def _pause(uri: str, pause_s: float) -> None:
-    """Wait until the host may be asked again."""
+    """Wait until the host may be sent another request. Each thread reserves its time under the lock and
+    sleeps outside, so that threads with other hosts do not wait."""
     if not pause_s:
         return
     host = _host(uri)

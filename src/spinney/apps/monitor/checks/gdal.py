@@ -1,7 +1,7 @@
 """GDAL: ``gdalinfo`` or ``ogrinfo`` opens the service, where they are installed.
 
 GDAL fetches by itself, so the URI is fetched first by the rules of the settings: a host that checks may not reach is
-not given to GDAL."""
+not given to GDAL. (The check is not applicable on hosts without GDAL, so the task may stay in the folder there.)"""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,8 @@ _TEXT_MAX = 300
 
 
 def check(service: Service, context: Context) -> Finding:
-    """Start the program for the type of the service."""
+    """Start the program for the type of the service. It is an error when the program fails, is too slow, or
+    prints a line that begins with ``ERROR``, since GDAL may do that and still exit with 0."""
     name, *options = _PROGRAMS.get(service.type, ("",))
     program = shutil.which(name) if name else None
     if program is None:

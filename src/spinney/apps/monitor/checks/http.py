@@ -10,10 +10,13 @@ from spinney.apps.monitor.tasks.modules import Context
 NAME = "url_status_codes"
 DESCRIPTION = "The service answers by HTTP, in time and with a valid certificate"
 _HEAD_BYTES = 4096
+"""How much of the body is read: the status matters, and a service may send any amount."""
 
 
 def check(service: Service, context: Context) -> Finding:
-    """Fetch the beginning of what the URI leads to."""
+    """Fetch the beginning of what the URI leads to, and report the gravest fault alone: no answer or a status
+    from 300 on (errors), a certificate that ends soon, a redirect, a slow answer (warnings). It is not
+    applicable to other schemes."""
     if not service.uri.lower().startswith(("http:", "https:")):
         return NOT_APPLICABLE
     try:

@@ -12,11 +12,13 @@ NAME = "congruence"
 DESCRIPTION = "The URI is well-formed and agrees with the record"
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+"""One label of a host name (RFC 1123, 2.1), and underscores, which some networks use."""
 _OGC = ("WMS", "WFS", "WMTS", "WCS", "CSW")
 
 
 def check(service: Service, context: Context) -> Finding:
-    """Check the record; nothing is fetched."""
+    """Compare the record with its URI; nothing is fetched, so this task stands first. A URI that cannot be
+    used is an error, a missing description or a type or version other than the record's a warning."""
     try:
         parts = urlsplit(service.uri)
         host, _ = parts.hostname or "", parts.port
@@ -44,6 +46,8 @@ def check(service: Service, context: Context) -> Finding:
 
 
 def _is_host(host: str) -> bool:
+    """Return whether a text is an IP address or a host name; one with other letters counts if IDNA can encode
+    it."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

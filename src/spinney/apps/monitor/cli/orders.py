@@ -1,4 +1,6 @@
-"""Commands that start and stop checks."""
+"""Commands that start and stop checks.
+
+They submit and cancel jobs, so they return at once unless ``--wait`` is given, and a node has to run."""
 
 from typing import Annotated
 
@@ -79,6 +81,8 @@ def stop(
 
 
 def _name(selection: Selection) -> str:
+    """Return the name of a sequence for people. Raises UsageError for services and entities that do not
+    exist: a sequence would check nothing, and complete."""
     if selection.eid is not None:
         entity = entities.get(database(), selection.eid)
         if entity is None:

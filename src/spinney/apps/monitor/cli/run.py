@@ -1,6 +1,11 @@
 """``spinney monitor run``: the node that does the checks, and the line protocol for older clients.
 
-The node is a process of its own. When the files of the tasks change, a new one takes over from it without a gap."""
+The node is a process of its own, in a session of its own, so that a signal of the terminal does not reach it past this
+process. When the files of the tasks change, a new node takes over from it without a gap: stages are declared when a
+node starts, so a running one cannot get another. A node that dies is started again, after pauses that grow.
+
+SIGTERM, SIGINT and a client's ``SHUTDWN`` end both: the line protocol at once, the node when it has finished what it
+runs. If this process is killed, its node goes on, and the next ``run`` takes over from it."""
 
 import asyncio
 import signal
@@ -23,9 +28,12 @@ from spinney.apps.monitor.tasks import task_list
 from spinney.command_line import StoreOption, open_control
 
 _LOOK_S = 1.0
+"""How often the files of the tasks and the state of the node are looked at; also the first pause after its
+death."""
 _PAUSE_MAX_S = 60.0
 """The longest pause before a node that keeps dying is started again."""
 _CALLER = "line protocol"
+"""The name under which the audit has what clients of the line protocol do, since they do not sign in."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -52,7 +60,8 @@ def run(
 
 
 def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[], Door]:
-    """Return what opens the store, in the thread that will use it."""
+    """Return what opens the store, in the thread that will use it. ``stack`` closes the store when the
+    command ends."""
 
     def open_door() -> Door:
         control = stack.enter_context(open_control(store, _CALLER))
@@ -62,6 +71,9 @@ def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[
 
 
 async def _run(door: LineServer, command: list[str] | None, config: Settings) -> int:
+    """Run the node and the line protocol until one of them ends, or a signal comes; return the exit code. The
+    error of the one that failed is raised after the other has ended. ``command``: starts the node; None:
+    there is none."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, door.stop)
@@ -81,14 +93,18 @@ async def _run(door: LineServer, command: list[str] | None, config: Settings) ->
 
 
 class _Nodes:
-    """The node, started again when it dies, and those that hand over to it."""
+    """The node, started again when it dies, and older ones that drain after a newer one has taken over."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._running: list[Process] = []
 
     async def run(self, config: Settings) -> None:
-        """Keep a node running; when the tasks have changed, start one that takes over, while the old one drains."""
+        """Keep a node running; when the tasks have changed, start one that takes over, while the old one
+        drains.
+
+        A changed file is read before a node is started, so that a file that is no task starts nothing. A file
+        that could not be identified for a passing reason is read again when it is due."""
         stamps = task_list.fingerprint(config)
         listed = await _read(config)
         pause_s, started_s = _LOOK_S, time.monotonic()
@@ -111,7 +127,7 @@ class _Nodes:
                 await self._start()
 
     async def stop(self) -> None:
-        """Let all nodes finish what they run."""
+        """Let all nodes finish what they run, and wait for them."""
         for node in self._running:
             if node.returncode is None:
                 node.send_signal(signal.SIGTERM)
@@ -125,7 +141,7 @@ class _Nodes:
 
 
 async def _read(config: Settings) -> task_list.TaskList:
-    """Read the tasks, and say which files are none."""
+    """Read the tasks in a thread, since that runs programs, and print which files are none and why."""
     listed = await asyncio.to_thread(task_list.read, config)
     for broken in listed.broken:
         typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)

@@ -1,4 +1,6 @@
-"""Commands for who sets a monitor up: init, import, harvest."""
+"""Commands for who sets a monitor up: init, import, harvest.
+
+Each may be repeated: ``init`` makes only what is missing, and an import changes only what differs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +13,13 @@ from spinney.apps.monitor.inventory import TABLES, imports
 from spinney.apps.monitor.inventory.database import database
 from spinney.command_line import Exit, StoreOption, open_control
 
+# The checks that come with Spinney, in the order in which ``init`` numbers their tasks: the cheapest first, because an
+# error ends a check.
 _CHECKS = ("uri", "http", "capabilities", "content", "gdal")
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module."""
+    """Add the commands of this module to the monitor's."""
     app.command()(init)
     app.command("import")(import_)
     app.command()(harvest)
@@ -33,10 +37,12 @@ def init(
     tables = TABLES.open(config.tables)
     tables.init()
     typer.echo(f"The tables are in {tables.name}")
+    # An existing folder is left as it is: somebody may have removed a task on purpose.
     if tasks and not config.tasks.exists():
         config.tasks.mkdir(parents=True)
         for number, name in enumerate(_CHECKS):
             file = config.tasks / f"{number}0_{name}.py"
+            # It imports the check instead of copying it, so that an upgrade of Spinney brings the newer one.
             file.write_text(
                 f"from spinney.apps.monitor.checks.{name} import DESCRIPTION, NAME, check\n\n"
                 f'__all__ = ["DESCRIPTION", "NAME", "check"]\n'

@@ -1,4 +1,7 @@
-"""Commands that read: services, entities, tasks, status, history."""
+"""Commands that read: services, entities, tasks, status, history.
+
+All but ``status`` read the monitor's tables alone, and need no store. ``--json`` prints the fields of the classes in
+``inventory.model``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -146,6 +149,7 @@ def report(json: JsonOption = False) -> None:
 
 
 def _show(json: bool, value: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a value as JSON, or rows as a table for people."""
     if json:
         display.print_json(value)
     else:
@@ -153,4 +157,5 @@ def _show(json: bool, value: Any, columns: Sequence[str], rows: Sequence[Sequenc
 
 
 def _time(at_us: int | None) -> str:
+    """Return a time as UTC to the second; an empty text for None."""
     return "" if at_us is None else f"{datetime.fromtimestamp(at_us / 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"

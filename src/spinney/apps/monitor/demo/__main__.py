@@ -28,6 +28,7 @@ from spinney.errors import SpinneyError
 
 OUT = Path("demo-monitor-out").absolute()
 _LOG = OUT / "node.log"
+# The demo serves everything on loopback, which checks may reach only because it is named here.
 _SETTINGS = """workers = 16
 network = {{ private = ["127.0.0.1"], host_limit = 16 }}
 socket = {{ listen = "" }}
@@ -36,13 +37,17 @@ mail = {{ host = "127.0.0.1", port = {port}, security = "none", sender = "Monito
 
 
 class Kind(NamedTuple):
-    """Services that are alike, and the codes that the first and the second check should find; none: all is well."""
+    """Services that are alike, and the codes that the first and the second check should find. An empty code:
+    all is well."""
 
     name: str
     number: int
+    """How many services of this kind there are."""
     map: str
+    """The path of their mapfile on the server; an empty text: a port on which nothing listens."""
     codes: tuple[str, str]
     versions: tuple[str, ...] = ("WMS 1.3.0", "WFS 2.0.0", "WMS 1.1.1", "WFS 1.1.0")
+    """Types and versions, taken in turn."""
 
 
 KINDS = (
@@ -107,8 +112,8 @@ def _write_services(url: str) -> dict[int, Kind]:
 
 
 def _show_states(kinds: dict[int, Kind], check: int) -> list[str]:
-    """Print the states by kind, and return the differences from the expected ones. ``check``: 0 the first, 1 the
-    second."""
+    """Print the states by kind, and return the differences from the expected ones. ``check``: which check has
+    just been done, 0 for the first and 1 for the second."""
     line = "{:<32}{:>8}{:>8}{:>8}  {:.80}".format
     print("", line("services", "error", "warning", "ok", "for instance"), sep="\n")
     current = results.current(database(), kinds)

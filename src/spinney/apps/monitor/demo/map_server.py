@@ -44,8 +44,11 @@ _GDAL = (
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run MapServer with its files in a folder, and yield its URL: the services of a mapfile are at ``/ows/NAME``, and
-    nothing else is found. Raises UsageError where MapServer was not unpacked."""
+    """Run MapServer with its files in a folder, and yield its URL: the services of a mapfile are at
+    ``/ows/NAME``, and nothing else exists. Two processes serve requests in turn from one listening socket,
+    which they inherit as their stdin.
+
+    Raises UsageError where MapServer was not unpacked, or GDAL cannot make the data."""
     if not (PACKAGES / "usr/bin/mapserv").exists():
         raise UsageError("there is no MapServer here; 'make demo-monitor' gets it from Debian's packages")
     (folder / "squares.csv").write_text('id,WKT\n1,"POLYGON((-9 38,-8 38,-8 39,-9 39,-9 38))"\n')
@@ -70,7 +73,9 @@ def running(folder: Path) -> Iterator[str]:
 
 
 def write_map(folder: Path, name: str, url: str, *, fault: str = "") -> None:
-    """Write a mapfile, with one of ``FAULTS`` or without."""
+    """Write a mapfile as it should be, or with one of ``FAULTS``. MapServer reads it anew for each request,
+    so that a fault can be made and repaired while it runs. A ``fault`` that is no key of ``FAULTS`` changes
+    nothing."""
     layer = 'RASTER DATA "squares.tif"' if name == "relief" else _VECTOR
     text = _MAP.format(name=name, url=url, layer=layer)
     (folder / f"{name}.map").write_text(text.replace(*FAULTS.get(fault, ("", ""))))
@@ -96,12 +101,13 @@ def _start(folder: Path, program: str, *options: str, stdin: int | None = None) 
 
 
 def _handler(mapserver: tuple[str, int]) -> type[BaseHTTPRequestHandler]:
+    """Return the class of a small HTTP server that hands GET requests on to MapServer."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
-            if path.startswith(
-                "/ows/"
-            ):  # what a program answers by CGI begins with fields, and lacks the status
+            if path.startswith("/ows/"):
+                # A response by CGI (RFC 3875, 6) begins with fields and lacks the line with the status.
                 response = _ask(mapserver, f"map={path.removeprefix('/ows/')}&{query}")
                 self.wfile.write(b"HTTP/1.0 200 OK\r\n" + response)
             else:
@@ -114,7 +120,8 @@ def _handler(mapserver: tuple[str, int]) -> type[BaseHTTPRequestHandler]:
 
 
 def _ask(mapserver: tuple[str, int], query: str) -> bytes:
-    """Return the response of a FastCGI process to GET: fields, an empty line and the body."""
+    """Return the response of a FastCGI process to GET: fields, an empty line and the body. One connection has
+    one request; the records are those of the FastCGI specification 1.0, 3.3 and 5."""
     pairs = b""
     for name, value in ((b"REQUEST_METHOD", b"GET"), (b"QUERY_STRING", query.encode())):
         pairs += struct.pack(">II", len(name) | 1 << 31, len(value) | 1 << 31) + name + value

@@ -11,7 +11,8 @@ from spinney.tables.database import Database
 
 
 def like(database: Database, column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a text is like a pattern: ``%`` is any text, ``_`` a character, and case counts."""
+    """Return the condition that a text is like a pattern: ``%`` is any text, ``_`` a character, and case
+    counts. There is no escape character."""
     if "\0" in pattern:  # which no text has, and PostgreSQL refuses even in a parameter
         return false()
     if database.dialect == "sqlite":  # whose LIKE ignores the case of ASCII letters
@@ -21,13 +22,14 @@ def like(database: Database, column: ColumnElement[Any], pattern: str) -> Column
 
 
 def possible(numbers: Sequence[int]) -> list[int]:
-    """Return those that a service or an entity can have; others are refused by a database, even as parameters."""
+    """Return the numbers that a service or an entity can have, in their order; databases refuse larger ones
+    even as parameters of a query."""
     return [number for number in numbers if 0 < number <= NUMBER_MAX]
 
 
 def query(database: Database, pattern: str = "%", *, alphabetically: bool = False) -> list[Entity]:
-    """Return the entities whose description is like a pattern of SQL, with the number of their services; those with
-    the most services first."""
+    """Return the entities whose description is like a pattern (``like``), each with the number of its
+    services that are not retired. Those with the most services come first, unless ``alphabetically``."""
     number = func.count(services.c.gid)
     statement = _counted().where(like(database, entities.c.description, pattern))
     order = [entities.c.description] if alphabetically else [number.desc(), entities.c.eid]
@@ -62,6 +64,8 @@ def set_mailed(database: Database, eid: int, at_us: int, newest_id: int) -> None
 
 
 def _counted() -> Select[Any]:
+    """Return the query of entities with the number of their present services, also of those that have
+    none."""
     number = func.count(services.c.gid).label("services")
     columns = [entities.c[name] for name in Entity.__slots__ if name != "services"]
     present = (services.c.eid == entities.c.eid) & services.c.retired_us.is_(None)

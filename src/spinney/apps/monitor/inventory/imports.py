@@ -5,7 +5,10 @@ same URI with the same entity; otherwise it is new. What a file no longer names 
 that the file is only a part, or a row is wrong: a typing error must not retire a service.
 
 A service belongs to the source that brought it in: a catalogue, or the files. A source retires its own services only.
-A file takes over a service that a catalogue brought in; a catalogue changes no service of another source."""
+A file takes over a service that a catalogue brought in; a catalogue changes no service of another source.
+
+``read`` and ``parse`` make rows and touch no table; ``run`` writes them in one transaction, which a crash leaves undone
+as a whole."""
 
 import csv
 import io
@@ -28,12 +31,15 @@ from spinney.reports.addresses import mailbox
 from spinney.tables.database import Database
 
 FILE_MAX = 200 << 20
+"""The most bytes of a file, which is read into memory as a whole."""
 TEXT_MAX = 2000
+"""The most characters of one field."""
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,19}")
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 """The form of a language's tag (RFC 5646, 2.1)."""
 _SCHEMES = ("http", "https", "ftp")
 _REQUIRED = ("entity", "type", "uri")
+"""The columns without which a row says nothing; ``_OPTIONAL`` are all others that are read."""
 _OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
 
 
@@ -47,10 +53,13 @@ class Row:
     type: str
     uri: str
     gid: int | None = None
+    """Its number, which clients and tasks of the old server know; None: the row names none."""
     uuid: str = ""
+    """In the standard form, in lower case; empty: the row names none."""
     version: str = ""
     description: str = ""
     contact: str = ""
+    """Details of the entity, as ``email`` and ``language``; an empty one leaves what is stored."""
     email: str = ""
     language: str = ""
 
@@ -78,7 +87,10 @@ class Imported:
 
 
 def read(path: Path) -> Iterator[Row | WrongRow]:
-    """Yield the rows of a file, ``.csv`` or ``.json``. Raises UsageError for a file that cannot be read as a whole."""
+    """Yield the rows of a file, ``.json`` or else CSV; rows that cannot be imported come as ``WrongRow`` in
+    their places. Nothing is read before the first row is fetched. Raises UsageError for a file that cannot be
+    read as a whole: it is missing, larger than ``FILE_MAX``, not UTF-8, no list, or without a required
+    column."""
     try:
         if path.stat().st_size > FILE_MAX:
             raise UsageError(f"{path} is larger than {FILE_MAX:,} bytes; import it in parts, with --part")
@@ -95,9 +107,13 @@ def read(path: Path) -> Iterator[Row | WrongRow]:
 def run(
     database: Database, rows: Iterable[Row | WrongRow], *, is_part: bool = False, catalogue: str = ""
 ) -> Imported:
-    """Write the rows in one transaction, and retire what they do not name. ``catalogue``: the catalogue that they are
-    from; empty: they are from a file. ``is_part``: the rows are only a part, so that nothing is retired; nor is
-    anything when a row of a file is wrong."""
+    """Write the rows in one transaction, retire what they do not name, and return what was done.
+
+    ``catalogue``: the name of the catalogue that they are from; empty: they are from a file. ``is_part``: the
+    rows are only a part, so that nothing is retired. Nothing is retired either when a row of a file is wrong,
+    or when the rows name no service at all. All rows are fetched before the transaction begins, and an error
+    that fetching raises leaves the tables unchanged. Two rows that mean one service are not both written: the
+    later one counts as wrong."""
     imported = Imported()
     now_us = time.time_ns() // 1000
     # All are read before the transaction, which holds up others.
@@ -120,15 +136,18 @@ def run(
 
 
 def _turn(row: Row | WrongRow) -> int:
-    """Return when a row is written. Those with a number come first, so that no new service takes a number that a later
-    row names; those without a UUID last, so that none is known by a URI from which a later row moves its service."""
+    """Return when a row is written. Those with a number come first, so that no new service takes a number
+    that a later row names; those without a UUID last, so that none is identified by a URI from which a later
+    row moves its service."""
     if isinstance(row, WrongRow):
         return 2
     return 0 if row.gid is not None else 1 if row.uuid else 2
 
 
 def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
-    """Return a row with these fields; where one is wrong, what is wrong with it."""
+    """Return a row with these fields; where one is wrong, what is wrong with it. Runs of white space become
+    one space. ``place``: where the row is, which begins the sentence. Columns that are not known are
+    ignored."""
     # Cells of spreadsheets and texts of catalogues have line breaks and no-break spaces in them.
     values = {name: " ".join(str(fields.get(name) or "").split()) for name in (*_REQUIRED, *_OPTIONAL)}
     try:
@@ -144,6 +163,8 @@ def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
+    """Yield the rows of CSV text. The delimiter is that of comma, semicolon and tab of which the first line
+    has most: spreadsheets write the one of their country."""
     first = text.partition("\n")[0]
     delimiter = max((",", ";", "\t"), key=first.count)
     lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -158,6 +179,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
 
 
 def _json_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
+    """Yield the rows of JSON text: a list of objects, or an object with such a list as ``services``."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -183,6 +205,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
 
 
 def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
+    """Raise ValueError with the first fault of a row; its message goes on after the row's place."""
     if None in fields:
         raise ValueError("it has more fields than the first line names; quote texts with commas in them")
     for name in _REQUIRED:
@@ -217,7 +240,8 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
 
 
 class _Writer:
-    """Writes rows within one transaction. What is there is read once, at the beginning."""
+    """Writes rows within one transaction. All entities and services are read once, at the beginning, since a
+    query for each row would take far longer; what is written is entered there, too."""
 
     def __init__(self, connection: Connection, now_us: int, imported: Imported, catalogue: str) -> None:
         self._connection, self._now_us, self._imported = connection, now_us, imported
@@ -235,7 +259,9 @@ class _Writer:
         self._by_uri = {(row["eid"], row["uri"]): row["gid"] for row in rows}
 
     def write(self, row: Row) -> None:
-        """Write one service and its entity."""
+        """Write one service and its entity. A row that means the same service as an earlier one is entered
+        among the wrong ones. A catalogue's row about a service of another source changes nothing, but keeps
+        that service's number from being used twice."""
         gid = self._number(row)
         other = self._named_uuids.get(row.uuid) or self.named.get(gid or 0)
         if other:
@@ -285,7 +311,8 @@ class _Writer:
         self._imported.changed += 1
 
     def advance_numbers(self, dialect: str) -> None:
-        """Let new numbers begin behind those that rows named; SQLite does so by itself."""
+        """Let new numbers begin behind those that rows named. PostgreSQL's sequence does not notice a number
+        that an INSERT gives; SQLite takes the largest number plus one by itself."""
         if dialect == "postgresql":
             next_number = select(func.coalesce(func.max(services.c.gid), 0) + 1).scalar_subquery()
             sequence = func.pg_get_serial_sequence("mon_services", "gid")
@@ -308,6 +335,7 @@ class _Writer:
         self._imported.retired = len(gone)
 
     def _number(self, row: Row) -> int | None:
+        """Return the number of the service that a row means; None: it is a new one."""
         if row.gid is not None:
             return row.gid
         if row.uuid:
@@ -316,6 +344,8 @@ class _Writer:
         return None if entity is None else self._by_uri.get((entity["eid"], row.uri))
 
     def _entity(self, row: Row) -> int:
+        """Return the number of the row's entity, which is made where it is missing. A file changes the
+        entity's details; a catalogue does not, because its records name whoever wrote them."""
         details = {
             name: getattr(row, name) for name in ("contact", "email", "language") if getattr(row, name)
         }

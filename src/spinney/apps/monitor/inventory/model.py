@@ -18,9 +18,12 @@ class Entity:
     """Who answers for services, and how mails reach them."""
 
     eid: int
+    """The number by which the monitor and the line protocol know it."""
     description: str
     contact: str = ""
+    """Whom mails greet; empty: nobody by name."""
     email: str = ""
+    """Where mails go; empty: none are sent."""
     language: str = "en"
     """The tag of the language of its mails and public page."""
     page_key: str = ""
@@ -52,15 +55,20 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of one task for one service."""
+    """The result of one task for one service, as it is written. ``job_id`` and ``task`` identify it: written
+    twice, it is stored once."""
 
     gid: int
     task: str
     status: str
     code: str = ""
+    """A word for machines, such as ``timeout``; empty: there is none."""
     info: str = ""
+    """What people read; at most ``results.INFO_MAX`` characters are stored."""
     uuid: str = ""
+    """The UUID of the service at that time."""
     at_us: int
+    """When the task found it, in microseconds since 1970 UTC, as all times here."""
     duration_s: float
     job_id: int = 0
     drops: tuple[str, ...] = ()
@@ -69,7 +77,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentStatus:
-    """The newest result of one service and task."""
+    """The newest result of one service and task, and how long it has been so."""
 
     task: str
     status: str

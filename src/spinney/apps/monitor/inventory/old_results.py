@@ -1,4 +1,6 @@
-"""Thinning of old results: of those older than a limit only the changes of status are kept."""
+"""Thinning of old results: of those older than a limit only the changes of status are kept.
+
+Most results say what the one before said, and only the newer ones are shown one by one."""
 
 from sqlalchemy import delete, select
 
@@ -10,7 +12,8 @@ STEP = 5000
 
 
 def thin(database: Database, before_us: int) -> int:
-    """Remove one step of the results before a time that repeat the status before them, and return how many."""
+    """Remove one step of the results before a time that repeat the status before them, and return how many;
+    the caller repeats it until none is left. First results and changes stay for ever."""
     repeated = (
         select(history.c.id)
         .where(history.c.at_us < before_us, history.c.before == history.c.status)

@@ -1,4 +1,7 @@
-"""The results of checks: written in groups, and read by service."""
+"""The results of checks: written in groups, and read by service.
+
+``mon_history`` has every result, and ``mon_statuses`` the newest one of each service and task; one transaction writes
+both. The threads of a node write through one ``ResultWriter``; several nodes may write at once."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -19,8 +22,13 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class ResultWriter:
-    """Writes results for many threads: one writes those of all that wait, so that a busy monitor commits once for
-    many results, by one statement for each table, and an idle one at once."""
+    """Writes results for many threads: one writes those of all that wait, so that a busy monitor commits once
+    for many results, by one statement for each table, and an idle one at once.
+
+    A thread puts its result on the list and then takes the turn. Whoever has the turn writes its own result
+    with others of the list and wakes their threads, which find theirs written when they get the turn. When a
+    group cannot be written, the others go back on the list and the thread writes its own alone, so that one
+    bad result fails only the stage that has it."""
 
     def __init__(self, database: Database, *, most: int = 200, wait_s: float = 0.0) -> None:
         """``most``: of one group. ``wait_s``: how long a group waits until it has as many."""
@@ -29,7 +37,8 @@ class ResultWriter:
         self._mutex, self._turn = threading.Condition(), threading.Lock()
 
     def write(self, result: Result) -> None:
-        """Return when the result is durable. Raises TablesUnusable; the caller may repeat it."""
+        """Write a result, and return when it is durable. Raises TablesUnusable; then it may or may not have
+        been written, and the caller may repeat it."""
         written = threading.Event()
         entry = (result, written)
         with self._mutex:
@@ -57,8 +66,12 @@ class ResultWriter:
 
 
 def write(database: Database, results: Sequence[Result]) -> None:
-    """Enter results in one transaction. A repetition of a job's result replaces it; an older result never replaces a
-    newer one."""
+    """Enter results in one transaction: in the history, as the newest ones, and as the time of the services'
+    last check.
+
+    A repetition of a job's result replaces it, and keeps the status before it that was recorded first. A
+    result that is older than the newest one of its service and task is entered in the history alone. Results
+    that ``drops`` of a newest one names are removed from the newest ones, and stay in the history."""
     newest = {(result.gid, result.task): result for result in sorted(results, key=lambda r: r.at_us)}
     newest = dict(sorted(newest.items()))  # rows are locked in one order, so that two nodes do not deadlock
     with database.write() as connection:
@@ -93,7 +106,9 @@ def write(database: Database, results: Sequence[Result]) -> None:
 
 
 def current(database: Database, gids: Iterable[int]) -> dict[int, list[CurrentStatus]]:
-    """Return the newest results of services, by their number, in the order of the tasks' names."""
+    """Return the newest results of services, by their number, in the order of the tasks' names. A service
+    without results is not a key. ``gids`` are parameters of one query, which databases limit to some tens of
+    thousands."""
     columns = [statuses.c[name] for name in CurrentStatus.__slots__]
     query = (
         select(statuses.c.gid, *columns)
@@ -120,9 +135,13 @@ def changes(
     first_ok: bool = True,
     limit: int = 100,
 ) -> list[Change]:
-    """Return up to ``limit`` results of the history, the newest first. ``ids``: only those with such an id, which shows
-    what was written since an earlier call, whatever time a result has. ``only_changes``: only those whose status
-    differs from the one before. ``first_ok=False``: without first results that are well."""
+    """Return up to ``limit`` results of the history, the newest first.
+
+    ``gid``, ``eid``: only those of this service, or of this entity's services that are not retired.
+    ``after_us``: only later ones. ``ids``: only those with such an id, which shows what was written since an
+    earlier call, whatever time a result has. ``only_changes``: only those whose status differs from the one
+    before, which are read from an index of their own. ``first_ok=False``: without first results that are
+    well."""
     columns = [history.c[name] for name in Change.__slots__]
     query = select(*columns).where(history.c.at_us > after_us)
     if ids is not None:
@@ -141,12 +160,17 @@ def changes(
 
 
 class ResultsKept(TablesAway):
-    """Somebody keeps the table of results; the message says who."""
+    """Somebody keeps the table of results locked; the message says who."""
 
 
 def newest_id(database: Database) -> int:
-    """Return the id of the result that was written last; 0 without one. No result with a lower id appears later. Raises
-    ResultsKept where VACUUM, or a transaction that does not end, keeps the table for long."""
+    """Return the id of the result that was written last; 0 without one. No result with a lower id appears
+    later, so that a reader that has seen all up to it has missed none.
+
+    Ids alone do not promise that on PostgreSQL, which gives them before the commit: a transaction with a
+    lower id may commit after one with a higher. So the table is locked for a moment, which waits for those
+    that are writing. SQLite has one writer at a time. Raises ResultsKept where VACUUM, or a transaction that
+    does not end, keeps the table for longer than ``LOCK_S``."""
     try:
         with database.write() as connection:
             if database.dialect == "postgresql":
@@ -165,7 +189,8 @@ def newest_id(database: Database) -> int:
 
 
 def _keeper(database: Database) -> str:
-    """Name the process that has kept the table of results for longest, of those for whose end the lock waits."""
+    """Describe the process that has kept the table of results for longest, of those for whose end the lock
+    waits. Modes that do not conflict with a share lock are left out (PostgreSQL, 13.3.1)."""
     query = text(
         "select pid, coalesce(usename, ''), coalesce(application_name, ''), mode "
         "from pg_locks join pg_stat_activity using (pid) where granted and pid <> pg_backend_pid() "
@@ -186,6 +211,7 @@ Before = tuple[str, int]
 
 
 def _before(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Before]:
+    """Return the present status of each service and task that has one."""
     query = select(statuses.c.gid, statuses.c.task, statuses.c.status, statuses.c.since_us).where(
         tuple_(statuses.c.gid, statuses.c.task).in_(list(keys))
     )
@@ -193,6 +219,7 @@ def _before(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tup
 
 
 def _once(results: Sequence[Result]) -> Iterable[Result]:
+    """Return the results, the last one of each job and task: one INSERT must not meet the same row twice."""
     return {(result.job_id, result.task): result for result in results}.values()
 
 
@@ -211,6 +238,7 @@ def _history_row(result: Result, before: Before | None) -> dict[str, Any]:
 
 
 def _status_row(result: Result, before: Before | None) -> dict[str, Any]:
+    """Return the row of a newest result. Since when it is so is kept as long as the status is the same."""
     same = before is not None and before[0] == result.status
     return {
         "gid": result.gid,

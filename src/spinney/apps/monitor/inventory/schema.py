@@ -1,4 +1,7 @@
-"""The tables of the monitor. Times are microseconds since 1970 UTC."""
+"""The tables of the monitor. Times are microseconds since 1970 UTC.
+
+The migrations make the tables, and must agree with what stands here.
+Services and entities are never deleted, so that their results keep what they belong to."""
 
 from sqlalchemy import (
     BigInteger,
@@ -52,9 +55,10 @@ services = Table(
     Column("checked_us", _Id),  # its newest result
     Column("catalogue", Text, nullable=False, server_default=""),  # where it came from; empty: from a file
     Index("mon_services_by_entity", "eid"),
-    Index("mon_services_by_check", "checked_us"),
+    Index("mon_services_by_check", "checked_us"),  # for ``unchecked_since``
     Index("mon_services_by_uuid", "uuid"),
 )
+"""What is checked. Neither the UUID nor the URI is unique, because retired services keep theirs."""
 
 statuses = Table(
     "mon_statuses",
@@ -69,7 +73,7 @@ statuses = Table(
     Column("since_us", _Id, nullable=False),  # since when the status is this one
     Column("duration_s", Float, nullable=False),
     PrimaryKeyConstraint("gid", "task"),
-    Index("mon_statuses_by_status", "status"),
+    Index("mon_statuses_by_status", "status"),  # for ``failing``: errors are few
 )
 """The newest result of each service and task."""
 
@@ -86,9 +90,11 @@ history = Table(
     Column("at_us", _Id, nullable=False),
     Column("duration_s", Float, nullable=False),
     Column("job_id", _Id, nullable=False),
+    # A stage that runs again after a crash writes the same row.
     UniqueConstraint("job_id", "task", name="mon_history_once"),
     Index("mon_history_by_service", "gid", "at_us"),
-    Index("mon_history_by_time", "at_us"),
+    Index("mon_history_by_time", "at_us"),  # for thinning, and for all results by time
+    # Changes are a small part of all results, and what pages and mails list.
     Index("mon_history_changes", "at_us", sqlite_where=_CHANGED, postgresql_where=_CHANGED),
 )
 """All results, thinned by age. A job writes one result of a task, however often its stage runs."""

@@ -1,4 +1,7 @@
-"""Reads services from the inventory: by their numbers, by entity, by words."""
+"""Reads services from the inventory: by their numbers, by entity, by words.
+
+Each function is one query that joins the entity's name. All leave out retired services except ``get``. Numbers that no
+service can have are dropped before they reach a database, which would refuse them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,7 +13,7 @@ from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.inventory.schema import entities, services, statuses
 from spinney.tables.database import Database
 
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # how many numbers one query has as parameters
 
 
 def get(database: Database, gid: int) -> Service | None:
@@ -41,27 +44,30 @@ def like_description(database: Database, pattern: str) -> list[Service]:
 
 
 def search(database: Database, words: str, *, limit: int = 200) -> list[Service]:
-    """Return services whose description, URI or entity contains a text, ignoring case."""
+    """Return up to ``limit`` services whose description, URI or entity contains a text, ignoring case, by
+    number. The text is one piece, and has no wildcards."""
     columns = (services.c.description, services.c.uri, entities.c.description)
     condition = or_(*(column.icontains(words, autoescape=True) for column in columns))
     return _read(database, _present(condition).order_by(services.c.gid).limit(limit))
 
 
 def unchecked_since(database: Database, before_us: int) -> list[Service]:
-    """Return the services that have no result since a time, those never checked first."""
+    """Return the services that have no result since a time (microseconds since 1970), those never checked
+    first, then those whose last check is longest ago."""
     condition = or_(services.c.checked_us.is_(None), services.c.checked_us < before_us)
     order = (case((services.c.checked_us.is_(None), 0), else_=1), services.c.checked_us, services.c.gid)
     return _read(database, _present(condition).order_by(*order))
 
 
 def failing(database: Database, tasks: Collection[str] = ()) -> list[Service]:
-    """Return the services of which a task found an error, by number. ``tasks``: those that count; none: all."""
+    """Return the services of which the newest result of a task is an error, by number. ``tasks``: those that
+    count; none: all."""
     failed = select(statuses.c.gid).where(statuses.c.status == "error", *_of_tasks(tasks))
     return _read(database, _present(services.c.gid.in_(failed)).order_by(services.c.gid))
 
 
 def after(database: Database, gid: int, limit: int) -> list[Service]:
-    """Return the services with a higher number, by number."""
+    """Return up to ``limit`` services with a higher number, by number: the next page of a list."""
     return _read(database, _present(services.c.gid > gid).order_by(services.c.gid).limit(limit))
 
 
@@ -73,8 +79,12 @@ def all_present(database: Database) -> list[Service]:
 
 
 def counts(database: Database, eid: int | None = None, *, tasks: Collection[str] = ()) -> Mapping[str, int]:
-    """Return how many services are in each state: ``error`` or ``warning`` if a task found one, ``ok`` if all that
-    applied were, also if none did, ``unchecked`` before the first check. ``tasks``: those that count; none: all."""
+    """Return how many services are in each state, worst first: ``error`` or ``warning`` if a task found one,
+    ``ok`` if all that applied were, also if none did, ``unchecked`` before the first check. All four are
+    keys.
+
+    ``eid``: only those of this entity. ``tasks``: the tasks that count; none: all. Words of programs that are
+    no standard status count as warnings."""
     worst = func.max(case((statuses.c.status == "error", 3), (statuses.c.status == "ok", 1), else_=2))
     present: list[ColumnElement[bool]] = [services.c.retired_us.is_(None)]
     if eid is not None:
@@ -94,12 +104,14 @@ def counts(database: Database, eid: int | None = None, *, tasks: Collection[str]
             select(func.count(), func.count(services.c.checked_us)).select_from(services).where(*present)
         ).one()
     by_state["unchecked"] = total - checked
+    # Not the count of ok ones: a checked service without any result that counts is in order, too.
     by_state["ok"] = checked - by_state.get("error", 0) - by_state.get("warning", 0)
     return {state: by_state.get(state, 0) for state in ("error", "warning", "ok", "unchecked")}
 
 
 def note_checked(database: Database, gid: int, at_us: int) -> None:
-    """Record that a service was checked although no task had anything to say of it."""
+    """Record that a service was checked although no task had anything to say of it, so that it is not
+    selected again as unchecked."""
     with database.write() as connection:
         connection.execute(update(services).where(services.c.gid == gid).values(checked_us=at_us))
 
@@ -109,6 +121,7 @@ def _of_tasks(tasks: Collection[str]) -> list[ColumnElement[bool]]:
 
 
 def _all() -> Select[Any]:
+    """Return the query of all services, with the name of the entity of each."""
     columns = [services.c[name] for name in Service.__slots__ if name != "entity"]
     return select(*columns, entities.c.description.label("entity")).join(entities)
 

@@ -17,7 +17,7 @@ _ENGLISH = "en"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """A language, with its sentences and its words for states."""
+    """A language, with its sentences and its words for states, as its file has them."""
 
     tag: str
     codes: tuple[str, ...]
@@ -26,12 +26,14 @@ class Language:
     states: Mapping[str, str]
 
     def counted(self, counts: Mapping[str, int]) -> str:
-        """Return how many services are in which state, as a part of a sentence."""
+        """Return how many services are in which state, as a part of a sentence; states without services are
+        left out."""
         return ", ".join(f"{number} {self.states[state]}" for state, number in counts.items() if number)
 
 
 def language(tag: str) -> Language:
-    """Return the language of a tag (RFC 5646), of which the first part counts; English where there is none."""
+    """Return the language of a tag (RFC 5646), of which the first part counts, as a code of ISO 639-1 or
+    639-2; English where there is no file for it."""
     primary = tag.partition("-")[0].lower()
     spoken = languages()
     return next((one for one in spoken if primary in (one.tag, *one.codes)), spoken[0])

@@ -14,7 +14,8 @@ _COMMAND = re.compile(r"([A-Z]+)(?=[ \t\v\f]|$)")
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command of the line protocol, split into its word and arguments as Tcl splits them."""
+    """A command of the line protocol, split into its word and arguments as Tcl splits them. The word need not
+    be a known command."""
 
     word: str
     arguments: Sequence[str]
@@ -25,11 +26,13 @@ class InvalidLine(ValueError):
 
 
 def decoded(line: bytes) -> str:
-    """Return a line as text: UTF-8, and each byte that is none as Latin-1."""
+    """Return a line as text: UTF-8, and each byte that is none as Latin-1, since old clients send either."""
     return line.decode("utf-8", "spinney-latin-1")
 
 
 def _latin_1(error: UnicodeError) -> tuple[str, int]:
+    """Decode the bytes that are not UTF-8 as Latin-1, which has a character for each (an error handler of
+    ``codecs``)."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("latin-1"), error.end
@@ -39,7 +42,8 @@ codecs.register_error("spinney-latin-1", _latin_1)
 
 
 def parse(text: str) -> CommandLine:
-    """Return the command of a line. Raises InvalidLine, and MalformedList for arguments that are no Tcl list."""
+    """Return the command of a line. A word that is not in capital letters, or is followed by something other
+    than space, has no arguments. Raises InvalidLine, and MalformedList for arguments that are no Tcl list."""
     text = text.strip(_SPACE)
     match = _WORD.match(text)
     if match is None:

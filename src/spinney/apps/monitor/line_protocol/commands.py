@@ -1,4 +1,8 @@
-"""What each command of the line protocol does. All of them run in a thread; patterns reach SQL as parameters."""
+"""What each command of the line protocol does. All of them run in a thread; patterns reach SQL as parameters.
+
+A command takes the open store and its arguments, and returns a reply in both formats. What is wrong with the arguments
+is a reply with a code of its own; only trouble of the monitor is raised. Names of fields, texts, codes and their
+spelling are those of the old server, also where they mislead: programs compare them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,19 +23,21 @@ from spinney.apps.monitor.tasks import task_list
 from spinney.operations import Control
 from spinney.tables.database import Database
 
+# What the old server called the procedures that run tasks, by language; all others are ``run_program``.
 _PROCEDURES = {"Tcl": "run_tcl", "Bash": "run_bash"}
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The store, the inventory and the settings on which commands of the line protocol work."""
+    """The store, the inventory and the settings on which commands of the line protocol work. It belongs to
+    the thread that opened it."""
 
     control: Control
     tables: Database
     settings: Settings
 
     def local(self, at_us: int, form: str = "%Y-%m-%d %H:%M:%S") -> str:
-        """Return a time as people read it here."""
+        """Return a time in the zone of the settings. ``form``: as for ``strftime``."""
         return datetime.fromtimestamp(at_us / 1_000_000, ZoneInfo(self.settings.zone)).strftime(form)
 
 
@@ -50,7 +56,8 @@ def stop(door: Door, arguments: Arguments) -> Reply:
 
 
 def registered_tasks(door: Door, arguments: Arguments) -> Reply:
-    """List the tasks in their order. The footer counts the caption, too, as clients know it."""
+    """List the tasks in their order (``REGTASKS``). The footer counts the caption, too, as clients know it;
+    in JSON ``script`` is the language and ``procedure`` the file."""
     tasks = task_list.last_read(door.settings).current
     rows = [
         (task.name, _PROCEDURES.get(task.language, "run_program"), task.description, task.file, task.language)
@@ -76,7 +83,8 @@ def registered_tasks(door: Door, arguments: Arguments) -> Reply:
 
 
 def list_entities(door: Door, arguments: Arguments) -> Reply:
-    """List the entities whose description is like a pattern."""
+    """List the entities whose description is like a pattern (``ENTITIES [-alpha] [PATTERN]``), those with
+    most services first or, with ``-alpha``, by description. Of several patterns the last one counts."""
     patterns = [argument for argument in arguments if argument != "-alpha"]
     pattern = patterns[-1] if patterns else "%"
     listed = entities.query(door.tables, pattern, alphabetically="-alpha" in arguments)
@@ -93,7 +101,8 @@ def list_entities(door: Door, arguments: Arguments) -> Reply:
 
 
 def list_services(door: Door, arguments: Arguments) -> Reply:
-    """List the services of an entity: its number, and optionally how many to leave out and to list."""
+    """List the services of an entity (``LSSERV EID [OFFSET [LIMIT]]``): its number, and optionally how many
+    to leave out (0) and to list (100)."""
     if not arguments:
         return refusal(503, "Missing argument for code 122")
     numbers = []
@@ -126,7 +135,8 @@ def list_services(door: Door, arguments: Arguments) -> Reply:
 
 
 def query_services(door: Door, arguments: Arguments) -> Reply:
-    """Show services with all that is recorded of them."""
+    """Show services with all that is recorded of them (``QSERVICE``), those of patterns first. A service that
+    several arguments name is shown for each."""
     selection = named(arguments)
     if selection.is_empty:
         return nothing_found()
@@ -145,7 +155,9 @@ def query_services(door: Door, arguments: Arguments) -> Reply:
 
 
 def query_tasks(door: Door, arguments: Arguments) -> Reply:
-    """Show the results of one service, in the order of the tasks."""
+    """Show the results of one service (``QTASK``), in the order of the tasks: that of the first number, or,
+    where that has none, the first that is like the first pattern. Results of tasks that are no longer on the
+    list are left out."""
     selection = named(arguments)
     matches = services.by_numbers(door.tables, selection.gids[:1])
     if not matches and selection.patterns:
@@ -184,7 +196,8 @@ def query_tasks(door: Door, arguments: Arguments) -> Reply:
 
 
 def check(door: Door, arguments: Arguments) -> Reply:
-    """Start sequences: one for all numbers of services, one for each entity."""
+    """Start sequences (``CHECK``): one for all numbers of services, and one for each entity that is named by
+    number or pattern and has services. What names nothing is passed over, unless all of it does."""
     selection = named(arguments)
     if selection.is_empty:
         return nothing_found()
@@ -205,7 +218,8 @@ def check(door: Door, arguments: Arguments) -> Reply:
 
 
 def query_sequences(door: Door, arguments: Arguments) -> Reply:
-    """Show the sequences that have not ended: those with checks to begin, then those that wait for their last."""
+    """Show the sequences that have not ended (``QUERY``): those with checks to begin, then those that wait
+    for their last."""
     listed = requests.sequences(door.control)
     queued = [sequence for sequence in listed if not sequence.is_pending]
     pending = [sequence for sequence in listed if sequence.is_pending]
@@ -231,7 +245,8 @@ def query_sequences(door: Door, arguments: Arguments) -> Reply:
 
 
 def list_jobs(door: Door, arguments: Arguments) -> Reply:
-    """Show the checks that run now; checks of sequences with nothing left to begin come last."""
+    """Show the checks that run now (``JOBLIST``); checks of sequences with nothing left to begin come
+    last."""
     pending = {sequence.job_id for sequence in requests.sequences(door.control) if sequence.is_pending}
     at_work = sorted(requests.running(door.control), key=lambda check: check.sequence in pending)
     if not at_work:
@@ -282,6 +297,7 @@ COMMANDS: Mapping[str, Callable[[Door, Arguments], Reply]] = {
 
 
 def _host(uri: str) -> str:
+    """Return the host of a URI as it is written; an empty text where it has none."""
     try:
         place = urlsplit(uri if "://" in uri else f"http://{uri}").netloc.rpartition("@")[2]
         # As it is written: ``hostname`` would be in lower case.
@@ -291,16 +307,20 @@ def _host(uri: str) -> str:
 
 
 def _series(numbered: Sequence[Service]) -> str:
+    """Return the name of a sequence that was started by numbers of services."""
     if len(numbered) == 1:
         return numbered[0].description or numbered[0].entity
     return f"Series of {len(numbered)} records"
 
 
 def _at_work(running: RunningCheck) -> str:
+    """Return the state of a running check, in the old server's words: its task, unless it is about to stop or
+    has not begun."""
     return "stop_signal_received" if running.is_stopping else running.task or "created"
 
 
 def _service_table(service: Service) -> str:
+    """Return the table of one service, whose rows are names and values."""
     rows = [
         ("gid", service.gid),
         ("uuid", service.uuid),

@@ -1,4 +1,7 @@
-"""Boxes, tables and JSON, to the byte as the old server wrote them."""
+"""Boxes, tables and JSON, to the byte as the old server wrote them.
+
+It was written in Tcl, and centres, cuts and escapes in ways of its own; the functions here repeat them, oddities
+included. Each text ends with an empty line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,11 +12,13 @@ EMPTY_TABLE_WIDTH = 40
 """The width of a table that has a title and a footer, and no grid between them."""
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+# A cut takes away at most so many words, however long the text still is.
 _WORDS_MAX = 19
 
 
 def box(text: str) -> str:
-    """Return a text in a box, and an empty line."""
+    """Return a text in a box of at least 80 columns, and an empty line. The lines of a text of several are
+    measured as one."""
     width = max(BOX_WIDTH, len(text))
     edge = f"+{'-' * width}+"
     rows = [f"|{line.ljust(width)}|" for line in text.split("\n")]
@@ -23,8 +28,9 @@ def box(text: str) -> str:
 def table(
     title: str, caption: Sequence[str] | None, rows: Sequence[Sequence[Any]], footer: str | None = None
 ) -> str:
-    """Return rows in a grid below a title, and an empty line. ``caption``: the names of the columns; None: none.
-    ``footer``: a last line in the frame, of which the end is shown where it is too long."""
+    """Return rows in a grid below a title, and an empty line. ``caption``: the names of the columns; None:
+    none. ``footer``: a last line in the frame, of which the end is shown where it is too long. A cell with
+    line feeds takes several lines. All rows must have as many cells as the first."""
     cells = [[str(cell).split("\n") for cell in row] for row in ([caption] if caption else []) + list(rows)]
     if not cells:
         width, grid = EMPTY_TABLE_WIDTH, []
@@ -47,22 +53,26 @@ def table(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text of more than so many characters without its last words, and with dots."""
+    """Return a text; one of more than ``most`` characters without its last words, and with six dots
+    behind."""
     return text if len(text) <= most else f"{_without_words(text, most - 7)}..."
 
 
 def cut_at_work(text: str) -> str:
-    """Return a description as the list of running checks shows it."""
+    """Return a description as the list of running checks shows it: from 60 characters on without its last
+    words, and with three dots behind."""
     return text if len(text) < 60 else _without_words(text, 57)
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """Return an object as JSON with tabs, and an empty line."""
+    """Return an object as JSON, indented by tabs, and an empty line. Values that are neither text, list nor
+    object are written as Python's ``str`` has them."""
     return f"{_json(value, 0)}\n\n"
 
 
 def coloured(status: str) -> str:
-    """Return a status in the middle of its column, in its colours."""
+    """Return a status in the middle of ten columns, in terminal colours: green, red, or yellow for all
+    others."""
     colour = {"ok": "\x1b[48;5;42m\x1b[38;5;0m", "error": "\x1b[38;5;20m\x1b[48;5;9m"}
     left = (10 - len(status)) // 2
     centred = f"{' ' * left}{status}".ljust(10)
@@ -71,7 +81,8 @@ def coloured(status: str) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a duration in words: ``1 mins, 6 secs``."""
+    """Return a duration in words, from the largest unit that is not zero down to seconds: ``1 mins, 6
+    secs``."""
     whole = max(0, int(seconds))
     parts = [
         (whole // 86_400, "days"),
@@ -90,6 +101,7 @@ def _columns(text: str) -> int:
 
 
 def _grid_row(row: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Return the lines of one row, as many as its highest cell has."""
     height = max(len(cell) for cell in row)
     lines = []
     for number in range(height):
@@ -102,6 +114,8 @@ def _grid_row(row: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
 
 
 def _centred(text: str, width: int) -> str:
+    """Return a text in the middle of a width, one blank more on the left where it cannot be even; the middle
+    of one that is too long."""
     if len(text) > width:
         start = (len(text) - width) // 2
         return text[start : start + width]
@@ -110,6 +124,8 @@ def _centred(text: str, width: int) -> str:
 
 
 def _without_words(text: str, most: int) -> str:
+    """Take words from the end of a text until it has at most so many characters, without counting the blanks
+    between the words taken, and add three dots. A text without blanks is cut."""
     words = text.split(" ")
     taken = 0
     for _ in range(_WORDS_MAX):
@@ -130,6 +146,7 @@ def _json(value: Any, depth: int) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return a JSON string. Control characters have escapes, and every other character stands as it is."""
     escaped = (
         _ESCAPES.get(char) or (f"\\u{ord(char):04X}" if ord(char) < 0x20 or ord(char) == 0x7F else char)
         for char in text

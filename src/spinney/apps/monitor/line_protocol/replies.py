@@ -1,4 +1,7 @@
-"""Replies: a code, and its text in both formats."""
+"""Replies: a code, and its text in both formats.
+
+The codes that clients know: 100 to 122 belong to commands, of which 101, 103, 105 and 109 refuse arguments or a
+command, 113 a format; 501 is an internal error, 502 the reply to ``STOP``, and 503 a missing argument."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ _MISSING = {"error_code": "missing_argument", "error_info": ""}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply in both formats; a line of its own where both are None."""
+    """A reply in both formats, each complete with the empty line at its end."""
 
     hr: str
     json: str
@@ -27,19 +30,21 @@ def reply(code: int, hr: str, json: Mapping[str, Any]) -> Reply:
 
 
 def box(code: int, text: str, *, message: str | None = None, status: str | None = None) -> Reply:
-    """Return a short reply. ``message``: the text in JSON, where it is another. ``status``: a field of that name in
-    JSON."""
+    """Return a short reply, in a box for people. ``message``: the text in JSON, where it is another.
+    ``status``: a field of that name in JSON."""
     fields = {"status": status} if status else {}
     return reply(code, layout.box(f"[{code}] {text}"), {**fields, "message": message or text})
 
 
 def refusal(code: int, text: str) -> Reply:
-    """Return a refusal of arguments: 101, 103, 105, 109, 503."""
+    """Return a refusal of arguments (101, 103, 105, 109, 503). In JSON it always has the ``error_code`` of a
+    missing argument, as the old server's refusals have."""
     return reply(code, layout.box(f"[{code}] {text}"), {**_MISSING, "message": text})
 
 
 def internal_error(text: str) -> Reply:
-    """Return the reply to whatever went wrong while a command ran."""
+    """Return the reply to whatever went wrong while a command ran. ``text`` reaches the client, so it must
+    not quote SQL."""
     return reply(
         501,
         layout.box(f"[501] Server internal error: {text}"),
@@ -48,7 +53,7 @@ def internal_error(text: str) -> Reply:
 
 
 def invalid_line(text: str) -> Reply:
-    """Return the bare line for what cannot be a command."""
+    """Return the reply to what cannot be a command: a bare line, the same in both formats."""
     line = f"101: Invalid command line '{text}'\n"
     return Reply(line, line)
 

@@ -13,7 +13,8 @@ _KEYED = re.compile(r"([ge]id)=([0-9]+)")
 
 @dataclass(slots=True)
 class Named:
-    """The services that arguments name: by numbers of services or entities, or by patterns."""
+    """The services that arguments name: by numbers of services (``gids``) or entities (``eids``), or by
+    patterns of descriptions, each in the order of the arguments."""
 
     gids: list[int] = field(default_factory=list)
     eids: list[int] = field(default_factory=list)
@@ -26,8 +27,9 @@ class Named:
 
 
 def integer(text: str) -> int | None:
-    """Return the value of an integer as Tcl reads one, the empty text as 0; None for what is none. A leading 0 does not
-    make a number octal here, since the old server handed it on to SQL as it was written."""
+    """Return the value of an integer as Tcl reads one, the empty text as 0; None for what is none, and beyond
+    32 bits. A leading 0 does not make a number octal here, since the old server handed it on to SQL as it was
+    written; one with a digit 8 or 9 behind it is none for Tcl."""
     if not text.strip():
         return 0
     match = _INTEGER.fullmatch(text)
@@ -45,7 +47,8 @@ def _decimal(digits: str) -> int:
 
 
 def named(arguments: Sequence[str]) -> Named:
-    """Return what the arguments name; numbers below 1 name nothing."""
+    """Return what the arguments name: a number is a service, ``gid=N`` and ``eid=N`` anywhere in an argument
+    say which of both, and everything else is a pattern. Numbers below 1 name nothing."""
     result = Named()
     for argument in arguments:
         number = integer(argument)

@@ -1,7 +1,11 @@
 """The connections of the line protocol: one asyncio server on TCP and on a Unix socket.
 
-Each connection has a task of its own, and commands run in threads, so that a client that is slow, silent or sends half
-a line holds up nobody else."""
+Each connection has a task of its own, and commands run in a thread, so that a client that is slow, silent or sends half
+a line holds up nobody else. The commands of all clients take turns in that one thread.
+
+The protocol has no sign-in: whoever may connect may start and stop checks, and end the monitor. So TCP is refused to
+all but loopback and the networks of the settings, and the Unix socket is for its owner and group. The number of
+connections, the length of a line, silence and unread replies are limited."""
 
 import asyncio
 import ipaddress
@@ -26,8 +30,10 @@ from spinney.safe_http import is_loopback
 WRITE_S = 60.0
 """A client that does not read a reply for so long is disconnected."""
 _PART = 65_536
+"""How many bytes are read at once."""
 
 T = TypeVar("T")
+"""What a function returns that runs in the thread of the commands."""
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +47,13 @@ class Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     since_us: int
+    """When it was made, in microseconds since 1970."""
     active_s: float = field(default_factory=time.monotonic)
-    """When its last line came."""
+    """When its last line came, by the monotonic clock."""
     commands: int = 0
+    """How many lines have come, also those that were no command."""
     format: str = "HR"
+    """``HR`` or ``JSON``, as the client has chosen by ``FORMAT``."""
 
     @property
     def line_end(self) -> str:
@@ -56,6 +65,8 @@ class LineServer:
     """Serves the line protocol until it is stopped: by ``stop``, or by a client's ``SHUTDWN``."""
 
     def __init__(self, open_door: Callable[[], Door], limits: Socket) -> None:
+        """``open_door`` is called once, in the thread of the commands. ``limits``: the settings of the
+        socket."""
         self._open_door, self._limits = open_door, limits
         self._allowed = [ipaddress.ip_network(network, strict=False) for network in limits.allowed]
         self._connections: list[Connection] = []
@@ -66,7 +77,9 @@ class LineServer:
         self.addresses: list[str] = []
 
     async def run(self) -> None:
-        """Serve. Raises UsageError for an address that cannot be used."""
+        """Serve until ``stop`` is called, or a client sends ``SHUTDWN``; then abort all connections and wait
+        for the command at work. Raises UsageError for an address that cannot be used, and what opening the
+        store raises."""
         servers = await self._listen()
         self._door = await self._in_thread(self._open_door)
         try:
@@ -81,12 +94,15 @@ class LineServer:
                 self._limits.path.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the server: ``run`` closes its addresses, and aborts the connections."""
+        """End the server: ``run`` closes its addresses, and aborts the connections. It may be called more
+        than once, and from a signal handler of the event loop."""
         self._stopped.set()
 
     # --- connections ----------------------------------------------------------------------
 
     async def _listen(self) -> list[asyncio.Server]:
+        """Listen on the addresses of the settings. Others than owner and group cannot connect to the socket's
+        file."""
         servers: list[asyncio.Server] = []
         try:
             if self._limits.listen:
@@ -122,6 +138,7 @@ class LineServer:
         await self._serve("unix-socket", reader, writer)
 
     async def _serve(self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client until it goes, is silent for too long, does not read, or the server stops."""
         if len(self._connections) >= self._limits.connections:
             log.warning("refused a connection: there are %d", len(self._connections))
             writer.close()
@@ -140,7 +157,9 @@ class LineServer:
             writer.close()
 
     async def _lines(self, connection: Connection) -> AsyncIterator[bytes]:
-        """Yield the lines of a client, the last one also without its end. An empty one is passed over."""
+        """Yield the lines of a client, the last one also without its end; an empty one is passed over. A line
+        that is too long gets an error and ends the connection, after those before it. Raises TimeoutError
+        after the silence that the settings allow."""
         pending = b""
         while True:
             async with asyncio.timeout(self._limits.idle_s):
@@ -175,6 +194,8 @@ class LineServer:
         await self._send(connection, await self._reply(connection, command.word, list(command.arguments)))
 
     async def _reply(self, connection: Connection, word: str, arguments: list[str]) -> Reply:
+        """Return the reply to a command. ``FORMAT`` and ``WHOS`` concern the connections, which only this
+        server has, and ``SHUTDWN`` waits a moment so that its reply can still be sent."""
         match word:
             case "FORMAT":
                 return _set_format(connection, arguments)
@@ -202,6 +223,7 @@ class LineServer:
         return self._door
 
     def _connected(self) -> Reply:
+        """Return the list of connections (``WHOS``), the oldest first."""
         now_s = time.monotonic()
         rows = [
             (
@@ -236,6 +258,8 @@ class LineServer:
 
 
 def _set_format(connection: Connection, arguments: list[str]) -> Reply:
+    """Set the format of a connection, or report it where there is no argument; the reply is in the new
+    one."""
     if arguments:
         name = arguments[0].upper()
         if name not in ("HR", "JSON"):
@@ -249,7 +273,9 @@ def _set_format(connection: Connection, arguments: list[str]) -> Reply:
 
 
 def _divided(text: bytes) -> list[bytes]:
-    """Divide at LF, CR LF and CR. A CR at the very end waits for its LF."""
+    """Divide bytes at LF, CR LF and CR into lines, the last of which may go on in the next part. A CR at the
+    very end is taken for a line's end at once: if its LF follows, that makes an empty line, which is passed
+    over."""
     if text.endswith(b"\r"):
         return [*text[:-1].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")

@@ -30,8 +30,9 @@ T = TypeVar("T")
 
 DAY_US = 86_400_000_000
 STRIP = 60
-"""How many results the strip of a service shows."""
+"""How many results of one task the strip of a service shows."""
 CHANGES = 50
+"""The most changes that a page lists."""
 SERVICES = 250
 """How many services one page of an entity shows."""
 Start = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -44,11 +45,14 @@ pages = Pages(
 
 
 def _require_unlimited(context: RequestContext) -> None:
+    """Raise Forbidden for people whose rights are limited: the monitor's tables know no collections."""
     if not context.principal.rights.everywhere:
         raise Forbidden("the monitor's pages need rights that are not limited to collections or queues")
 
 
 async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+    """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
+    StoreUnavailable where the monitor's tables cannot be used."""
     _require_unlimited(context)
     try:
         return await context.run(read)
@@ -118,6 +122,7 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
         service = inventory.services.get(tables, gid)
         if service is None:
             raise HTTPException(404, f"there is no service {gid}")
+        # One query for all strips and the list of changes: the tasks are not known before it.
         history = inventory.results.changes(tables, gid=gid, limit=1000)
         tasks = list(dict.fromkeys(change.task for change in history))
         return {
@@ -175,6 +180,8 @@ async def stop(context: Authenticated, form: Form) -> Response:
 
 
 def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
+    """Return what the page of an entity shows, from its ``start``-th service on. Raises HTTPException (404)
+    for None, in the same words for a wrong number as for a wrong key."""
     if entity is None:
         raise HTTPException(404, "there is no such page")
     tables = database()
@@ -203,6 +210,7 @@ def _worst(service: Service, current: list[CurrentStatus], tasks: Collection[str
 
 
 def _named(changes: list[Change]) -> dict[int, str]:
+    """Return the names of the services to which changes belong, by number; retired ones are missing."""
     gids = {change.gid for change in changes}
     return {s.gid: s.description or s.uri for s in inventory.services.by_numbers(database(), sorted(gids))}
 

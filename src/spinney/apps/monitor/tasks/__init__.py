@@ -13,8 +13,11 @@ has ``NAME``, ``DESCRIPTION`` and a function ``check(service, context)`` that re
 ``tcl_list``         lists as Tcl writes them
 
 Whatever a program prints or does becomes a finding about the service or an error of the task, and never an exception in
-the worker.
+the worker. Only what the machine itself lacks (memory, processes, open files) is raised, so that the stage is tried
+again.
+
+The list of tasks is kept in the file ``tasks.json``, written whole or not at all. Nodes, pages and commands of one host
+read it; whoever finds a changed file in the folder identifies it anew. A lost list is made again by asking all files.
 
 Specified by ``tests/apps/monitor/test_programs.py``, ``tests/apps/monitor/test_tcl_list.py`` and
-``tests/apps/monitor/test_task_page.py`` (the examples of the guide).
-"""
+``tests/apps/monitor/test_task_page.py`` (the examples of the guide)."""

@@ -19,8 +19,9 @@ FUTURE_S = 86_400
 class Finding:
     """What a task found for one service.
 
-    ``code``: a word for machines, as in ``invalid_uri``. ``info``: what people read. ``at_s``: when, in seconds since
-    1970 UTC; None: when the task ended."""
+    ``status``: one of ``Status``, or another word of up to 40 characters, which counts as a warning.
+    ``info``: what people read. ``code``: a word for machines, as in ``invalid_uri``. ``at_s``: when, in
+    seconds since 1970 UTC; None: when the task ended."""
 
     status: str = Status.OK
     info: str = ""
@@ -36,8 +37,8 @@ _UNFIT = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f\\ud800-\\udfff]")
 
 
 def clean(text: str) -> str:
-    """Return a text without control characters, which databases or terminals would not take as text; tabs and ends of
-    lines stay."""
+    """Return a text with control characters and surrogates replaced by U+FFFD, since databases or terminals
+    would not take them as text; tabs and ends of lines stay."""
     return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
@@ -56,8 +57,8 @@ NOT_APPLICABLE = Finding(Status.NOT_APPLICABLE)
 
 
 def of_module(value: Any) -> Finding:
-    """Return what a module's check returned; an error where that is no ``Finding``, or one with a field of another
-    type, which could not be recorded."""
+    """Return what a module's check returned. It is an error, about this service alone, where that is no
+    ``Finding``, or one with a field of another type, which could not be recorded."""
     try:
         return _of_module(value)
     except Unreadable as problem:
@@ -65,9 +66,13 @@ def of_module(value: Any) -> Finding:
 
 
 def of_output(text: str) -> Finding:
-    """Return what a program printed: a JSON object with ``status`` and optionally ``code``, ``info`` and ``timestamp``,
-    or a Tcl list ``status code info data timestamp``, of whose texts the data (the fourth) is what people read, as the
-    SNIG scripts print it. Raises Unreadable."""
+    """Return what a program printed.
+
+    It is a JSON object with ``status`` and optionally ``code``, ``info`` and ``timestamp``, or a Tcl list
+    ``status code info data timestamp``, of whose texts the data (the fourth) is what people read where it is
+    not empty, as the SNIG scripts print it. A timestamp is in seconds since 1970; one that is no number, or
+    more than a day ahead, is ignored. A text that begins like an object and is no JSON is read as a Tcl list,
+    whose first element may be in braces. Raises Unreadable."""
     text = text.strip()
     if not text:
         raise Unreadable("it printed nothing")
@@ -84,6 +89,7 @@ def of_output(text: str) -> Finding:
 
 
 def _of_module(value: Any) -> Finding:
+    """Return a module's finding with its time checked. Raises Unreadable for anything else."""
     if not isinstance(value, Finding):
         raise Unreadable("the check returned no Finding")
     for name in ("status", "info", "code"):
@@ -96,6 +102,7 @@ def _of_module(value: Any) -> Finding:
 
 
 def _json(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a text; None where it is none."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -116,12 +123,15 @@ def _of_json(fields: dict[str, Any]) -> Finding:
 
 
 def _status(word: str) -> str:
+    """Return a status. Raises Unreadable for one that is empty, too long or not printable, since it becomes a
+    word on pages."""
     if not word or len(word) > 40 or not word.isprintable():
         raise Unreadable(f"its status is {word[:40]!r}; it must be a word such as ok")
     return word
 
 
 def _time(text: str) -> float | None:
+    """Return a time in seconds since 1970; None where a text says none that can be right."""
     try:
         at_s = float(text)
     except ValueError:

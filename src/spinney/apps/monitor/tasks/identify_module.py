@@ -1,4 +1,7 @@
-"""``python -m spinney.apps.monitor.tasks.identify_module FILE identify``: print what a Python task calls itself."""
+"""``python -m spinney.apps.monitor.tasks.identify_module FILE identify``: print what a Python task calls itself.
+
+A module thereby answers ``identify`` as a program does. A module that is no task ends it with a sentence on stderr and
+the exit code 1."""
 
 import sys
 from pathlib import Path

@@ -15,17 +15,19 @@ from spinney.apps.monitor.tasks.findings import Finding, error, of_module
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a check of a service has to go by."""
+    """What a check of a service has to go by, beside the service: its time, a folder and the rules of the
+    network."""
 
     timeout_s: float
-    """The time limit of the task."""
+    """The time limit of the task, in seconds; what the check does should take less."""
     data: Path
     """A folder of this service, which stays; the check makes it where it needs it."""
     network: Network
-    """What it may reach."""
+    """What it may reach, and how gently; ``checks.fetch`` keeps to it."""
 
 
 Check = Callable[[Service, Context], Finding]
+"""The function of a module that checks a service."""
 
 
 class Unfit(Exception):
@@ -39,7 +41,9 @@ def identification(file: Path) -> Sequence[str]:
 
 
 def load(file: Path) -> tuple[str, str, Check]:
-    """Load a module, and return its name, its description and its function. Raises Unfit."""
+    """Load a module under a name of its own, and return its name, its description and its function. It is
+    executed each time, and stays out of ``sys.modules``, so that two files of one name do not meet. Raises
+    Unfit where its import fails or something is missing."""
     spec = importlib.util.spec_from_file_location(f"spinney_monitor_task_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise Unfit("it cannot be imported")
@@ -52,15 +56,16 @@ def load(file: Path) -> tuple[str, str, Check]:
 
 
 def is_module(text: str) -> bool:
-    """Return whether a Python file is a module with a check, and not a program, which begins with ``#!``."""
+    """Return whether a Python file, of which this is the text, is a module with a check, and not a program,
+    which begins with ``#!``."""
     return not text.startswith("#!")
 
 
 def run(check: Check, service: Service, context: Context) -> Finding:
     """Return what a check found; an error where it raised, or did not end in time.
 
-    Python cannot end a thread: one that does not return stays until the process ends. It is a daemon, and holds
-    nothing that others need."""
+    Python cannot end a thread: one that does not return stays until the process ends, and its finding is
+    dropped. It is a daemon, and holds nothing that others need."""
     findings: list[Finding] = []
 
     def call() -> None:
@@ -78,6 +83,7 @@ def run(check: Check, service: Service, context: Context) -> Finding:
 
 
 def _parts(module: ModuleType) -> tuple[str, str, Check]:
+    """Return name, description and check of a module. Raises Unfit where name or check is missing."""
     name, check = getattr(module, "NAME", ""), getattr(module, "check", None)
     if not isinstance(name, str) or not name or not callable(check):
         raise Unfit("it needs a text NAME and a function check(service, context)")

@@ -1,7 +1,9 @@
 """Programs as tasks: what they are called, and what they found.
 
 A program runs in a session of its own with the folder above the tasks as its working directory, as the SNIG scripts
-expect. Its output is bounded; what it leaves running is killed when it ends, or when its time is over."""
+expect. Its output is bounded; what it leaves running in that session is killed when it ends, or when its time is over.
+
+It gets the environment of the node without the variables that may hold passwords, and nothing on stdin."""
 
 import errno
 import os
@@ -20,19 +22,20 @@ from spinney.apps.monitor.tasks import tcl_list
 from spinney.apps.monitor.tasks.findings import Finding, Unreadable, error, of_output
 
 OUTPUT_MAX = 1 << 20
-"""The most bytes that a program may print."""
+"""The most bytes that a program may print; it is killed when it prints more."""
 IDENTIFY_S = 10.0
 """The time limit of ``identify``."""
 UNSPECIFIED = "<unspecified>"
-"""What a service without a version says in its place."""
+"""What a program gets in the place of a version where a service has none."""
 _INTERPRETERS = {".sh": ("/bin/bash",), ".tcl": ("tclsh",), ".py": (sys.executable,)}
 _PRIVATE = frozenset({"SPINNEY_STORE", "SPINNEY_TOKEN"})
 """Variables that may hold passwords, which are no business of a task's."""
-_LOOK_S = 0.2
+_LOOK_S = 0.2  # how often it is seen whether a program has ended that keeps its output open
 
 
 class ProgramFailed(Exception):
-    """A program did not end as a task should; the code and the message are what is stored."""
+    """A program did not end as a task should. ``code`` and the message become the code and the text of an
+    error."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -40,8 +43,9 @@ class ProgramFailed(Exception):
 
 
 def command_of(file: Path) -> Sequence[str]:
-    """Return the argument list that starts a file: as it is where it is executable and names its interpreter, else by
-    the interpreter for its ending."""
+    """Return the argument list that starts a file: as it is where it is executable and names its interpreter
+    by ``#!``, or has an ending that is not known; else by the interpreter for its ending. Raises OSError
+    where the file cannot be read."""
     with file.open("rb") as opened:
         names_interpreter = opened.read(2) == b"#!" or file.suffix not in _INTERPRETERS
     if names_interpreter and os.access(file, os.X_OK):
@@ -50,7 +54,8 @@ def command_of(file: Path) -> Sequence[str]:
 
 
 def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
-    """Return the name and the description by which a program identifies itself. Raises ProgramFailed."""
+    """Return the name and the description by which a program identifies itself; the description is empty
+    where it prints none. Anything on stderr counts as a failure. Raises ProgramFailed."""
     with tempfile.TemporaryFile() as errors:
         output = output_of((*command, "identify"), file.parent.parent, IDENTIFY_S, errors=errors.fileno())
         if errors.tell():
@@ -67,7 +72,8 @@ def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
 
 
 def arguments_of(service: Service, scratch: Path, data: Path) -> tuple[str, str, str]:
-    """Return the arguments with which a program is run for a service. ``scratch``: a folder for the time being."""
+    """Return the arguments with which a program is run for a service: its record with ``|`` between the
+    fields, a folder for the time being (``scratch``), and one that stays (``data``)."""
     version = service.version or UNSPECIFIED
     uri = service.uri.replace("|", "%7C")  # which would end the field
     record = f"{service.gid}|{uri}|{service.uuid}|{service.type}|{version}"
@@ -91,8 +97,12 @@ def run(command: Sequence[str], file: Path, *, timeout_s: float) -> Finding:
 def output_of(
     command: Sequence[str], folder: Path, timeout_s: float, *, errors: int = subprocess.DEVNULL
 ) -> str:
-    """Run a program in a folder, and return what it printed. ``errors``: the descriptor for its stderr. Raises
-    ProgramFailed; what it left running is killed."""
+    """Run a program in a folder, and return what it printed on stdout; bytes that are not UTF-8 become
+    U+FFFD. ``errors``: the descriptor for its stderr.
+
+    Raises ProgramFailed when it cannot be started, is too slow (``task_timeout``), prints too much, or ends
+    with another exit code than 0; and OSError when the machine has no memory, processes or descriptors for
+    it. In each case what it left running is killed."""
     try:
         process = subprocess.Popen(
             command,
@@ -121,7 +131,8 @@ def output_of(
 
 
 def _read(process: "subprocess.Popen[bytes]", until_s: float, timeout_s: float) -> bytes:
-    """Read until the program has ended. A process that it left behind may keep the pipe open; it is not waited for."""
+    """Return the output of a program when it has ended. A process that it left behind may keep the pipe open;
+    it is not waited for. Raises ProgramFailed at the time ``until_s`` of the monotonic clock."""
     assert process.stdout is not None
     output = bytearray()
     fd = process.stdout.fileno()
@@ -143,7 +154,8 @@ def _read(process: "subprocess.Popen[bytes]", until_s: float, timeout_s: float) 
 
 
 def _take(fd: int, output: bytearray, *, everything: bool) -> bool:
-    """Add what can be read now, and return whether more may come. Raises ProgramFailed for too much."""
+    """Add what can be read now to the output, all of it or one piece, and return whether more may come.
+    Raises ProgramFailed for too much."""
     while True:
         try:
             part = os.read(fd, 65_536)
@@ -159,6 +171,7 @@ def _take(fd: int, output: bytearray, *, everything: bool) -> bool:
 
 
 def _ending(code: int) -> str:
+    """Return in words how a process has ended, from its return code."""
     if code > 0:
         return f"exit code {code}"
     try:

@@ -2,7 +2,10 @@
 
 Identifying a program starts it, so the answers are kept in a file beside the tasks' data, by name, size and time of
 each file; only what is new or changed is asked. A task whose file is gone stays on the list as retired for as long as
-checks that had begun before may still stand at it."""
+checks that had begun before may still stand at it.
+
+Only ``read`` runs tasks. Pages, routes and states of services use ``last_read``, which shows what ``read`` found last
+on this host."""
 
 import os
 import time
@@ -22,6 +25,7 @@ from spinney.errors import BadName
 from spinney.jobs import names
 
 KEPT_FILE = "tasks.json"
+"""The file with the list, in the folder ``data`` of the settings."""
 RETIRED_S = 7 * 86_400.0
 """How long a task whose file is gone stays on the list."""
 RETRY_S = 60.0
@@ -35,13 +39,14 @@ class Task:
     """One task. Tasks run in the order of their files' names."""
 
     name: str
+    """The name by which it identified itself, which is that of its stage and of its results."""
     description: str
     file: str
     """The file's name in the folder of tasks."""
     kind: str
     """``program``, ``tcl`` (a Tcl file of procedures) or ``module``."""
     stamp: str
-    """Size and time of the file when it identified itself."""
+    """Size, time and executable bits of the file when it identified itself."""
     retired_s: float | None = None
     """When its file was found to be gone, in seconds since 1970; None: it is there."""
 
@@ -57,6 +62,7 @@ class Broken:
 
     file: str
     problem: str
+    """Why it is no task: a part of a sentence for people."""
     stamp: str = ""
     """Size and time of the file when it was tried; empty: it is tried each time."""
     again_s: float | None = None
@@ -70,14 +76,14 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskList:
-    """The tasks, and the files that are none."""
+    """The tasks in the order in which they run, retired ones among them, and the files that are none."""
 
     tasks: tuple[Task, ...] = ()
     broken: tuple[Broken, ...] = ()
 
     @property
     def current(self) -> tuple[Task, ...]:
-        """Return the tasks whose files are there."""
+        """Return the tasks whose files are there, in their order."""
         return tuple(task for task in self.tasks if task.retired_s is None)
 
     def is_due(self) -> bool:
@@ -86,7 +92,12 @@ class TaskList:
 
 
 def read(settings: Settings) -> TaskList:
-    """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks."""
+    """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks.
+    Files whose names begin with a dot or an underscore are none, and are not listed.
+
+    Of two tasks with one name the first file counts, and the other is broken. A task that another file now
+    has the name of is dropped; any other task whose file is gone, or is no task any more, is retired. Several
+    processes may read at once: each keeps what it found, and the last one wins."""
     kept = _kept(settings)
     tasks_by_file = {task.file: task for task in kept.tasks}
     broken_by_file = {broken.file: broken for broken in kept.broken}
@@ -125,7 +136,8 @@ def read(settings: Settings) -> TaskList:
 
 
 def last_read(settings: Settings) -> TaskList:
-    """Return the list as it was last read, for those who only show it: no task is run for that."""
+    """Return the list as it was last read on this host, for those who only show it: no task is run for that.
+    Empty where it never was."""
     return _kept(settings)
 
 
@@ -141,8 +153,9 @@ def fingerprint(settings: Settings) -> Mapping[str, str]:
 
 
 def run(task: Task, settings: Settings, service: Service, context: Context, scratch: Path) -> Finding:
-    """Run a task for one service. It returns an error for whatever goes wrong with the task; what goes wrong with the
-    monitor itself (no memory, no processes) is raised as OSError."""
+    """Run a task for one service. It returns an error for whatever goes wrong with the task, also a module
+    that cannot be loaded; what goes wrong with the monitor itself (no memory, no processes) is raised as
+    OSError. ``scratch``: a folder for the time being."""
     file = settings.tasks / task.file
     if task.kind == "module":
         try:
@@ -162,6 +175,7 @@ def run(task: Task, settings: Settings, service: Service, context: Context, scra
 
 
 def _files(folder: Path) -> list[Path]:
+    """Return the files of the folder that may be tasks, by name."""
     try:
         entries = sorted(folder.iterdir(), key=lambda file: file.name)
     except FileNotFoundError:
@@ -170,6 +184,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _stamp(file: Path) -> str:
+    """Return what of a file changes when it does; an empty text where it is gone."""
     try:
         stat = file.stat()
     except OSError:
@@ -185,6 +200,9 @@ def _may_pass(problem: Exception) -> bool:
 
 
 def _identified(file: Path, stamp: str) -> Task:
+    """Ask a file for its name and description. A Python file without ``#!`` is a module, and a Tcl file that
+    defines a procedure ``identify`` is run by a wrapper. Raises ProgramFailed, OSError, and BadName where the
+    name cannot be that of a stage."""
     text = file.read_text("utf-8", "replace") if file.suffix in (".py", ".tcl") else ""
     if file.suffix == ".py" and modules.is_module(text):
         kind, (name, description) = "module", programs.identify(modules.identification(file), file)
@@ -197,10 +215,12 @@ def _identified(file: Path, stamp: str) -> Task:
     return Task(name=name, description=description[:500], file=file.name, kind=kind, stamp=stamp)
 
 
+# Modules that this process has loaded, by file and stamp; a changed file is loaded anew beside the old one.
 _modules: dict[tuple[Path, str], modules.Check] = {}
 
 
 def _loaded(file: Path, stamp: str) -> modules.Check:
+    """Return the check of a module, loaded once. Raises Unfit, each time it is tried."""
     key = (file, stamp)
     if key not in _modules:
         _modules[key] = modules.load(file)[2]
@@ -208,6 +228,8 @@ def _loaded(file: Path, stamp: str) -> modules.Check:
 
 
 def _tcl_arguments(service: Service, scratch: Path, data: Path) -> tuple[str, ...]:
+    """Return the arguments of the wrapper for Tcl files, which hands the fields of a service on one by
+    one."""
     return (
         str(service.gid),
         service.uri,
@@ -225,6 +247,8 @@ def _tcl_arguments(service: Service, scratch: Path, data: Path) -> tuple[str, ..
 
 
 def _kept(settings: Settings) -> TaskList:
+    """Return the kept list; an empty one where it is missing or of another version, so that all is identified
+    again."""
     try:
         document = orjson.loads((settings.data / KEPT_FILE).read_bytes())
         return TaskList(

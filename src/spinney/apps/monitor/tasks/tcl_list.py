@@ -2,7 +2,9 @@
 
 Elements are parted by white space. ``{…}`` stands as it is, and braces nest in it; in ``"…"`` and in bare words a
 backslash escapes as in Tcl (``\\n``, ``\\t``, ``\\x41``, ``\\101``, ``\\u0049``). ``$``, ``[`` and ``;`` mean nothing
-(Tcl's manual page of ``list``, and ``Tcl(n)`` on backslashes)."""
+(Tcl's manual page of ``list``, and ``Tcl(n)`` on backslashes).
+
+The parser is written by hand, since nothing of what programs and clients send may be evaluated as Tcl would."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +20,8 @@ class MalformedList(ValueError):
 
 
 def parse(text: str) -> list[str]:
-    """Return the elements of a list. Raises MalformedList."""
+    """Return the elements of a list; none for a text of nothing but white space. Raises MalformedList for an
+    open brace or quote, and for text right behind a closing one."""
     elements: list[str] = []
     place, end = 0, len(text)
     while True:
@@ -36,11 +39,14 @@ def parse(text: str) -> list[str]:
 
 
 def join(elements: Iterable[str]) -> str:
-    """Return the list of these elements, such that ``parse`` returns them."""
+    """Return the list of these elements, such that ``parse`` returns them. An element stands bare, in braces
+    or with backslashes, whichever is first possible."""
     return " ".join(_written(element) for element in elements)
 
 
 def _braced(text: str, start: int) -> tuple[str, int]:
+    """Return the element in the braces that begin at ``start``, and the place behind it. Backslashes keep
+    braces from counting, and stand in the element."""
     depth, place = 1, start + 1
     while place < len(text):
         char = text[place]
@@ -57,6 +63,7 @@ def _braced(text: str, start: int) -> tuple[str, int]:
 
 
 def _quoted(text: str, start: int) -> tuple[str, int]:
+    """Return the element in the quotes that begin at ``start``, and the place behind it."""
     parts: list[str] = []
     place = start + 1
     while place < len(text):
@@ -69,6 +76,7 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
 
 
 def _bare(text: str, start: int) -> tuple[str, int]:
+    """Return the element up to the next white space, and the place behind it."""
     parts: list[str] = []
     place = start
     while place < len(text) and text[place] not in _SPACE:
@@ -93,12 +101,15 @@ def _character(text: str, place: int) -> tuple[str, int]:
 
 
 def _require_space(text: str, place: int, kind: str) -> None:
+    """Raise MalformedList, in Tcl's own words, unless an element in braces or quotes ends there."""
     if place < len(text) and text[place] not in _SPACE:
         rest = re.split(r"\s", text[place:], maxsplit=1)[0]
         raise MalformedList(f'list element in {kind} followed by "{rest}" instead of space')
 
 
 def _written(element: str) -> str:
+    """Return one element as a list has it. A ``#`` at its beginning would make Tcl take a list for a
+    comment."""
     if _PLAIN.fullmatch(element) and not element.startswith("#"):
         return element
     if _is_balanced(element):
@@ -107,6 +118,8 @@ def _written(element: str) -> str:
 
 
 def _is_balanced(element: str) -> bool:
+    """Return whether an element can stand in braces: its own braces match, and no backslash is at its end or
+    at a line's end."""
     depth, place = 0, 0
     while place < len(element):
         if element[place] == "\\":
