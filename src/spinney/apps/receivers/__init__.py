@@ -24,9 +24,15 @@ host, ``receivers.sync`` fetches from attached receivers, and ``receivers.rerun`
 ``pages``        the pages of a server
 ``demo``         ``make demo-receivers``
 
-An upload makes a subjob for each receiver, which writes that receiver's database under a lock. When a subjob fails and
-is mended, the upload regrows and reports again. Files may come in any order and more than once: the detections are the
-same.
+**The way of a file.** The stages of an upload unpack what came into the job's folder, put aside what is no raw file,
+and copy the others to the folders of their receivers, where they are kept. Then one subjob for each receiver
+detects in its new files and writes that receiver's database, under a lock, in one transaction. The report to the
+uploader comes last.
+
+**What a crash leaves.** Unpacked files without a report, or stored files that no database has; the stage that was at
+work runs again and does the rest. No stage depends on how far an earlier attempt came. When a subjob fails and its
+cause is mended, the upload regrows and reports again. Files may come in any order and more than once: the detections
+are the same.
 
 Specified by ``tests/apps/receivers``.
 """

@@ -1,4 +1,7 @@
-"""The application: its job types and queues. The stages are in ``uploads`` and ``detections``."""
+"""The application: its job types and queues. The stages are in ``uploads``, ``detections`` and ``failures``.
+
+Types that bring files have the same last stages, and spawn ``receivers.detect``. Users may submit uploads; reruns and
+exports take operators; the other types are internal, as they trust the paths and lists that they get."""
 
 from typing import Annotated
 
@@ -11,8 +14,8 @@ from spinney.reports import MailSettings, Outbox
 
 app = Spinney()
 MADE = "made"
-"""In the job's folder: all that the stages make. ``raw``: what was taken apart; ``aside``: what is no good; ``files``:
-the lists for the subjobs."""
+"""The folder in the job's folder for all that the stages make. ``raw``: what was taken apart; ``aside``: what
+is no good; ``files``: the lists for the subjobs."""
 
 Receiver = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a receiver. It becomes part of paths, and a word of the command that fetches, so it is neither a path nor
@@ -26,6 +29,7 @@ PRIORITY = app.queue("receivers-priority")
 uploads = app.pipeline(
     "receivers.upload", queue=NORMAL, children="settled", description="Detect in an archive of raw files"
 )
+"""Its jobs get their files from the submitter, in the job's folder, or from an inbox."""
 imports = app.pipeline(
     "receivers.import",
     submit="internal",
@@ -41,22 +45,29 @@ syncs = app.pipeline(
     children="settled",
     description="Fetch and detect from an attached receiver",
 )
+"""Its jobs are submitted by a poll of the table of attached receivers (``uploads``)."""
 detections = app.pipeline(
     "receivers.detect", submit="internal", description="Detect in new files of one receiver"
 )
+"""The subjobs of those that bring files, one for each receiver. They need their parent: it has the list of
+new files."""
 reruns = app.pipeline(
     "receivers.rerun", submit="operator", queue=NORMAL, description="Detect sessions of one receiver afresh"
 )
+"""After a change of the table of tags: it says for old files what would be detected now."""
 exports = app.pipeline(
     "receivers.export", submit="operator", queue=NORMAL, description="Export and plot one receiver again"
 )
 ARRIVALS = (uploads, imports, syncs)
 """Types whose jobs bring files."""
 TYPES = tuple(kind.name for kind in (*ARRIVALS, detections, reruns, exports))
+"""The names of all types whose failures are shown and mailed."""
 
 
 def mail_settings() -> MailSettings:
-    """Return the mail server's settings, read at each try. Raises UsageError where there are none."""
+    """Return the mail server's settings. They are read again for each mail, so that a wrong one can be
+    corrected while the node runs. Raises UsageError where there are none; the mail's job then fails, and can
+    be retried."""
     mail = settings.load().mail
     if mail is None:
         raise UsageError("receivers.toml has no [mail]; name the server, and retry")

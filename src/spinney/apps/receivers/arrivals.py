@@ -1,6 +1,7 @@
 """Files that arrive: taken apart, checked, and stored by receiver.
 
-Each step may be repeated after a kill: a folder is filled anew, a file that is stored already is not stored again."""
+Each step may be repeated after a kill: a folder is filled anew, a file that is stored already is not stored again.
+Archives come from people, so they are unpacked within limits (``spinney.containers``), and nothing follows a link."""
 
 import fcntl
 import gzip
@@ -23,7 +24,8 @@ from spinney.files import copies
 from spinney.files.paths import NotAdmitted, shown
 
 DEPTH = 3
-"""Archives within archives are taken apart down to here."""
+"""Archives within archives are taken apart down to here; deeper ones stay files, and are put aside for their
+names."""
 _PIECE = 1 << 20
 
 
@@ -33,11 +35,12 @@ class BadFile(NamedTuple):
     path: str
     """Below the folder of what arrived; what cannot be printed in it is escaped."""
     reason: str
+    """Half a sentence for the uploader."""
 
 
 def copy_files(source: Path, into: Path) -> None:
-    """Copy a file, or the files below a folder, into a new folder. Hidden files, links, and what is neither file nor
-    folder are not copied. Raises OSError."""
+    """Copy a file, or the files below a folder, into a new folder, with their times. Hidden files, links, and
+    what is neither file nor folder are not copied. Raises OSError, also where ``into`` exists."""
     into.mkdir(parents=True)
     for path in _files(source) if source.is_dir() else [source]:
         target = into / (path.relative_to(source) if path != source else path.name)
@@ -48,9 +51,12 @@ def copy_files(source: Path, into: Path) -> None:
 def take_apart(
     source: Path, into: Path, limits: Limits, between: Callable[[int], None], *, leave_out: Path | None = None
 ) -> list[BadFile]:
-    """Fill a new folder with the files of a folder: copies, or what archives contain. Return the archives that are
-    refused or damaged; hidden files, and those below ``leave_out``, are not taken. An archive and those in it share the
-    limits. ``between`` is called again and again with a number of bytes.
+    """Fill a new folder with the files of a folder: what archives contain, and all others as they are. Return
+    the archives that are refused or damaged, with the reasons; nothing of them is kept.
+
+    An archive ``a.zip`` becomes a folder ``a.zip.d``. Hidden files, and those below ``leave_out``, are not
+    taken. An archive and those in it share the limits. ``between`` is called again and again with a number of
+    bytes, so that a long unpacking can be ended by what it raises.
 
     Raises OSError, also where the disk is full. After any error the new folder has been removed."""
     shutil.rmtree(into, ignore_errors=True)
@@ -78,8 +84,9 @@ def _place(
     depth: int = 0,
     meter: Meter | None = None,
 ) -> None:
-    """Copy a file, or unpack an archive in its place, and the archives in it. ``meter``: what the archive around it has
-    used of the limits."""
+    """Take over one file into its place, or unpack an archive there, and the archives in it. ``name``: its
+    path below what arrived, for people. ``depth``: how many archives it is in; a file within one is there
+    already. ``meter``: what the archive around it has used of the limits."""
     if kind_of_name(path.name) is None or depth >= DEPTH:
         target.parent.mkdir(parents=True, exist_ok=True)
         if depth == 0:
@@ -101,8 +108,8 @@ def _place(
 
 
 def _free(path: Path, target: Path) -> Path:
-    """Return the folder for what is in an archive. Nothing has its name yet, nor will get it from the folder that the
-    archive is in."""
+    """Return the folder for what is in an archive: its name with ``.d``, and a number where that is taken.
+    Nothing has its name yet, nor will get it from the folder that the archive is in."""
     names = (f"{target.name}.d{number or ''}" for number in itertools.count())
     return next(
         target.with_name(name)
@@ -112,8 +119,9 @@ def _free(path: Path, target: Path) -> Path:
 
 
 def put_aside(folder: Path, aside: Path, listed: Path) -> None:
-    """Move files that cannot be raw files out of a folder. Each gets a line in the file ``listed``, a JSON list of its
-    path and the reason, before it is moved, so that an attempt that is repeated has them all."""
+    """Move files that cannot be raw files from a folder into another, ``aside``. Each gets a line in the file
+    ``listed``, a JSON list of its path and the reason, before it is moved, so that an attempt that is
+    repeated has them all; a line may then stand there twice."""
     with listed.open("ab") as lines:
         for path in list(_files(folder)):
             reason = _fault(path)
@@ -127,7 +135,8 @@ def put_aside(folder: Path, aside: Path, listed: Path) -> None:
 
 
 def _fault(path: Path) -> str | None:
-    """Return why a file is no good; None for a good one."""
+    """Return why a file is no good; None for a good one. Its whole content is read, since a gzip file shows
+    only then whether it is whole, and one of nothing but zeros has the right name and length."""
     if source_file(path) is None:
         return "its name is not that of a raw file of a receiver"
     if path.stat().st_size == 0:
@@ -145,9 +154,13 @@ def _fault(path: Path) -> str | None:
 
 
 def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[str]]:
-    """Copy the raw files of a folder to where those of their receivers are kept, durably; return the paths by receiver.
-    ``destination`` returns the folder of a receiver. A file that is there with the same content stays as it is; one
-    with another content and the same name is stored beside it. Several processes may store at once."""
+    """Copy the raw files of a folder to where those of their receivers are kept, and return the paths by
+    receiver, both in order. All copies are durable at the return.
+
+    ``destination`` returns the folder of a receiver, in which each boot session has its own. A file that is
+    there with the same content stays as it is; one with another content and the same name is stored beside
+    it, in a folder named after the content. Files whose names are no raw file's are passed over. Several
+    processes may store at once. Raises OSError."""
     by_receiver: dict[str, list[str]] = {}
     written: list[Path] = []
     for path in _files(folder):
@@ -171,7 +184,8 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else work in the folder, which is made: two uploads may bring different files of one name."""
+    """Let nobody else work in the folder, which is made: two uploads may bring different files of one name.
+    The lock ends with the process."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -189,7 +203,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _link_or_copy(path: Path, target: Path) -> None:
+    """Give a file a second name, which takes no space, or copy it where the file system cannot."""
     try:
-        os.link(path, target)  # what arrived stays as it came; nothing here writes into files
+        # Both names have one content from here on, so nothing may write into either; all steps move or copy.
+        os.link(path, target)
     except OSError:
         shutil.copyfile(path, target)

@@ -117,6 +117,7 @@ def file_(
     json: JsonOption = False,
 ) -> None:
     """Show what a raw file became: its receiver, session and batch, and what was in it."""
+    # The end of a name is looked for, so that no index helps: all files of each receiver are read.
     query = (
         f"select {', '.join(_OF_FILE)} from "  # noqa: S608 - names of columns
         "(select files.*, batches.job from files join batches on batches.id = files.batch) "
@@ -134,6 +135,7 @@ def file_(
         raise typer.Exit(Exit.REFUSED)
 
 
+# Columns of ``files``, and of its batch, that are shown.
 _OF_FILE = ("session", "batch", "job", "name", "path", "lines", "pulses", "broken", "damage")
 
 
@@ -175,12 +177,14 @@ def export_jobs(
 
 
 def _history() -> Path:
+    """Return the file with the jobs of an older job server."""
     return settings.load().data / "history.sqlite"
 
 
 @contextmanager
 def _each_receiver(look: Callable[[sqlite3.Connection], T]) -> Iterator[list[tuple[str, T]]]:
-    """Yield what ``look`` returns of each receiver's database; those that cannot be read are named at the end."""
+    """Yield what ``look`` returns of each receiver's database; those that cannot be read are named at the
+    end, and end the command with an exit code, so that one damaged file does not hide the others."""
     results = list(timeline.of_each(settings.load().data, look))
     yield [(receiver, each) for receiver, each in results if not isinstance(each, sqlite3.Error)]
     faults = [(receiver, each) for receiver, each in results if isinstance(each, sqlite3.Error)]
@@ -196,7 +200,8 @@ def _refuse(sentences: list[str]) -> None:
 
 
 def _known(receiver: str) -> str:
-    """Return the receiver. Raises UsageError where it has no database."""
+    """Return the receiver, for a command that submits a job about it. Raises UsageError where it has no
+    database: a typing error shows at once, and not as a failed job."""
     with snapshot(settings.load().database(receiver)):
         return receiver
 
@@ -204,7 +209,8 @@ def _known(receiver: str) -> str:
 def _submit(
     store: str | None, type_: str, params: dict[str, Any], *, priority: bool, collection: str | None = None
 ) -> None:
-    """Submit a job of the application, and print its number."""
+    """Submit a job of the application, and print its number. ``priority``: use the queue of attached
+    receivers in place of the type's own."""
     from spinney.apps.receivers import (
         app as application,
     )  # with the stages, which say what parameters there are
@@ -217,11 +223,13 @@ def _submit(
 
 
 def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], *, json: bool, empty: str) -> None:
+    """Print rows as JSON, or these columns of them as a table; ``empty`` where there is none."""
     display.print_list(rows, {name.upper(): itemgetter(name) for name in columns}, json=json, empty=empty)
 
 
 def _use(store: str | None) -> None:
-    """Make a store the one of this process. Raises UsageError for a server: the raw files must be at hand."""
+    """Make a store the one of this process. Raises UsageError for the address of a server, since the raw
+    files and databases must be on this host, and where the variable names settings that do not exist."""
     endpoint.require_local(store)
     os.environ[ENVIRONMENT] = resolve_settings(store).store
     if settings.VARIABLE in os.environ and not Path(os.environ[settings.VARIABLE]).exists():

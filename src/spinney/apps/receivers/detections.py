@@ -1,4 +1,7 @@
-"""The stages of one receiver's jobs: detect, export, plot."""
+"""The stages of one receiver's jobs: detect, export, plot.
+
+Only ``detect`` and ``rerun`` write the database, and hold the receiver's lock while they do. Exports and plots are made
+from a snapshot into the job's own folder, so they may run beside a writer of the same receiver."""
 
 import csv
 import sqlite3
@@ -16,10 +19,12 @@ from spinney.apps.receivers.database.receiver_database import Detected, Receiver
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 
+# All hits with their tags and ports, by time. The primary keys of both tables begin with session and run.
 _HITS = (
     "select runs.tag, runs.port, hits.session, hits.run, hits.time, hits.offset, hits.signal, hits.noise, hits.slop "
     "from hits join runs using (session, run) order by hits.time, runs.tag, runs.port"
 )
+# The number of hits of each tag in each hour since 1970, grouped here so that a plot needs no list of all hits.
 _HOURLY = (
     f"select runs.tag, cast(hits.time / {pictures.HOUR_S} as integer), count(*) "  # noqa: S608 - a number
     "from hits join runs using (session, run) group by 1, 2"
@@ -30,12 +35,14 @@ LOCK = "receiver:{receiver}"
 
 
 def database(receiver: str) -> ReceiverDatabase:
-    """Return the database of a receiver, with the table of tags as it is now. Raises UsageError."""
+    """Return the database of a receiver, with the table of tags as it is now. Raises UsageError where the
+    settings or the table are wrong."""
     config = settings.load()
     return ReceiverDatabase(config.database(receiver), read_tags(config.tags))
 
 
 def _snapshot(receiver: str) -> AbstractContextManager[sqlite3.Connection]:
+    """Return a snapshot of a receiver's database, which needs neither the table of tags nor the lock."""
     return snapshot(settings.load().database(receiver))
 
 
@@ -53,8 +60,10 @@ def detect(job: Job, receiver: Receiver) -> dict[str, object]:
 def listed_files(folder: Path, receiver: str) -> list[Path]:
     """Return the new raw files of a receiver, as an upload has listed them in its folder.
 
-    Submitters may put files into the folder of their own upload, a list among them: raises Fail where it names a file
-    that is not below the folder of the receiver's raw files."""
+    Submitters may put files into the folder of their own upload, a list among them, and a listed file is read
+    with the rights of the service. So this raises Fail, without a further attempt, where the list names a
+    file that is not below the folder of the receiver's raw files. Raises OSError where the upload has no
+    list."""
     own = settings.load().files(receiver).resolve()
     listed = orjson.loads((folder / MADE / "files" / f"{receiver}.json").read_bytes())
     paths = [Path(path).resolve() for path in listed]
@@ -79,6 +88,7 @@ def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, obje
 
 
 def _reported(job: Job, detected: Detected) -> dict[str, object]:
+    """Set the summary of a job to what was done, and return it as the result of the stage."""
     job.summary(
         f"{job.params['receiver']}: {detected.files} new files, {detected.repeated} known, {detected.pulses:,} pulses, "
         f"{detected.hits:+,} hits"

@@ -1,4 +1,7 @@
-"""Failed jobs of the service, grouped by cause, and the mail to staff about them."""
+"""Failed jobs of the service, grouped by cause, and the mail to staff about them.
+
+A mail lists all causes that there are. Its key contains a digest of them, so that an hourly job mails once about the
+same failures, and again when one more has failed. When all are repaired no mail is sent."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def causes(groups: "Callable[[str], FailureGroups]") -> "list[Failure]":
-    """Return the causes of failures, the newest first. ``groups`` returns those of the jobs of one type."""
+    """Return the causes of failures, the newest first. ``groups`` returns those of the jobs of one type: a
+    method of a store, or of queries with the rights of a caller."""
     listed = [failure for name in TYPES for failure in groups(name).groups]
     return sorted(listed, key=lambda failure: -failure.last_us)
 
@@ -47,7 +51,8 @@ app.schedule(mail_failures, every="1h", name="receivers.failures")
 
 
 def _mark(listed: "Iterable[Failure]") -> str:
-    """Return what differs when a job fails that had not failed before."""
+    """Return a digest of causes that differs when a job fails that had not failed before: the time of a
+    cause's last failure is part of it."""
     described = [
         (failure.fingerprint, failure.last_us) for failure in sorted(listed, key=lambda f: f.fingerprint)
     ]
@@ -55,6 +60,7 @@ def _mark(listed: "Iterable[Failure]") -> str:
 
 
 def _paragraph(failure: "Failure") -> str:
+    """Return the paragraph of a mail about one cause, with the command that retries its jobs."""
     last = datetime.fromtimestamp(failure.last_us / 1_000_000, UTC)
     return (
         f"{failure.jobs} x {failure.type}, {failure.stage}: {failure.exception}: {failure.message}\n"

@@ -2,7 +2,9 @@
 
 Both are an SQLite file with one table ``jobs``, as the page on Motus data processing describes it: trees by ``pid`` and
 ``stump``, ``done`` 1, 0 or negative, parameters and what the job wrote in ``data`` as JSON, generated names ending in
-``_``. Imported jobs are a record of the past: nothing of them runs."""
+``_``. Imported jobs are a record of the past: nothing of them runs.
+
+``import_jobs`` checks what others wrote, row by row, and may be repeated; ``export_jobs`` writes a new file."""
 
 import sqlite3
 from collections import deque
@@ -41,23 +43,29 @@ class OldJob(NamedTuple):
 
     id: int
     pid: int | None
+    """The job above it; None: it is at the top of its tree."""
     stump: int
+    """The top of its tree; its own id where it is that."""
     ctime: float
+    """When it was made, and as ``mtime`` last changed, in seconds since 1970."""
     mtime: float
     type: str
     done: int
+    """1: it is done; 0: it is not yet; negative: it failed."""
     queue: str | None = None
     path: str | None = None
     oldpath: str | None = None
     data: str | None = None
+    """A JSON object with its parameters, and with what it wrote under names that end in ``_``."""
     motusUserID: int | None = None
     motusProjectID: int | None = None
 
 
 def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
-    """Copy the jobs of an old server into the history, in one transaction; return how many, and a sentence for each row
-    that is wrong and was left out. Rows that are there already are replaced. Raises UsageError for a file that has no
-    such table."""
+    """Copy the jobs of an old server into the history, in one transaction; return how many, and a sentence
+    for each row that is wrong and was left out, in the order of the rows. Jobs below a wrong one are left
+    out, too. Rows that are there already are replaced. Raises UsageError for a file that has no such
+    table."""
     try:
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
             old.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
@@ -83,7 +91,8 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
 
 
 def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
-    """Return the jobs of the history, or of one tree, by id; none where nothing was imported. Raises UsageError."""
+    """Return the jobs of the history, or of the tree below a top-level job, by id; none where nothing was
+    imported. Raises UsageError where the file cannot be read."""
     if not history.exists():
         return []
     columns = ", ".join(OldJob._fields)
@@ -96,7 +105,8 @@ def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
 
 
 def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
-    """Write jobs to a new file; return how many. Raises UsageError where it exists."""
+    """Write jobs to a new file, and return how many. Raises UsageError where it exists or cannot be written:
+    an export must not overwrite a history."""
     try:
         target.touch(exist_ok=False)
     except FileExistsError:
@@ -113,14 +123,16 @@ def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
 
 
 def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:
-    """Yield jobs with numbers behind those of the history."""
+    """Yield jobs with ids, parents and stumps that are greater by ``offset``, so that they come behind those
+    of the history."""
     for job in jobs:
         parent = None if job.pid is None else job.pid + offset
         yield job._replace(id=job.id + offset, pid=parent, stump=job.stump + offset)
 
 
 def _parents_first(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Yield each row behind that of its parent, whichever number is lower; at the end those that have none."""
+    """Yield each row behind that of its parent, whichever number is lower; at the end those whose parents are
+    missing, or that are their own ancestors."""
     below: dict[Any, list[Sequence[Any]]] = {}
     for row in rows:
         below.setdefault(row[1], []).append(row)
@@ -134,7 +146,8 @@ def _parents_first(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 
 def _fault(row: Sequence[Any], stump_of: dict[int, int]) -> str | None:
-    """Return why a row is no job. ``stump_of``: the top job of the tree of each job above it."""
+    """Return why a row is no job; None for a good one. ``stump_of``: the top of the tree of each good job
+    before it, among which its parent has to be."""
     job_id, parent, stump, ctime, mtime, type_, done, *_, data, _, _ = row
     if not isinstance(job_id, int) or job_id < 1:
         return "its id is no positive number"
@@ -158,5 +171,5 @@ def _fault(row: Sequence[Any], stump_of: dict[int, int]) -> str | None:
 
 
 def _is_utf_8(text: str) -> bool:
-    """Tell whether a text was UTF-8 in the database; bytes that were not are surrogates here."""
+    """Return whether a text was UTF-8 in the database; bytes that were not are surrogates here."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,4 +1,7 @@
-"""The jobs of this service, as rows of an older job server (``history``)."""
+"""The jobs of this service, as rows of an older job server (``history``).
+
+The states of that server are fewer: whatever ended without success counts as failed, and whatever is open as not done.
+Submitters and collections that are numbers become its user and project ids."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +18,8 @@ _DONE = {State.COMPLETED: 1, State.FAILED: -1, State.CANCELLED: -1, State.ORPHAN
 
 
 def own_jobs(control: Control, root: Path) -> Iterator[OldJob]:
-    """Yield them, type by type. ``root``: the folder root."""
+    """Yield the jobs of this service, type by type and within one by id, read page by page. ``root``: the
+    folder root; a job whose folder is gone has no path."""
     for type_ in TYPES:
         after = 0
         while page := control.queries.jobs(Filter(type=type_), after=after, limit=_PAGE, newest=False):
@@ -25,6 +29,8 @@ def own_jobs(control: Control, root: Path) -> Iterator[OldJob]:
 
 
 def _old_job(control: Control, job: Job, root: Path) -> OldJob:
+    """Return a job as the old server would have it. Results and data get names that end in ``_``, as all that
+    a job wrote."""
     written = {**control.queries.results(job.id), **control.queries.data(job.id)}
     generated = {name if name.endswith("_") else f"{name}_": value for name, value in written.items()}
     if job.message:

@@ -10,8 +10,9 @@ HOUR_S = 3600
 
 
 def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
-    """Return the picture of how many hits of each tag there are in each hour: tag, hours since 1970, number. So many
-    tags at most are drawn, the most often heard ones."""
+    """Return the picture of how many hits of each tag there are in each hour. ``counts``: tag, hours since
+    1970 UTC, and number, in any order. At most 200 tags are drawn, the most often heard ones, by name; the
+    heading counts all."""
     numbers: dict[str, int] = {}
     for tag, _, number in counts:
         numbers[tag] = numbers.get(tag, 0) + number
@@ -46,4 +47,5 @@ def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
 
 
 def _moment(hour: int) -> str:
+    """Return the beginning of an hour since 1970 as text."""
     return f"{datetime.fromtimestamp(hour * HOUR_S, UTC):%Y-%m-%d %H:%M} UTC"

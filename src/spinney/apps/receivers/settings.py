@@ -30,7 +30,9 @@ from spinney.reports import Security
 from spinney.reports.addresses import mailbox
 
 VARIABLE = "SPINNEY_RECEIVERS"
+"""The environment variable with the path of the settings file. A file that it names must exist."""
 FILE = "receivers.toml"
+"""The settings file where the variable is not set, in the current folder; it may be missing."""
 
 
 def _located(path: Path, info: ValidationInfo) -> Path:
@@ -39,6 +41,7 @@ def _located(path: Path, info: ValidationInfo) -> Path:
 
 
 def _mailbox(text: str) -> str:
+    """Return an address as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
     mailbox(text)
     return text
 
@@ -47,6 +50,8 @@ Located = Annotated[Path, AfterValidator(_located)]
 
 
 class _Table(BaseModel):
+    """One table of the settings file. Unknown keys are refused, since most are misspelt ones."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
 
@@ -54,9 +59,12 @@ class Sync(_Table):
     """How attached receivers are asked for new files."""
 
     receivers: Located
+    """The table of attached receivers, which is read again each time: a CSV file with a column ``receiver``,
+    or a file with a JSON object on each line."""
     command: tuple[str, ...] = Field(min_length=1)
     """A program with its arguments, in which ``{receiver}`` and ``{folder}`` are replaced; it puts files there."""
     every: str = "1h"
+    """How often each of them is asked, as in ``30m``."""
 
 
 class Mail(_Table):
@@ -64,10 +72,13 @@ class Mail(_Table):
 
     host: str
     port: int = 0
+    """The port; 0: the usual one of ``security``."""
     security: Security = Security.STARTTLS
     sender: Annotated[str, AfterValidator(_mailbox)]
     staff: tuple[Annotated[str, AfterValidator(_mailbox)], ...] = ()
+    """Who gets the failures; without anybody no such mails are sent."""
     url: str = Field(default="", pattern="^(https?://.*)?$")
+    """The URL of the server, for links in mails; empty: there are no links."""
 
     def link(self, path: str) -> str:
         """Return the address of a page of the server; nothing where the settings name no server."""
@@ -81,14 +92,16 @@ class Settings(_Table):
     tags: Located = Path("tags.csv")
     unpacked_bytes: int = Field(default=50_000_000_000, ge=1)
     sync: Sync | None = None
+    """How attached receivers are asked; None: none are."""
     mail: Mail | None = None
+    """The mail server; None: no mails are sent."""
 
     def database(self, receiver: str) -> Path:
-        """Return the file of a receiver's database."""
+        """Return the file of a receiver's database, which may not exist yet."""
         return self.data / "databases" / f"{receiver}.sqlite"
 
     def files(self, receiver: str) -> Path:
-        """Return the folder of a receiver's raw files."""
+        """Return the folder of a receiver's raw files, in which each boot session has its own."""
         return self.data / "files" / receiver
 
 
@@ -98,7 +111,8 @@ def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings. Raises UsageError that names the file."""
+    """Return the settings, read from the file at each call. Raises UsageError that names the file, where that
+    cannot be read, has a wrong value, or does not exist although the variable names it."""
     named = environment.get(VARIABLE)
     path = Path(named or FILE).absolute()
     return settings_files.read(Settings, path, optional=named is None)

@@ -1,5 +1,8 @@
 """What the databases of receivers hold: of all of them in numbers; of one its boot sessions over time, with their files
-and runs, and the work of jobs."""
+and runs, and the work of jobs.
+
+All of it is read from snapshots, without NumPy, by pages and commands. The positions for a picture are computed here,
+so that the template only draws."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,6 +15,8 @@ T = TypeVar("T")
 COUNTED = ("files", "sessions", "runs", "hits")
 """Tables of a database, of which an overview has the number of rows."""
 SESSIONS_MAX = 100
+"""How many boot sessions a timeline shows, the newest ones; ``RUNS_MAX`` limits the marks of all their runs
+together."""
 RUNS_MAX = 3000
 WIDTH = 1000.0
 """Units of the picture's width."""
@@ -26,43 +31,52 @@ class Session(NamedTuple):
     """The begin of its last file, or the last hit behind it."""
     files: int
     pulses: int
+    """As counted when each file was read."""
     runs: int
     hits: int
     damaged: int
     """Files with lines that could not be read, or that are cut off."""
     file_marks: tuple[float, ...]
+    """Where each of its files begins."""
     run_marks: tuple[tuple[float, float, str], ...]
     """Left edge, width and tag of each run."""
 
 
 class Batch(NamedTuple):
-    """What a job has written of one session."""
+    """What a job has written of one session (the table ``batches``); the numbers are those of new files, and
+    of hits gained or lost."""
 
     job: int
     at: float
+    """When, in seconds since 1970."""
     session: int
     files: int
     pulses: int
     hits: int
     afresh: bool
+    """Whether the session was detected again from its first file."""
 
 
 class Timeline(NamedTuple):
-    """The newest boot sessions of a receiver, and the newest batches."""
+    """The newest boot sessions of a receiver, and the newest batches, each newest first."""
 
     sessions: tuple[Session, ...]
     batches: tuple[Batch, ...]
     begun: float
+    """When the earliest of these sessions began, and as ``ended`` the last one ended, in seconds since 1970;
+    zeros without any. The picture goes from one to the other."""
     ended: float
 
 
 def database_files(data: Path) -> list[Path]:
-    """Return the databases of the receivers, whose names are the stems. ``data``: the folder of the settings."""
+    """Return the databases of the receivers, by name; the name of a receiver is the stem. ``data``: the
+    folder of the settings. None where there are none, or no folder."""
     return sorted((data / "databases").glob("*.sqlite"))
 
 
 def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tuple[str, T | sqlite3.Error]]:
-    """Yield each receiver with what ``look`` returns of its database, or why that cannot be read."""
+    """Yield each receiver by name with what ``look`` returns of its database, or why that cannot be read.
+    Each database is opened when it is its turn, and closed before the next."""
     for path in database_files(data):
         try:
             with snapshot(path) as db:
@@ -73,13 +87,15 @@ def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tup
 
 
 def totals(db: sqlite3.Connection) -> dict[str, float | None]:
-    """Return the ``COUNTED`` numbers of a receiver, and when its ``last`` file was begun (s since 1970)."""
+    """Return the ``COUNTED`` numbers of a receiver, and when its ``last`` file was begun (seconds since 1970;
+    None without files)."""
     counts = {name: db.execute(f"select count(*) from {name}").fetchone()[0] for name in COUNTED}  # noqa: S608
     return {**counts, "last": db.execute("select max(begun) from files").fetchone()[0]}
 
 
 def read(db: sqlite3.Connection) -> Timeline:
-    """Return the timeline of a receiver whose database this is."""
+    """Return the timeline of the receiver whose database this is, empty for one without files. Of each
+    session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits."""
     rows = db.execute(
         "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> '') from files "
         "group by session order by session desc limit ?",
@@ -124,6 +140,8 @@ def read(db: sqlite3.Connection) -> Timeline:
 def _run_marks(
     db: sqlite3.Connection, session: int, begun: float, scale: float
 ) -> tuple[tuple[float, float, str], ...]:
+    """Return left edge, width and tag of the runs of a session with the most hits. A short run is still wide
+    enough to be seen."""
     rows = db.execute(
         "select min(time), max(time), tag from hits join runs using (session, run) where session = ? "
         "group by run order by count(*) desc limit ?",

@@ -1,4 +1,9 @@
-"""The stages of uploads, imports and of what attached receivers bring: take apart, check, sort, tell the uploader."""
+"""The stages of uploads, imports and of what attached receivers bring: take apart, check, sort, tell the uploader.
+
+The first stage differs: ``unpack`` reads the job's own folder, ``copy`` a path of this host, and ``fetch`` what a
+command has fetched. All leave the files in ``made/raw`` and the refused archives in ``made/refused.json``. The other
+stages are the same functions for all three types. ``report`` is marked ``again``: it runs once more when the tree has
+regrown."""
 
 import hashlib
 import shutil
@@ -27,9 +32,10 @@ from spinney.containers import Limits
 from spinney.reports.addresses import mailbox
 
 BAD_LIST = "bad_files.txt"
+"""The list of files that are no good, in the folder ``MADE``: path, tab and reason on each line."""
 ARRIVED = "arrived"
 """In the job's folder: what was copied or fetched from elsewhere."""
-_FETCH_S = 1800
+_FETCH_S = 1800  # the time limit of a fetch, in seconds
 Uploader = Annotated[str, Field(pattern=r"^([^@]+@[^@]+)?$", max_length=300)]
 """The address to which a mail goes; an empty text: to none."""
 
@@ -60,6 +66,8 @@ def fetch(job: Job, receiver: Receiver) -> int:
     arrived = job.folder / ARRIVED
     arrived.mkdir(exist_ok=True)
     words = [word.replace("{receiver}", receiver).replace("{folder}", str(arrived)) for word in sync.command]
+    # An argument list and no shell; a receiver's name is neither a path nor an option (``Receiver``). Its output is the
+    # stage's. The folder is kept between attempts, so that rsync goes on where it was interrupted.
     done = subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise Fail(
@@ -70,6 +78,8 @@ def fetch(job: Job, receiver: Receiver) -> int:
 
 
 def _take_apart(job: Job, source: Path) -> int:
+    """Take apart what is below ``source``, and return how many archives were refused. What an earlier attempt
+    has made is removed first; ``made`` itself is left out, as it may be below the source."""
     made = job.folder / MADE
     shutil.rmtree(made, ignore_errors=True)
     bad = arrivals.take_apart(
@@ -125,6 +135,7 @@ def report(job: Job) -> str:
             for product in job.products
         ]
         state = "failed in part" if failed else "is done"
+        # Not the time of the report: the same outcome must give the same key.
         outcome = _digest([bad, *([child.id, child.state] for child in children)])
         job.submit(
             outbox.mail.options(key=f"receivers.report:{job.id}:{_number(job, outcome)}", forever=True),
@@ -139,6 +150,7 @@ def report(job: Job) -> str:
 
 
 def _digest(value: Any) -> str:
+    """Return a digest of a JSON value."""
     return hashlib.sha256(orjson.dumps(value)).hexdigest()
 
 
@@ -153,8 +165,8 @@ def _number(job: Job, outcome: str) -> int:
 
 
 def _uploader(job: Job) -> str:
-    """Return the address of the uploader: the parameter, or the user who uploaded to an inbox, where an address is the
-    user's name; an empty text where there is none to which a mail can go."""
+    """Return the address of the uploader: the parameter, or the user who uploaded to an inbox, where an
+    address is the user's name. An empty text: there is none to which a mail can go."""
     address = str(job.params.get("uploader") or (job.data.get("inbox") or {}).get("owner", ""))
     try:
         mailbox(address)
@@ -169,6 +181,7 @@ for _pipeline in ARRIVALS:
     _pipeline.stage(**_ARRIVAL)(sort_files)
     _pipeline.stage(again=True, **_ARRIVAL)(report)
 
+# There is a poll only where the settings ask for one, when this module is loaded.
 _sync = settings.load().sync
 if _sync is not None:
     app.poll(syncs, _sync.receivers, key="receiver", every=_sync.every, name="receivers.sync")

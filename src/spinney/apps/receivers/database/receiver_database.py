@@ -38,6 +38,7 @@ class Detected(NamedTuple):
     repeated: int
     """Files whose content was there already."""
     pulses: int
+    """Pulses that were read, also of files that were read again."""
     hits: int
     """Hits of these sessions that were not there before."""
     broken: int
@@ -47,21 +48,26 @@ class Detected(NamedTuple):
 
 
 class _New(NamedTuple):
+    """A raw file with its content's digest: a new one, or one that the database has already."""
+
     source: SourceFile
     path: Path
     sha256: str
 
     @property
     def place(self) -> tuple[float, str]:
-        """By what the files of a session are sorted."""
+        """Return by what the files of a session are sorted."""
         return self.source.begun, self.source.name
 
 
 class ReceiverDatabase:
-    """The database of one receiver, in a file."""
+    """The database of one receiver, in a file. Its methods open and close the file, so that nothing is kept
+    between calls."""
 
     def __init__(self, path: Path, tags: Sequence[Tag], rules: RunRules | None = None) -> None:
-        """``path``: the file, which is made when something is first written."""
+        """``path``: the file, which is made when something is first written. ``tags``, ``rules``: what is
+        detected, and how; a session that was detected with others is detected afresh when its next file
+        comes."""
         self._path, self._tags, self._rules = path, tuple(tags), rules or RunRules()
         described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(self._rules)])
         self._digest = hashlib.sha256(described).hexdigest()
@@ -74,12 +80,15 @@ class ReceiverDatabase:
         job: int = 0,
         between: Callable[[], None] = lambda: None,
     ) -> Detected:
-        """Detect in these raw files, which must stay where they are, and write what is new. ``between`` is called after
-        each piece of a file, so that a caller may show progress or stop. ``job``: the number of the job that does it.
-        ``now_s``: the time now, in seconds since 1970; pulses that are later by more than a day are broken.
+        """Detect in these raw files, which must stay where they are, and write what is new. A file whose
+        content the database has is only counted.
 
-        Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
-        """
+        ``between`` is called after each piece of a file, so that a caller may show progress or stop; what it
+        raises leaves the database as it was. ``job``: the number of the job that does it. ``now_s``: the time
+        now, in seconds since 1970; pulses that are later by more than a day are broken.
+
+        Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and
+        sqlite3.Error."""
         new = sorted(
             (_described(Path(path)) for path in paths),
             key=lambda each: (each.source.session, *each.place, each.sha256),
@@ -113,7 +122,9 @@ class ReceiverDatabase:
         job: int = 0,
         between: Callable[[], None] = lambda: None,
     ) -> Detected:
-        """Detect these sessions afresh, from the files that are known of them: after a change of the tags or rules."""
+        """Detect these sessions afresh, from the files that the database has of them: after a change of the
+        tags or rules. A session without files becomes empty. Parameters and errors are those of
+        ``detect``."""
         with self._writing() as db:
             results = [
                 self._detect_session(db, session, [], (job, now_s), between, afresh=True)
@@ -125,6 +136,8 @@ class ReceiverDatabase:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Run one transaction that writes, and commit it at the end of the block. The write lock is taken at
+        once: what is read before the first write would otherwise be out of date when the lock comes."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as db:
             db.execute("pragma journal_mode = wal")
@@ -144,10 +157,13 @@ class ReceiverDatabase:
         *,
         afresh: bool = False,
     ) -> Detected:
+        """Detect in the new files of one session, after those before or with all of them, and enter the
+        batch. ``by``: the job and the time now. ``afresh``: all files are read again, whatever is new."""
         new = _ordered(new)
         start = None if afresh else _start(db, session, new, self._digest)
         afresh = start is None
         begin, state = start or (0, {})
+        # Hits are counted by difference, because a session that is detected afresh replaces its own.
         before = _number_of_hits(db, session)
         every = new
         if afresh:
@@ -187,6 +203,7 @@ class ReceiverDatabase:
 
 
 def _described(path: Path) -> _New:
+    """Return a raw file with its digest. Raises UsageError for a name that no receiver gives, and OSError."""
     source = source_file(path)
     if source is None:
         raise UsageError(f"{path.name!r} is not the name of a raw file of a receiver")
@@ -240,6 +257,7 @@ def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New) ->
 
 
 def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
+    """Return the files that the database has of a session, in no order."""
     rows = db.execute("select name, path, sha256 from files where session = ?", (session,))
     files = []
     for name, path, sha256 in rows:
@@ -255,6 +273,8 @@ def _number_of_hits(db: sqlite3.Connection, session: int) -> int:
 
 
 def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> None:
+    """Insert hits, and the runs that they begin. A run is inserted once, whichever of its hits comes
+    first."""
     db.executemany(
         "insert or ignore into runs values (?, ?, ?, ?)",
         [(session, hit.run, hit.burst.tag, hit.burst.port) for hit in hits],
@@ -277,6 +297,7 @@ def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> No
 
 
 def _write_positions(db: sqlite3.Connection, session: int, positions: Sequence[Position]) -> None:
+    """Insert positions; of several of one time the first counts."""
     db.executemany(
         "insert or ignore into gps values (?, ?, ?, ?, ?)", [(session, *each) for each in positions]
     )

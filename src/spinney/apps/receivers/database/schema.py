@@ -1,4 +1,7 @@
-"""The tables of a receiver's database."""
+"""The tables of a receiver's database.
+
+They are made when a database is opened for writing. A new column needs a migration of its own, of which there has been
+none yet."""
 
 SCHEMA = """
 create table if not exists batches (

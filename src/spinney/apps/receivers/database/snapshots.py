@@ -10,8 +10,8 @@ from spinney.errors import UsageError
 
 @contextmanager
 def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection that sees one snapshot of the database in this file. Raises UsageError where nothing was
-    written yet, and sqlite3.Error."""
+    """Yield a connection that sees one snapshot of the database in this file, and cannot write. Raises
+    UsageError where nothing was written yet, and sqlite3.Error for a file that is no database."""
     if not path.exists():
         raise UsageError(f"there is no receiver {path.stem}; 'spinney receivers list' shows those there are")
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:

@@ -38,6 +38,7 @@ port = {port}
 security = "none"
 sender = "Receivers <receivers@example.org>"
 """
+# The application with a plot that fails for every receiver with hits, by a KeyError; and the same mended.
 _WITH_BUG = """from spinney.apps.receivers import app, plot
 
 __all__ = ["app"]
@@ -115,6 +116,7 @@ def _run() -> list[str]:
 
 @contextmanager
 def _node(log: Any, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run the node with the demo's application, and let it finish its work at the end of the block."""
     command = [*COMMAND, "node", "service:app", "--name", "demo", "--slots", "2", *words]
     node = subprocess.Popen(command, cwd=OUT, stderr=log, stdout=log)
     try:
@@ -126,6 +128,7 @@ def _node(log: Any, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
 
 
 def _write_tags() -> None:
+    """Write the table of tags that the receivers can hear."""
     with (OUT / "tags.csv").open("w", newline="") as file:
         writer = csv.DictWriter(
             file, ["tag", "frequency", "gap1", "gap2", "gap3", "interval"], extrasaction="ignore"
@@ -135,7 +138,8 @@ def _write_tags() -> None:
 
 
 def _archive(serial: str, number: int) -> Path:
-    """Write the archive of a receiver, with some files that are no good."""
+    """Write the archive of a receiver, with six good files, an empty one and a damaged one, and return its
+    path."""
     lines = Scene(seconds=300, noise_per_s=2.0, seed=number).lines()
     raw = OUT / "cards" / serial
     write_files(lines, raw, [len(lines) * piece // 6 for piece in range(1, 6)], packed=True)
@@ -161,6 +165,8 @@ def _settled(number: int) -> Sequence[Job]:
 
 
 def _wrong_detections() -> list[str]:
+    """Compare the hits of each receiver with the bursts that were simulated, and return what differs by more
+    than a tenth."""
     faults = []
     for number, serial in enumerate(SERIALS):
         scene = Scene(seconds=300, noise_per_s=2.0, seed=number)
@@ -180,6 +186,7 @@ def _show_mails(number: int) -> list[str]:
 
 
 def _spinney(*words: str) -> None:
+    """Run a command of Spinney in the demo's folder."""
     run_command(*words, folder=OUT)
     print(flush=True)
 

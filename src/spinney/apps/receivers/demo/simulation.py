@@ -1,4 +1,6 @@
-"""Raw files of a receiver near some tags, whose true bursts are known."""
+"""Raw files of a receiver near some tags, whose true bursts are known.
+
+The same seed gives the same lines, so that a test, or another process, can know the truth again."""
 
 import gzip
 from dataclasses import dataclass, field
@@ -19,14 +21,17 @@ TAGS = (
 
 @dataclass(kw_only=True)
 class Scene:
-    """Tags that are near a receiver for some time, and what disturbs it."""
+    """Tags that are near a receiver for some time, and what disturbs it: noise, pulses that it misses, and
+    clocks that jitter."""
 
     seconds: float = 600.0
+    """How long it lasts, from ``BEGUN`` on."""
     noise_per_s: float = 1.0
     """Pulses of noise, on each port."""
     missed: float = 0.05
     """The part of pulses that the receiver does not hear."""
     jitter_s: float = 0.0002
+    """The standard deviation of the time of each pulse."""
     ports: tuple[int, ...] = (1, 2)
     tags: tuple[Tag, ...] = TAGS
     seed: int = 1
@@ -34,7 +39,8 @@ class Scene:
     """Tag, port and time of each burst of which all four pulses were heard."""
 
     def lines(self) -> list[str]:
-        """Return the lines of pulses, by time."""
+        """Return the lines of pulses, by time, and enter the bursts of which all pulses were heard into
+        ``truth``."""
         rng = np.random.default_rng(self.seed)
         rows: list[tuple[float, int, float, float]] = []
         for port in self.ports:
@@ -56,6 +62,8 @@ class Scene:
 
 
 def file_name(session: int, begun: float, serial: str = "7F5ERPI46977", kind: str = "all") -> str:
+    """Return the name of a raw file, as a receiver gives it. ``begun``: seconds since 1970. ``kind``: of its
+    lines, as ``all``."""
     moment = datetime.fromtimestamp(begun, UTC)
     return f"sim-{serial}-{session:06d}-{moment:%Y-%m-%dT%H-%M-%S}.{int(begun % 1 * 1e4):04d}P-{kind}.txt"
 
@@ -63,7 +71,8 @@ def file_name(session: int, begun: float, serial: str = "7F5ERPI46977", kind: st
 def write_files(
     lines: list[str], folder: Path, cuts: list[int], *, session: int = 3, packed: bool = False
 ) -> list[Path]:
-    """Write the lines to files that end at these indices, and return the files in their order."""
+    """Write the lines to files that end at these indices, and return the files in their order. Indices that
+    would make an empty file are left out. ``packed``: with gzip."""
     folder.mkdir(parents=True, exist_ok=True)
     ends = [*sorted({cut for cut in cuts if 0 < cut < len(lines)}), len(lines)]
     files, begin = [], 0

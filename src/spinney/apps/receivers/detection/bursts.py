@@ -17,7 +17,7 @@ from spinney.apps.receivers.detection.tags import Tag
 
 _TRIED = 8
 """Of the pulses that fit a gap by their time, so many are tried for their frequency."""
-_COLUMNS = 4
+_COLUMNS = 4  # of an array of pulses: time, offset, signal, noise
 
 
 class Burst(NamedTuple):
@@ -25,6 +25,7 @@ class Burst(NamedTuple):
 
     tag: str
     port: int
+    """The port of the receiver at which its antenna is."""
     time: float
     """Of its first pulse, in seconds since 1970."""
     offset: float
@@ -50,10 +51,12 @@ class _Port:
 
 
 class BurstFinder:
-    """Finds bursts in pulses that come piece by piece."""
+    """Finds bursts in pulses that come piece by piece. It keeps, for each port, the pulses of one longest
+    burst, so that its memory does not grow with a file."""
 
     def __init__(self, tags: Sequence[Tag], state: Mapping[str, Any] | None = None) -> None:
-        """``state``: as ``state`` returned it, to go on where an earlier finder ended."""
+        """``state``: as the property ``state`` returned it, to go on where an earlier finder ended. It is
+        only right for the same tags."""
         self._tags = tuple(tags)
         self._span_s = max((tag.span_s for tag in tags), default=0.0)
         self._ports: dict[int, _Port] = {}
@@ -77,7 +80,8 @@ class BurstFinder:
         }
 
     def find(self, pulses: Pulses) -> list[Burst]:
-        """Return the bursts that are complete with these pulses, by the time of their last pulse."""
+        """Return the bursts that are complete with these pulses, by the time of their last pulse. Pulses of a
+        port that are not later than the latest one before them are left out as repetitions."""
         bursts: list[tuple[float, Burst]] = []
         for port in np.unique(pulses.port):
             chosen = pulses.port == port
@@ -88,11 +92,14 @@ class BurstFinder:
         return [burst for _, burst in sorted(bursts)]
 
     def _find(self, port: int, rows: NDArray[np.float64]) -> list[tuple[float, Burst]]:
+        """Return the bursts that are complete with these pulses of one port, each with the time of its last
+        pulse. Candidates are taken in order, and each takes its pulses away from those behind it."""
         kept = self._ports.setdefault(port, _Port())
         latest = float(kept.rows[-1, 0]) if len(kept.rows) else -np.inf
         rows, kept.doubtful, broken = sifted(rows, latest, kept.doubtful)
         self.broken += broken
-        # What a clock that steps back repeats, or a file that came once before in part, is left out pulse by pulse.
+        # What a clock that steps back repeats, or a file that came once before in part, is left out pulse by pulse. A
+        # whole piece cannot be, since new pulses may stand behind the repeated ones.
         rows = rows[rows[:, 0] > np.maximum.accumulate(np.concatenate(([latest], rows[:, 0])))[:-1]]
         kept.rows = np.concatenate((kept.rows, rows))
         kept.used = np.concatenate((kept.used, np.zeros(len(rows), dtype=np.bool_)))
@@ -120,11 +127,13 @@ class BurstFinder:
 
 
 _Candidate = tuple[int, float, int, tuple[int, int, int, int]]
-"""The index of the last pulse, the slop in ms, the number of the tag, the indices of the pulses."""
+"""A possible burst: the index of the last pulse, the slop in ms, the number of the tag, the indices of the
+pulses. The order of the fields is that in which candidates are taken."""
 
 
 def _candidates(rows: NDArray[np.float64], tag: Tag, number: int, searched: int) -> list[_Candidate]:
-    """Return the candidates of a tag whose last pulse is at ``searched`` or later."""
+    """Return the candidates of a tag whose last pulse is at ``searched`` or later; earlier ones were found
+    before. All possible first pulses are extended gap by gap at once, as arrays."""
     times, offsets = rows[:, 0], rows[:, 1]
     first = int(np.searchsorted(times, times[searched] - tag.span_s)) if searched < len(times) else len(times)
     chosen = np.arange(first, len(times))

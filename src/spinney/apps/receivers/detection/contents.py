@@ -1,4 +1,6 @@
-"""The contents of raw files, unpacked where they are packed with gzip, and read in pieces of bounded size."""
+"""The contents of raw files, unpacked where they are packed with gzip, and read in pieces of bounded size.
+
+A file is packed when it begins like gzip, whatever its name. What comes before a damage counts."""
 
 import gzip
 import zlib
@@ -16,7 +18,8 @@ DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile)
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for its unpacked content. Raises OSError."""
+    """Open a file for its unpacked content, and close it at the end of the block. Raises OSError; reading
+    raises one of ``DAMAGES`` where the file is damaged."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -29,8 +32,9 @@ def length(path: Path) -> int:
 
 
 def grown_from(path: Path, before: Path) -> int | None:
-    """Return where the last line of ``before``, if it is cut off, begins, or where ``before`` ends; None unless the
-    content of ``path`` begins with that of ``before``. Raises OSError."""
+    """Return from where on the content of ``path`` is new, given that it begins with that of ``before``:
+    behind the last whole line of ``before``, so that a line that was cut off there is read again as a whole.
+    None: it does not begin so. Raises OSError."""
     end = size = 0
     pieces = _pieces(path)
     for old in _pieces(before):
@@ -42,7 +46,7 @@ def grown_from(path: Path, before: Path) -> int | None:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield pieces of one length; the last may be shorter."""
+    """Yield the content in pieces of one length, up to its end or a damage; the last piece may be shorter."""
     with opened(path) as file:
         while True:
             try:

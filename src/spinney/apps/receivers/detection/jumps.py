@@ -12,16 +12,19 @@ JUMP_S = 60.0
 """A pulse that is later than the latest of its port by more is doubtful. The gaps in a burst are at most 20 s, so that
 no pulse of a burst is taken for one that stands alone."""
 _MOST = 2
-"""So many are doubtful at once."""
+"""So many pulses of a port are doubtful at once, at most."""
 
 Rows = NDArray[np.float64]
 """Pulses of one port; the first column is the time."""
 
 
 def sifted(rows: Rows, latest: float, doubtful: Rows) -> tuple[Rows, Rows, int]:
-    """Return the pulses that count, those that are doubtful now, by time, and how many were broken.
+    """Return the pulses of one port that count, those that are doubtful now, by time, and how many were
+    broken.
 
-    ``latest``: the latest time of the port that counts, or -inf; ``doubtful``: what was so behind the pulses before."""
+    ``rows``: the new pulses in the order of the file. ``latest``: the latest time of the port that counts, or
+    -inf. ``doubtful``: what this returned as doubtful for the pulses before. Without any jump, which is the
+    rule, the rows are returned as they are."""
     before = np.maximum.accumulate(np.concatenate(([latest], rows[:, 0])))[:-1]
     if not len(doubtful) and not (rows[:, 0] > before + JUMP_S).any():
         return rows, doubtful, 0
@@ -47,4 +50,5 @@ def sifted(rows: Rows, latest: float, doubtful: Rows) -> tuple[Rows, Rows, int]:
 
 
 def _rows(listed: list[Rows], like: Rows) -> Rows:
+    """Return single pulses as one array with the columns of another, also where there are none."""
     return np.array(listed).reshape(-1, like.shape[1])

@@ -26,6 +26,7 @@ TIME_END_S = 7_258_118_400.0
 AHEAD_S = 86_400.0
 """By so much the clock of a receiver may be ahead of that of this host."""
 PORT_END = 10_000
+"""Ports have lower numbers; four digits at most."""
 _FIELDS = 5
 _NUMBER = rb"-?[0-9]{1,20}(?:\.[0-9]{0,20})?"
 _PULSE = re.compile(rb"^p,?([0-9]{1,4}(?:,%b){4})\r?$" % _NUMBER, re.MULTILINE)
@@ -34,7 +35,7 @@ _ANY = re.compile(rb"^(?:p|G,)", re.MULTILINE)
 
 
 class Pulses(NamedTuple):
-    """Pulses in the order of the file; the arrays have one length."""
+    """Pulses in the order of the file, as arrays of one length, one for each field of a line."""
 
     port: NDArray[np.int32]
     time: NDArray[np.float64]
@@ -42,7 +43,7 @@ class Pulses(NamedTuple):
     offset: NDArray[np.float64]
     """kHz beside the frequency to which the receiver listens."""
     signal: NDArray[np.float64]
-    """dB, as ``noise``."""
+    """The strength of the pulse, in dB, as ``noise``."""
     noise: NDArray[np.float64]
 
 
@@ -50,30 +51,38 @@ class Position(NamedTuple):
     """Where the receiver was at a time, by its GPS."""
 
     time: float
+    """Seconds since 1970."""
     latitude: float
+    """Degrees, as the longitude."""
     longitude: float
     altitude: float
 
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What was in a file, after it was read."""
+    """What was in a file. ``read_pulses`` fills it in while it is read, so it is complete when that has
+    ended."""
 
     lines: int = 0
+    """All lines that were read, of whatever kind."""
     pulses: int = 0
     broken: int = 0
     """Lines of pulses and positions that cannot be read."""
     first_broken: int = 0
     """The number of the first of them, from 1; 0: there is none."""
     positions: list[Position] = field(default_factory=list)
+    """The positions since the caller last cleared the list."""
     damage: str = ""
     """Why the file could not be read to its end; what came before counts."""
 
 
 def read_pulses(path: Path, counts: ReadCounts, *, now_s: float, begin: int = 0) -> Iterator[Pulses]:
-    """Yield the pulses of a file in pieces, and fill in ``counts``; the caller may take the positions out after each
-    piece. ``now_s``: the time now, in seconds since 1970. ``begin``: so many bytes of the unpacked content are left
-    out. Raises OSError where the file cannot be opened."""
+    """Yield the pulses of a file in pieces, and fill in ``counts``; the caller may take the positions out
+    after each piece.
+
+    ``now_s``: the time now, in seconds since 1970. ``begin``: so many bytes of the unpacked content are left
+    out. A damaged file ends where the damage is, and ``counts.damage`` says what it is. Raises OSError where
+    the file cannot be opened."""
     end_s = min(TIME_END_S, now_s + AHEAD_S)
     with opened(path) as file:
         file.seek(begin)
@@ -96,7 +105,8 @@ def _parsed(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
     """Return the pulses of some lines; the last one has no line feed. Times from ``end_s`` on are broken."""
     pulses, positions = _PULSE.findall(text), _POSITION.findall(text)
     if len(pulses) + len(positions) == len(_ANY.findall(text)):
-        # Text to numbers in C, a tenth of the time of a loop over lines.
+        # Text to numbers in C, a tenth of the time of a loop over lines. It takes only lines that the patterns match,
+        # and gives up the whole piece for one line that is broken, since a piece with one is rare.
         rows = np.fromstring(b",".join(pulses), sep=",") if pulses else np.empty(0)
         places = np.fromstring(b",".join(positions), sep=",") if positions else np.empty(0)
         rows, places = rows.reshape(-1, _FIELDS), places.reshape(-1, len(Position._fields))
@@ -109,7 +119,8 @@ def _parsed(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
 
 
 def _parsed_by_line(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
-    """As ``_parsed``, for lines of which some cannot be read."""
+    """Return what ``_parsed`` does, for lines of which some cannot be read. It takes numbers in more forms
+    (``1e3``), which the patterns do not match."""
     rows = []
     for line in text.split(b"\n"):
         counts.lines += 1
@@ -133,6 +144,7 @@ def _parsed_by_line(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
 
 
 def _are_times(values: NDArray[np.float64], end_s: float) -> bool:
+    """Return whether all values are times that can be right."""
     return bool(((values >= 0) & (values < end_s)).all())
 
 
@@ -149,5 +161,6 @@ def _numbers(text: bytes, number: int, *, time_at: int, end_s: float) -> list[fl
 
 
 def _columns(rows: NDArray[np.float64]) -> Pulses:
+    """Return rows of five numbers as pulses."""
     port, time, offset, signal, noise = rows.T
     return Pulses(port.astype(np.int32), time, offset, signal, noise)

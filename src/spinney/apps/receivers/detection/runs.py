@@ -13,7 +13,8 @@ from spinney.apps.receivers.detection.tags import Tag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRules:
-    """The rules by which bursts of a tag on one port make a run."""
+    """The rules by which bursts of a tag on one port make a run. The digest of a session contains them, so
+    that a change lets sessions be detected afresh."""
 
     least: int = 3
     """A run counts from so many bursts on."""
@@ -35,20 +36,25 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class _Run:
+    """A run that may still go on."""
+
     number: int
     last: float
+    """The time of its last burst, in seconds since 1970."""
     count: int
+    """How many bursts it has."""
     waiting: list[Burst]
     """The bursts of a run that does not count yet."""
 
 
 class RunFinder:
-    """Divides bursts into runs, as they come."""
+    """Divides bursts into runs, as they come. Runs are numbered from 1 in the order in which they begin, also
+    those that never count, so numbers have gaps."""
 
     def __init__(
         self, tags: Sequence[Tag], rules: RunRules | None = None, state: Mapping[str, Any] | None = None
     ) -> None:
-        """``state``: as ``state`` returned it, to go on where an earlier finder ended."""
+        """``state``: as the property ``state`` returned it, to go on where an earlier finder ended."""
         self._intervals = {tag.tag: tag.interval for tag in tags}
         self._rules = rules or RunRules()
         self._runs: dict[tuple[str, int], list[_Run]] = {}
@@ -72,14 +78,18 @@ class RunFinder:
         }
 
     def add(self, bursts: Iterable[Burst]) -> list[Hit]:
-        """Return the bursts of runs that count, in the order in which they became certain."""
+        """Return the bursts of runs that count, in the order in which they became certain: the first bursts
+        of a run come together, when it has enough."""
         return [hit for burst in bursts for hit in self._add(burst)]
 
     def _add(self, burst: Burst) -> list[Hit]:
+        """Return the hits that this burst makes certain. Runs that no later burst can continue are
+        forgotten."""
         interval = self._intervals.get(burst.tag)
         if interval is None:
             return []  # the tag has left the table since this session began
         rules = self._rules
+        # A run whose last burst is older cannot go on: more bursts in a row would be missing than the rules allow.
         oldest = burst.time - (rules.missed + 1) * interval * (1 + rules.drift) - rules.tolerance_s
         runs = [run for run in self._runs.get((burst.tag, burst.port), ()) if run.last >= oldest]
         fitting = [run for run in runs if self._fits(burst.time - run.last, interval)]
@@ -99,6 +109,8 @@ class RunFinder:
         return hits
 
     def _fits(self, passed_s: float, interval: float) -> bool:
+        """Return whether a burst belongs to a run whose last burst was so many seconds before: about a whole
+        number of intervals. The clocks of tag and receiver drift, so the tolerance grows with the time."""
         intervals = round(passed_s / interval)
         late_s = abs(passed_s - intervals * interval)
         return (

@@ -18,7 +18,7 @@ _NAME = re.compile(
 
 
 class SourceFile(NamedTuple):
-    """A raw file, by its name."""
+    """What the name of a raw file says."""
 
     name: str
     """Without ``.gz``: a file is the same packed or not."""
@@ -33,7 +33,8 @@ class SourceFile(NamedTuple):
 
 
 def source_file(path: Path | str) -> SourceFile | None:
-    """Return what the name of a file says; None for a name that no receiver gives."""
+    """Return what the name of a file says, by its last part; None for a name that no receiver gives, and for
+    one with a date that no calendar has."""
     name = Path(path).name
     match = _NAME.fullmatch(name)
     if match is None:

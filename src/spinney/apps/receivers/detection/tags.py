@@ -1,4 +1,6 @@
-"""The table of tags: how each pulses, so that its bursts can be told from others'."""
+"""The table of tags: how each pulses, so that its bursts can be told from others'.
+
+Its columns are the fields of ``Tag``; others are ignored, so that the table may have columns for people."""
 
 import csv
 import json
@@ -25,12 +27,14 @@ class Tag(BaseModel):
     frequency: float = Field(gt=0)
     """Nominal, in MHz."""
     gap1: Milliseconds
+    """The times between its first and second pulse, second and third (``gap2``), third and fourth (``gap3``),
+    in ms."""
     gap2: Milliseconds
     gap3: Milliseconds
     interval: float = Field(gt=0, le=3600)
     """Seconds from one burst to the next."""
     tolerance: Milliseconds = 1.5
-    """By how much each gap may differ."""
+    """By how many ms each gap may differ."""
     spread: float = Field(default=0.5, gt=0)
     """By how many kHz the pulses of a burst may differ from its first."""
 
@@ -46,8 +50,9 @@ class Tag(BaseModel):
 
 
 def read_tags(path: Path) -> tuple[Tag, ...]:
-    """Return the tags of a table: CSV with a heading, or a JSON list of objects. Raises UsageError, which names the
-    row and the field."""
+    """Return the tags of a table, in its order: CSV with a heading, or a JSON list of objects; empty fields
+    count as missing. Raises UsageError for a file that cannot be read, for a wrong row, whose number and
+    field it names, and for a name that is there twice."""
     try:
         text = path.read_text(encoding="utf-8")
         rows: list[Mapping[str, Any]] = (

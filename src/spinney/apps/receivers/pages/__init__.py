@@ -24,6 +24,7 @@ from spinney.operations import Control, Failure, RelabelJob, Role
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
 
 NEWEST = 20
+"""How many uploads the overview shows, and how many jobs of each cause the page of failures."""
 
 pages = Pages(
     "receivers",
@@ -80,6 +81,7 @@ async def start(context: Authenticated, receiver: str, form: Form) -> Response:
     first, last = form.whole("first", "boot session"), form.whole("last", "boot session")
 
     def submit(control: Control) -> int:
+        # The types take operators, too; this refuses others before they learn whether the receiver exists.
         control.require(Role.OPERATOR, "start jobs of receivers")
         _database(receiver)
         params = {"receiver": receiver}
@@ -152,6 +154,7 @@ async def failures_page(request: Request, context: Authenticated) -> Response:
 
 
 def _require_everywhere(context: RequestContext) -> None:
+    """Raise Forbidden for people whose rights are limited: receivers belong to no collection."""
     if not context.principal.rights.everywhere:
         raise Forbidden("the pages of receivers need rights that are not limited to collections or queues")
 
@@ -164,6 +167,7 @@ def _inboxes(control: Control) -> list[str]:
 
 
 def _receivers() -> list[dict[str, Any]]:
+    """Return the totals of each receiver, or why its database cannot be read."""
     return [
         {"receiver": receiver} | ({"fault": str(result)} if isinstance(result, sqlite3.Error) else result)
         for receiver, result in timeline.of_each(settings.load().data, timeline.totals)
@@ -171,7 +175,8 @@ def _receivers() -> list[dict[str, Any]]:
 
 
 def _database(receiver: str) -> Path:
-    """Return the file with the database of a receiver. Raises HTTPException (404)."""
+    """Return the file with the database of a receiver. Only names of databases that exist are taken, so that
+    no name of a request becomes part of a path. Raises HTTPException (404)."""
     config = settings.load()
     if config.database(receiver) not in timeline.database_files(config.data):
         raise HTTPException(404, f"there is no receiver {receiver}")
