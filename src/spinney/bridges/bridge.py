@@ -1,4 +1,11 @@
-"""A bridge at work: claim, submit, pass on what becomes of jobs, take wishes. ``docs/bridges.md`` has its rules."""
+"""A bridge at work: claim, submit, pass on what becomes of jobs, take wishes. ``docs/bridges.md`` has its rules.
+
+One thread goes round: it compares the jobs of all links with what was passed on, reports what has changed, and claims
+as many entries as there is room for. Each second it lets the other system's class do its housekeeping, takes wishes,
+and links jobs again that somebody has retried. Every ten seconds it compares all entries under its name with its links.
+
+The links in memory are a copy of those in the store, read at the start and again after each error. Only one process
+works under a bridge's name, which it finds out at the beginning of each round, so the copy is right."""
 
 import logging
 import time
@@ -25,6 +32,7 @@ PAUSE_S = 0.05
 IDLE_S = 0.25
 """The pause after one in which there was nothing."""
 TEND_S = 1.0
+"""Seconds between two rounds of housekeeping in the other system, in which wishes are taken, too."""
 RECOVER_S = 10.0
 """Seconds between comparisons of all entries that are claimed under the bridge's name with its links; ``TEND_S`` while
 one waits for a job, because its type is not known yet."""
@@ -33,13 +41,14 @@ SETTLED_S = 20.0
 """
 AWAY_MAX_S = 30.0
 """The longest pause while the foreign store is away."""
-_PAGE = 500
+_PAGE = 500  # how many jobs are read, or reported, at once
 _OPEN = tuple(state for state in State if state not in SETTLED)
 
 
 @dataclass
 class Bridge:
-    """A bridge to one foreign system: it brings entries as jobs and results back, in one thread."""
+    """A bridge to one foreign system: it brings entries as jobs and results back, in one thread. ``run``
+    works until the end; ``take`` and ``round`` do one step for commands that check and repair."""
 
     foreign: Foreign
     control: "Control"
@@ -49,21 +58,28 @@ class Bridge:
     store: str | None = None
     """The store's address as the command line has it, for the folders of jobs."""
     _links: dict[str, Link] = field(default_factory=dict)
+    """The open links, by entry: a copy of those in the store."""
     _behind_since_us: dict[str, int] = field(default_factory=dict)
+    """Since when there is something to pass on, by entry; for operators."""
     _lost: set[tuple[str, str]] = field(default_factory=set)
     """Claims that the other system has ended, while their jobs end."""
     _reported: dict[int, int] = field(default_factory=dict)
     """When the jobs that were reported last had settled, by their numbers."""
     _settled_us: int = 0
+    """Jobs that settled before this time have been looked at; 0: the bridge has not begun."""
     _settled_s: float = -1e9
     _tended_s: float = -1e9
     _recovered_s: float = -1e9
     _away_s: float = 0.0
+    """The last pause after an error; 0 after a round without one. It doubles up to ``AWAY_MAX_S``."""
     _began: bool = False
+    """Whether links are read and the other system is prepared; False again after each error."""
     _owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Names this process: who took the bridge's name last in the store may work."""
 
     def take(self) -> None:
-        """Make this process the one that works under the bridge's name; another one sees that, and ends."""
+        """Make this process the one that works under the bridge's name; another one sees that at its next
+        round, and ends. Raises StoreUnavailable."""
         before = [each for each in self.control.store.bridges.statuses() if each.name == self.foreign.name]
         if not self._settled_us:
             self._settled_us = before[0].seen_us if before else self.control.clock()
@@ -72,7 +88,10 @@ class Bridge:
         )
 
     def run(self, stop: Event) -> None:
-        """Work until ``stop`` is set, or another process has taken the name."""
+        """Work until ``stop`` is set, or another process has taken the name. An error of the store, of the
+        other system or of the bridge itself is logged, and shown to operators, and the work begins anew after
+        a pause, which grows from a quarter of a second to ``AWAY_MAX_S``. Nothing is raised after the name
+        was taken."""
         self.take()
         while not stop.is_set():
             pause_s = IDLE_S
@@ -91,8 +110,8 @@ class Bridge:
             stop.wait(pause_s)
 
     def flush(self) -> None:
-        """Pass on what has changed, and claim nothing: for the end, when the jobs have ended. What cannot be passed on
-        now is passed on after the next start."""
+        """Pass on what has changed, and claim nothing: for the end, when the jobs have ended. What cannot be
+        passed on now is passed on after the next start, and is no error."""
         try:
             self._pass_on()
             self._tell(None)
@@ -101,7 +120,11 @@ class Bridge:
             self._tell(str(error))
 
     def round(self) -> bool:
-        """Go round once; return whether there was something to do. Raises ForeignAway, StoreUnavailable."""
+        """Go round once; return whether there was something to do. Raises ForeignAway, StoreUnavailable and
+        other errors of the store; whatever was done before stays, and the next round goes on.
+
+        Results are passed on before entries are claimed, so that the room that settled jobs leave is used at
+        once."""
         if not self._began:
             self._links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
             self._changed()  # counted before the foreign store is needed: an operator sees how far behind it is
@@ -126,7 +149,9 @@ class Bridge:
     # --- claims become jobs -------------------------------------------------------------------
 
     def _accept(self, claims: Iterable[Claim]) -> int:
-        """Link claims and submit their jobs; return how many were new."""
+        """Link claims and submit their jobs; return how many were new. Links are written before jobs: a link
+        without a job is submitted again, while a job without a link would be found only by the search for
+        reopened jobs. An older claim of the same entry is given up, and its job cancelled."""
         todo = [claim for claim in claims if not self._has_job(claim)]
         if not todo:
             return 0
@@ -149,6 +174,7 @@ class Bridge:
         return len(todo)
 
     def _has_job(self, claim: Claim) -> bool:
+        """Return whether this claim is linked to a job already."""
         link = self._links.get(claim.entry)
         return link is not None and link.claim == claim.claim and link.job_id is not None
 
@@ -177,8 +203,10 @@ class Bridge:
             return None
 
     def _recover(self) -> None:
-        """Compare all entries that are claimed under the bridge's name with the links: link those that have none, and
-        end the links of entries that are gone."""
+        """Compare all entries that are claimed under the bridge's name with the links: link those that have
+        none, and end the links of entries that are gone, cancelling their jobs. A link whose job was never
+        reported is not ended here: the other system may not have shown its entry yet, and the first report
+        tells whether the claim holds."""
         linked = {(link.entry, link.claim) for link in self._links.values() if link.job_id is not None}
         claims = list(self.foreign.claimed(linked))
         held = {(claim.entry, claim.claim) for claim in claims}
@@ -202,8 +230,10 @@ class Bridge:
         return f"bridge:{self.foreign.system}:{self.foreign.database}:"
 
     def _relink(self) -> None:
-        """Link jobs of this bridge that have no link and are open or have settled again, because somebody has retried
-        or rerun them."""
+        """Link jobs of this bridge that have no link and are open or have settled again, because somebody has
+        retried or rerun them. Open ones are looked for each time; settled ones, for which all jobs of the
+        bridge are read, every ``SETTLED_S``, and with some overlap, since clocks and transactions may
+        differ."""
         still_open = list(all_jobs(self.control.store, Filter(submitter=self.foreign.name, states=_OPEN)))
         self._lost &= {self._taking(job) for job in still_open}
         self._link_again(still_open)
@@ -218,6 +248,8 @@ class Bridge:
         self._reported = {job: at for job, at in self._reported.items() if at >= self._settled_us}
 
     def _link_again(self, jobs: Iterable[Job]) -> None:
+        """Link top jobs of this bridge that have no link, unless their entries were claimed again since or
+        their claims are lost."""
         linked = {link.job_id for link in self._links.values()}
         for job in jobs:
             if job.id in linked or job.parent_id is not None or not (job.key or "").startswith(self._prefix):
@@ -257,6 +289,8 @@ class Bridge:
         return changed
 
     def _report(self, changed: Sequence[tuple[Link, Job | None, str]]) -> None:
+        """Report these links, then move their positions, or end the links of jobs that have settled or whose
+        entries are lost. A crash between both reports the same again."""
         lost = self.foreign.report([self._made(link, job) for link, job, _ in changed])
         ended, advanced = [], []
         for link, job, position in changed:
@@ -276,6 +310,8 @@ class Bridge:
         self._end(ended)
 
     def _made(self, link: Link, job: Job | None) -> Report:
+        """Return the report of a job. Results and output are read only when the other system's class asks for
+        them."""
         assert link.job_id is not None, "links without a job are not compared"
         job_id, store = link.job_id, self.control.store
         attempts = [] if job is None else store.attempts(job_id)
@@ -293,7 +329,8 @@ class Bridge:
         )
 
     def _give_up(self, link: Link, job: Job | None, error: ClaimLost) -> None:
-        """Cancel the job of an entry that is not ours any more."""
+        """Cancel the job of an entry that is not ours any more, if it has not settled. While it ends, the
+        claim counts as lost, so that the job is not linked again."""
         log.warning("%s: entry %s is lost: %s", self.foreign.name, link.entry, error)
         if job is not None and job.state not in SETTLED:
             self._lost.add((link.entry, link.claim))
@@ -301,6 +338,7 @@ class Bridge:
             self._order(job.id, Wish(entry=link.entry, order=Order.CANCEL, reason=reason))
 
     def _end(self, links: Iterable[tuple[str, str]]) -> None:
+        """End the links of these entries and claims, in the store and here."""
         ended = [(entry, claim, None) for entry, claim in links]
         if ended:
             self.control.store.bridges.advance(self.foreign.name, ended)
@@ -311,6 +349,8 @@ class Bridge:
     # --- wishes -------------------------------------------------------------------------------
 
     def _obey(self, wishes: Iterable[Wish]) -> None:
+        """Give the orders that the other system's operators wish for. A wish stays until its outcome was
+        reported, so it may be given again."""
         for wish in wishes:
             link = self._links.get(wish.entry)
             if link is None or link.job_id is None:
@@ -320,6 +360,8 @@ class Bridge:
                 self._order(job.id, wish)
 
     def _order(self, job_id: int, wish: Wish) -> None:
+        """Give one order for a job. A refusal, as of a job that has settled, is logged: the report tells the
+        other system what holds."""
         command: CancelJob | HoldJob | ReleaseJob | PrioritiseJob
         if wish.order is Order.CANCEL:
             command = CancelJob(job=job_id, tree=True, reason=wish.reason)
@@ -340,13 +382,16 @@ class Bridge:
     # --- looking ------------------------------------------------------------------------------
 
     def differences(self) -> list[tuple[str, str]]:
-        """Compare both sides; return entry and sentence for each that does not agree."""
+        """Compare both sides; return entry and sentence for each that does not agree. Nothing is changed, so
+        it may be called beside the bridge, and then shows what is just under way, too. Raises ForeignAway and
+        errors of the store."""
         links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
         jobs = self._by_id({link.job_id: link for link in links.values() if link.job_id is not None})
         by_entry = {entry: jobs.get(link.job_id or 0) for entry, link in links.items()}
         return list(self.foreign.differences(by_entry))
 
     def _by_id(self, ids: Mapping[int, Any]) -> dict[int, Job]:
+        """Return the jobs with these numbers, by number, without deleted ones."""
         sorted_ids = tuple(sorted(ids))
         return {
             job.id: job
@@ -371,7 +416,8 @@ class Bridge:
 
 
 def all_jobs(store: "Store", job_filter: Filter) -> Iterator[Job]:
-    """Yield the jobs that a filter matches, in the order of their numbers, read page by page."""
+    """Yield the jobs that a filter matches, in the order of their numbers, read page by page; each page is
+    read when it is needed."""
     after = 0
     while page := store.jobs(job_filter, after=after, limit=_PAGE):
         yield from page

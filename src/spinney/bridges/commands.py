@@ -29,14 +29,16 @@ ReplaceOption = Annotated[
 def work(
     bridge: Bridge, application: str, *, slots: int, drain: str, replace: bool, store: str | None
 ) -> NoReturn:
-    """Run a bridge and the node for its jobs until SIGTERM, and end the command by typer.Exit."""
+    """Run a bridge and the node for its jobs until SIGTERM, and end the command by typer.Exit with the node's
+    exit code. ``application``: the module and name of the application that the node runs. ``replace``: take
+    over from a running process of this name."""
     node = process.Node(application, bridge.foreign.name, slots, drain, store)
     raise typer.Exit(process.work(bridge, node, replace=replace))
 
 
 def print_differences(bridge: Bridge, entry: str, *, json: bool) -> None:
-    """Compare both sides, and print what does not agree. ``entry``: the other system's word for an entry, which heads
-    the column. Raises typer.Exit when there is a difference."""
+    """Compare both sides, and print what does not agree. ``entry``: the other system's word for an entry,
+    which heads the column. Raises typer.Exit with the code for a refusal when there is a difference."""
     rows = [{entry: name, "finding": sentence} for name, sentence in bridge.differences()]
     columns = {entry.upper(): lambda row: row[entry], "FINDING": lambda row: row["finding"]}
     display.print_list(rows, columns, json=json, empty="both sides agree")

@@ -1,5 +1,8 @@
 """The other side of a bridge: what a class for another system's database provides.
 
+A new bridge is one such class and its commands; ``bridge`` knows nothing of the system. It calls ``begin`` once, then
+ ``report``, ``tend``, ``wishes``, ``claimed`` and ``claim`` again and again, always from one thread.
+
 Every write must be safe to repeat, and say what holds now; ``docs/bridges.md`` has the rules."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
@@ -30,6 +33,7 @@ class Claim:
     type: str
     """The job type."""
     params: Mapping[str, Any]
+    """The parameters of the job. Where the type refuses them the entry is rejected."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the submission: ``queue``, ``priority``, ``collection``, ``data`` …; no key and no submitter."""
 
@@ -45,7 +49,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """A wish for the job of an entry."""
+    """A wish for the job of an entry. ``reason`` stands in the audit and on the job."""
 
     entry: str
     order: Order
@@ -56,7 +60,8 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What holds for a job now."""
+    """What holds for a job now, and nothing of how it came to that: reports may be repeated, and states
+    between two reports are left out."""
 
     entry: str
     claim: str
@@ -65,9 +70,10 @@ class Report:
     attempts: Sequence[Attempt]
     """Those that have ended, the oldest first."""
     results: Callable[[], Mapping[str, Any]]
-    """Reads the results of the stages that have passed."""
+    """Reads the results of the stages that have passed, in their order."""
     output: Callable[[Attempt, str], Iterator[bytes]]
-    """Reads what an attempt wrote to ``stdout`` or ``stderr``."""
+    """Reads what an attempt wrote to ``stdout`` or ``stderr``, in pieces. Raises Refused where it cannot be
+    read."""
 
 
 class Foreign(Protocol):
@@ -85,7 +91,8 @@ class Foreign(Protocol):
         """How many claimed entries wait in the other system for its own services, so that their jobs need no slots."""
 
     def begin(self) -> None:
-        """Prepare the database: once at the start, and again when it was away."""
+        """Prepare the database: at the start, and again after each error of a round. Raise ForeignAway where
+        another store works under this name, so that nothing is cancelled."""
 
     def tend(self) -> None:
         """Do what the other system expects of its nodes, each second: beat, read limits, tidy up."""
@@ -98,7 +105,7 @@ class Foreign(Protocol):
         """Take up to ``room`` entries, within the other system's own limits; each is taken by an atomic write."""
 
     def reject(self, claim: Claim, reason: str) -> None:
-        """End an entry of which no job can be made; the reason is a sentence."""
+        """End an entry of which no job can be made, as one that has failed; the reason is a sentence."""
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
         """Write the present state of each of these jobs into its entry. Return the entries that are no longer claimed
@@ -114,8 +121,9 @@ class Foreign(Protocol):
 
 
 def compared(ours: Set[str], jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
-    """Compare the entries that this bridge has claimed (``ours``) with their jobs, by what holds for every system, as
-    ``Foreign.differences``."""
+    """Compare the entries that this bridge has claimed (``ours``) with their jobs, by what holds for every
+    system; yield entry and sentence for each difference. ``jobs``: by entry, those of the open links; None:
+    the job is gone."""
     for entry in sorted(ours - jobs.keys()):
         yield entry, "it is taken by this node, and has no job here: the bridge makes one when it runs"
     for entry, job in sorted(jobs.items()):

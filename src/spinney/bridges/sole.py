@@ -1,4 +1,7 @@
-"""At most one process of a host works under a bridge's name."""
+"""At most one process of a host works under a bridge's name.
+
+The store knows who took a name last (``Bridge.take``); this lock keeps two nodes of one name from running beside each
+other on one host. It ends with the process, however that ends."""
 
 import fcntl
 import time
@@ -9,12 +12,13 @@ from pathlib import Path
 from spinney.errors import UsageError
 
 PATIENCE_S = 60.0
+"""How long a takeover waits for the other process, in seconds."""
 
 
 @contextmanager
 def sole(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold the lock of this file. ``wait``: the process that has it was asked to end. Raises UsageError when another
-    process keeps it."""
+    """Hold the lock of this file while the block runs. ``wait``: the process that has it was asked to end, so
+    wait for up to a minute. Raises UsageError when another process keeps it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         give_up = time.monotonic() + (PATIENCE_S if wait else 0.0)

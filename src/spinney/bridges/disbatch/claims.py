@@ -23,6 +23,7 @@ from spinney.bridges.disbatch import limits
 from spinney.bridges.disbatch.database import Database, Document, Status, newest
 
 TAKEN = [int(Status.CLAIMED), int(Status.RUNNING)]
+"""The values of ``status`` of tasks that a node has."""
 UNFINISHED: Document = {
     "status": {"$in": [*TAKEN, int(Status.ORPHANED)]},
     "$nor": [{"status": int(Status.ORPHANED), "complete": True}],
@@ -42,14 +43,20 @@ COUNT_PAUSE_S = 0.02
 
 @dataclass
 class Claims:
-    """Takes tasks under one node's name."""
+    """Takes tasks under one node's name. Its methods raise the errors of the driver; after one, claims may be
+    left whose limits were not checked, which ``give_back_left`` finds."""
 
     db: Database
     node: str
     _turn: int = field(default=0, init=False)
+    """Counts calls of ``take``: it says which queue is first."""
 
     def take(self, queues: Sequence[Document], slots: int, node_limit: int | None) -> Sequence[Document]:
-        """Return tasks of these queues that are ours now, at most ``slots``. Each time another queue is first."""
+        """Return tasks of these queues that are ours now, at most ``slots``. Each time another queue is
+        first, so that none waits behind a long one.
+
+        ``node_limit``: the limit of this node over all queues; None: it has none. The field ``claim`` of the
+        tasks is the time of the claim in milliseconds since 1970, which names it from here on."""
         if slots <= 0 or not queues:
             return ()
         self._turn += 1
@@ -66,7 +73,8 @@ class Claims:
         return self._within(queues, marked, claim)
 
     def give_back_left(self) -> None:
-        """Give back what was claimed when this node was killed, before the limits had been checked again."""
+        """Give back what was claimed when this node was killed, before the limits had been checked again. It
+        must not run beside ``take`` of the same node."""
         claimed = self.db["tasks"].find({"node": self.node, "status": int(Status.CLAIMED)}, {"claim": True})
         for task in list(claimed):
             claim = task.get("claim")
@@ -74,7 +82,8 @@ class Claims:
                 self._give_back([task["_id"]], claim)
 
     def _chosen(self, queues: Sequence[Document], slots: int, node_limit: int | None) -> dict[Any, Any]:
-        """Return the ids of free tasks with their queues, at most ``slots``; no more queues are read than needed."""
+        """Return the ids of free tasks with their queues, at most ``slots`` and at most as many as each queue
+        has places; no more queues are read than needed. Another node may take any of them meanwhile."""
         if node_limit is not None:
             slots = min(slots, node_limit - self._count({"node": self.node}))
         chosen: dict[Any, Any] = {}
@@ -129,7 +138,9 @@ class Claims:
     def _within(
         self, queues: Sequence[Document], marked: Sequence[Document], claim: int
     ) -> Sequence[Document]:
-        """Give back what exceeds the limits of queues; return the rest."""
+        """Give back what exceeds the limits of queues; make the claims of the rest positive, which is what
+        other nodes and a restart take for settled, and return those tasks. A task that was reset or deleted
+        meanwhile is not among them."""
         excess: list[Any] = []
         for queue in queues:
             ids = [task["_id"] for task in marked if task["queue"] == queue["_id"]]

@@ -71,6 +71,8 @@ def check(
 def _bridge(
     mongo: str, database: str, name: str | None, settings_file: Path, slots: int, store: str | None
 ) -> Iterator[Bridge]:
+    """Open both sides for a command, and close them at its end. ``slots``: how many entries the bridge may
+    have; with 0 it only looks, and writes no beats."""
     endpoint.require_local(store)
     config, own = settings.load(settings_file), name or socket.gethostname()
     db = connect(mongo, database)

@@ -23,11 +23,15 @@ Database: TypeAlias = MongoDatabase[Document]
 Collection: TypeAlias = MongoCollection[Document]
 
 NODES = "nodes"
+"""A document for each node, with its limit and its last beat."""
 QUEUES = "queues"
 TASKS = "tasks"
 BALANCE = "balance"
+"""One document: the settings of balancing, and what it last did."""
 CHANGELOG = "changelog"
+"""What was changed through a command interface, since release 4.2."""
 FILES = "tasks.files"
+"""GridFS: a document for each output that is not in its task, and the text in ``CHUNKS``."""
 CHUNKS = "tasks.chunks"
 
 TIMEOUT_S = 30.0
@@ -35,6 +39,7 @@ TIMEOUT_S = 30.0
 SELECTION_S = 10.0
 """How long an operation waits for a primary; an election takes a few seconds."""
 CONNECT_S = 5.0
+"""How long one attempt to connect may take."""
 
 INDEXES: Mapping[str, tuple[IndexModel, ...]] = {
     NODES: (IndexModel([("node", ASCENDING)], unique=True),),
@@ -121,10 +126,11 @@ def connect(url: str, database: str, *, timeout_s: float = TIMEOUT_S) -> Databas
 
 
 def newest(collection: Collection) -> Collection:
-    """Return the collection with reads that see everything that the primary has, even what a failover may undo.
+    """Return the collection with reads that see everything that the primary has, even what a failover may
+    undo.
 
-    Limits are counted this way: a claim of another node counts from its first moment, not only when a majority has it.
-    """
+    Limits are counted this way: a claim of another node counts from its first moment, not only when a
+    majority has it. A claim that is undone later was counted too high, which is harmless."""
     return collection.with_options(read_concern=ReadConcern("local"))
 
 

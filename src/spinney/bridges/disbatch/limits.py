@@ -1,4 +1,6 @@
-"""How many tasks a node may take: pure rules over what was read from the database."""
+"""How many tasks a node may take: pure rules over what was read from the database.
+
+Any program may have written the documents, so each value may be of any type."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,10 +11,12 @@ SORTS: Mapping[str, Sequence[tuple[str, int]]] = {
     "lifo": (("_id", -1),),
     "default": (),
 }
+"""The orders of a queue, as the driver has them. Ids grow with the time at which a task was made."""
 
 
 def threads(queue: Mapping[str, Any]) -> int:
-    """Return the limit of a queue over all nodes. Without one nothing runs, as in the releases."""
+    """Return the limit of a queue over all nodes: how many of its tasks may be claimed or run at once.
+    Without one nothing runs, as in the releases."""
     return _number(queue.get("threads"))
 
 
@@ -23,7 +27,8 @@ def maxthreads(node: Mapping[str, Any]) -> int | None:
 
 
 def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-    """Return the order in which tasks of a queue are taken."""
+    """Return the order in which tasks of a queue are taken; nothing where it has none, or one that is not
+    known."""
     return SORTS.get(str(queue.get("sort", "default")), ())
 
 

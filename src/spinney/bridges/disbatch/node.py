@@ -1,4 +1,11 @@
-"""A Disbatch database as the other side of a bridge: the node protocol of Disbatch 4."""
+"""A Disbatch database as the other side of a bridge: the node protocol of Disbatch 4.
+
+An entry is a task, named by its id, and a claim is the number in the task's field ``claim``. Every write of a result
+names the node and the claim in its filter, so that a task which was reset or taken away since is left alone; then the
+claim counts as lost. A wish is the field ``wish`` of a task, which is removed with the result.
+
+The bridge's thread calls everything but ``_beat``, which has a thread of its own: a write of large results may take
+longer than other nodes wait for a beat."""
 
 import logging
 import threading
@@ -28,6 +35,7 @@ log = logging.getLogger("spinney.bridges.disbatch")
 UNABLE = "Unable to start"
 """What the releases write to stdout of a task that cannot be started."""
 BEAT_S = 1.0
+"""Seconds between two beats."""
 _NAMED: Document = {"_id": {"$type": "objectId"}}
 """What the protocol says of a queue's id; a queue with another one has no tasks."""
 _BATCH_CHARS = 8 << 20
@@ -47,14 +55,19 @@ class DisbatchNode:
     mark: Callable[[], str]
     """Returns the mark of this bridge in this store; see ``Registration``."""
     has_links: Callable[[], bool]
+    """Returns whether the store has links of this bridge."""
     system: str = field(default="disbatch", init=False)
     parked: int = field(default=0, init=False)
+    """No task waits for another service, so each takes a slot."""
     _queues: Mapping[Any, Document] = field(default_factory=dict, init=False)
     """All queues, by their ids."""
     _served: Sequence[Document] = field(default=(), init=False)
+    """The queues that this node serves and whose plugins it can run, as of the last ``tend``."""
     _now: Settings = field(init=False)
+    """The settings with those of the database's ``config`` over them."""
     _config: Document | None = field(default=None, init=False)
     _unusable: set[str] = field(default_factory=set, init=False)
+    """Plugins about which a warning is in the log."""
     _tended_s: float = field(default=-1e9, init=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +78,8 @@ class DisbatchNode:
         self._now = self.settings
 
     def begin(self) -> None:
-        """Ensure the indexes, enter the node, and read what there is."""
+        """Ensure the indexes, enter the node, and read what there is. Raises ForeignAway, also where another
+        store works under this name."""
         with _reached():
             ensure_indexes(self.db)
             self._registration.enter(orphaned_after=self._now.orphaned_after)
@@ -95,6 +109,8 @@ class DisbatchNode:
             thread.join()
 
     def _beat(self, ended: threading.Event) -> None:
+        """Write beats until ``ended`` is set. They stop while the bridge stands still: its tasks then become
+        orphaned, as those of a node that is gone."""
         while not ended.wait(BEAT_S):
             if time.monotonic() - self._tended_s >= self._now.orphaned_after:
                 continue  # the bridge has not begun, or stands still for so long that its tasks count as orphaned
@@ -104,6 +120,8 @@ class DisbatchNode:
                 log.info("%s: no beat: %s", self.name, type(error).__name__)
 
     def _configure(self, document: Document | None) -> None:
+        """Put the document of the collection ``config`` over the settings, if it has changed; wrong fields
+        are logged and ignored."""
         if document == self._config:
             return
         self._config, self._unusable = document, set()
@@ -149,6 +167,9 @@ class DisbatchNode:
         return [self._claim_of(task) for task in taken]
 
     def _claim_of(self, task: Document) -> Claim:
+        """Return the claim of a task. A program gets the whole document as JSON in the relaxed form of
+        MongoDB, a job type the params alone. A plugin that the settings no longer name gives a type that
+        nobody has, so that the task waits."""
         queue = self._queues.get(task.get("queue"), {})
         plugin = str(queue.get("plugin", ""))
         target = self._now.plugins.get(plugin)
@@ -177,7 +198,9 @@ class DisbatchNode:
     # --- what becomes of jobs -----------------------------------------------------------------
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
-        """Write states, and results with output: many in one write, as long as they are small."""
+        """Write states, and results with output: many in one write, as long as they are small. Return the
+        entries that are no longer ours. A state may be written again, and then changes nothing but the time
+        of the last change."""
         lost: dict[str, ClaimLost] = {}
         batch: dict[str, tuple[str, Document]] = {}
         size = 0
@@ -228,6 +251,8 @@ class DisbatchNode:
                 return tasks.update_one(ours, _change(refused | {"complete": True})).matched_count == 1
 
     def _result(self, report: Report) -> Document:
+        """Return the fields of a task that has ended. Large output is written before them, so that a result
+        never points to output that is not there."""
         ended = results.result(report)
         with _reached():
             output = stored(
@@ -278,6 +303,8 @@ def _change(fields: Document) -> Document:
 
 
 def _status(report: Report) -> int:
+    """Return the status of a task whose job is open: it runs from its first attempt on, also while it waits
+    between two."""
     assert report.job is not None
     has_begun = report.job.state == "running" or bool(report.attempts)
     return int(Status.RUNNING if has_begun else Status.CLAIMED)

@@ -17,7 +17,11 @@ CHUNK = 261_120
 
 
 def stored(db: Database, task: ObjectId, claim: str, stdout: str, stderr: str, *, gfs: str) -> Document:
-    """Return the fields ``stdout`` and ``stderr`` of a task; what is too large for the document is written before."""
+    """Return the fields ``stdout`` and ``stderr`` of a task; what is too large for the document is written
+    before, and its field is the id of the file.
+
+    ``gfs``: as in the settings. With ``auto`` stdout goes to GridFS when both together are too large, and
+    stderr only when it is too large by itself; with ``never`` each is cut to half of what fits."""
     out_bytes, err_bytes = len(stdout.encode()), len(stderr.encode())
     if gfs == "never":
         return {"stdout": _cut(stdout, INLINE_BYTES // 2), "stderr": _cut(stderr, INLINE_BYTES // 2)}
@@ -29,6 +33,8 @@ def stored(db: Database, task: ObjectId, claim: str, stdout: str, stderr: str, *
 
 
 def _write(db: Database, task: ObjectId, claim: str, name: str, text: str) -> ObjectId:
+    """Write output as chunks and then as a file, and return the file's id. What an earlier, longer output
+    left behind is removed."""
     file_id = _id(task, claim, name)
     for n, start in enumerate(range(0, len(text), CHUNK)):
         chunk = {"files_id": file_id, "n": n, "data": text[start : start + CHUNK]}
@@ -53,10 +59,13 @@ def _write(db: Database, task: ObjectId, claim: str, name: str, text: str) -> Ob
 
 
 def _id(task: ObjectId, claim: str, name: str) -> ObjectId:
+    """Return an id that follows from task, claim and name, and that no driver would make for anything
+    else."""
     return ObjectId(hashlib.sha256(f"{task}:{claim}:{name}".encode()).digest()[:12])
 
 
 def _cut(text: str, most_bytes: int) -> str:
+    """Return text of at most so many bytes, with a note where something is missing."""
     raw = text.encode()
     if len(raw) <= most_bytes:
         return text

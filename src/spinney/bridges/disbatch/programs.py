@@ -24,6 +24,7 @@ from spinney.bridges.disbatch.settings import PROGRAM_TYPE
 
 app = Spinney()
 FAILED = 2
+"""The status of a task whose program did not do its work."""
 _NUMBER = re.compile("-?[0-9]{1,18}")
 _STATUS_MOST = 2**63 - 1
 
@@ -31,8 +32,13 @@ _STATUS_MOST = 2**63 - 1
 def run(
     job: Job, program: str, kind: str, task: str, config: str = "", timeout: float = 0.0
 ) -> dict[str, Any]:
-    """Run a program for a task, and return its answer. ``timeout``: seconds until it is killed, with what it has
-    started; 0: never. An answer that it has written until then counts."""
+    """Run a program for a task, and return its answer: a status, output, and how the program ended
+    (``cmdExit``, ``cmdErr``).
+
+    ``program``: its path. ``kind``: ``default`` or ``nomongo``. ``task``: the document as JSON. ``config``:
+    the path of the configuration, for ``default``. ``timeout``: seconds until it is killed, with what it has
+    started; 0: never. An answer that it has written until then counts. Whatever goes wrong with the program
+    is an answer, too, so that its task is not run twice."""
     number = orjson.loads(task)["_id"]["$oid"]
     file, response = job.folder / f"{number}.json", job.folder / f"{number}-response.json"
     file.write_text(task, encoding="utf-8")

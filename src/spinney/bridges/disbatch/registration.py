@@ -2,7 +2,10 @@
 
 The document of a node of ours has one field more, ``spinney``: the mark of the store that works under this name, and
 when it last did. So two stores never work under one name, and a database that was replaced by another one, or by a
-backup from before the node's start, is seen before the jobs of all tasks that are not there are cancelled."""
+backup from before the node's start, is seen before the jobs of all tasks that are not there are cancelled.
+
+A node enters once (``enter``), beats each second (``beat``), and reads its document before it claims (``document``), by
+which it sees that another store has taken its name."""
 
 import logging
 import time
@@ -21,6 +24,7 @@ from spinney.bridges.foreign import ForeignAway
 log = logging.getLogger("spinney.bridges.disbatch")
 
 ORPHANS_EVERY_S = 5.0
+"""Seconds between two looks at the documents of other hosts."""
 
 
 @dataclass
@@ -37,10 +41,15 @@ class Registration:
     """The last beat of other hosts that have tasks, and since when it has not changed."""
     _looked_s: float = field(default=-1e9, init=False)
     _store: str = field(default="", init=False)
+    """The mark that is in the node's document when it is ours; empty before ``enter``."""
 
     def enter(self, *, orphaned_after: float) -> None:
-        """Mark the node's document. Raises ForeignAway when another store works under this name, or when the database
-        does not know this node although jobs belong to its tasks."""
+        """Mark the node's document. ``orphaned_after``: seconds after which a store that has not beaten is
+        gone; its unfinished tasks become orphaned here.
+
+        Raises ForeignAway when another store works under this name, or when the database does not know this
+        node although jobs belong to its tasks. Of two stores that enter at once the first write wins, and the
+        other one sees that in ``document``."""
         nodes, self._store = self.db["nodes"], self.mark()
         document = nodes.find_one({"node": self.node}) or {}
         registered = document.get("spinney")
@@ -79,7 +88,8 @@ class Registration:
             )
 
     def document(self) -> Document:
-        """Return the node's document. Raises ForeignAway when another store has its name."""
+        """Return the node's document; an empty one where somebody has removed it, until the next beat. Raises
+        ForeignAway when another store has its name."""
         document = self.db["nodes"].find_one({"node": self.node}) or {}
         if document and _stamp(document.get("spinney"))[0] != self._store:
             raise ForeignAway(
@@ -88,6 +98,7 @@ class Registration:
         return document
 
     def _server_time(self) -> datetime:
+        """Return the time of MongoDB's server, which is the same for all nodes."""
         now: datetime = self.db.command("hello")["localTime"]
         return now if now.tzinfo else now.replace(tzinfo=UTC)
 
@@ -124,6 +135,8 @@ class Registration:
         self._orphan({"node": self.node, **unbegun})
 
     def _orphan(self, tasks: Document, change: Document | None = None) -> None:
+        """Mark tasks as orphaned, so that no node takes them until somebody resets them. A node that does
+        come back may still write its result."""
         orphaned = {"$set": {"status": int(Status.ORPHANED), "mtime": utc_now()}}
         marked = self.db["tasks"].update_many(tasks, orphaned | (change or {})).modified_count
         if marked:

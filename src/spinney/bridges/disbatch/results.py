@@ -24,9 +24,13 @@ class Result(NamedTuple):
 
 
 def result(report: Report) -> Result:
-    """Return the end of a task. What the last stage returned counts when it is an object with ``status``, as a plugin's
-    answer is: a positive number, else the task has failed. Output comes from it, too, where it has text there; else
-    it is what the attempts wrote."""
+    """Return the end of a task.
+
+    A job that was cancelled, orphaned or deleted has the status of that. One that failed has the code of its
+    error where that is greater than 1, else 2. Of one that completed, what the last stage returned counts
+    when it is an object with ``status``, as a plugin's answer is: a positive number, else the task has
+    failed. Output comes from it, too, where it has text there; else it is what the attempts wrote, one after
+    the other."""
     job = report.job
     if job is None:
         return Result(Status.CANCELLED, "", "the job was deleted", {})
@@ -54,6 +58,7 @@ def result(report: Report) -> Result:
 
 
 def _written(report: Report, stream: str) -> str:
+    """Return what all attempts wrote to one stream, as text; bytes that are not UTF-8 become U+FFFD."""
     return b"".join(_pieces(report, stream)).decode("utf-8", "replace")
 
 

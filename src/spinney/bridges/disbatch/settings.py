@@ -44,11 +44,15 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     plugins: Mapping[str, str | Program] = Field(default_factory=dict)
+    """What runs a queue's plugin: the name of a job type, or a program."""
     activequeues: tuple[str, ...] = ()
+    """Names or ids of the only queues that are served; empty: all but ``ignorequeues``."""
     ignorequeues: tuple[str, ...] = ()
     gfs: Literal["auto", "always", "never"] = "auto"
+    """When output goes to GridFS: ``auto``, what is too large for the document."""
     orphaned_after: Annotated[Seconds, Field(ge=10, le=86_400)] = 300.0
     config: str = ""
+    """The path of the configuration that programs of the kind ``default`` get."""
 
     def over(self, document: Mapping[str, Any] | None) -> tuple["Settings", Sequence[str]]:
         """Return these settings with those of a document of the collection ``config`` over them, and a sentence for
@@ -64,7 +68,7 @@ class Settings(BaseModel):
         return settings, errors
 
     def serves(self, queue: Mapping[str, Any]) -> bool:
-        """Return whether this node looks into a queue."""
+        """Return whether this node looks into a queue, which the settings may name by its id or its name."""
         names = {str(queue["_id"]), str(queue.get("name"))}
         if self.activequeues:
             return not names.isdisjoint(self.activequeues)
@@ -77,6 +81,8 @@ def load(path: Path) -> Settings:
 
 
 def _checked(document: Mapping[str, Any], where: str) -> Settings:
+    """Return checked settings. Raises UsageError that names where they are from, also for a plugin and a
+    target that do not go together."""
     checked = settings_files.checked(Settings, document, where)
     for name, target in checked.plugins.items():
         is_program = isinstance(target, Program)

@@ -4,6 +4,16 @@ The library needs kazoo (``pip install 'spinney[merritt]'``) and nothing of Spin
 to ``MerrittQueue``. All nodes that belong together are written by one transaction, so that no client can leave anything
 half done, and no change is made by a client that has lost its lock.
 
+**An item** (a batch, a job or an access request) is a node with a status below it, and perhaps a lock. A client that
+works at an item holds its lock, an ephemeral node, from ``acquire`` to ``unlock``. Each change names the version of the
+status that the caller has read, and the lock; where one of them is no longer right nothing is written, and the caller
+gets MerrittConflict or MerrittLocked and reads the item again. A value such as ``Batch`` or ``Job`` is the item as it
+was read; each verb returns it as it is afterwards.
+
+**What a crash leaves.** The lock ends with the session, and the item stays in its last state, in which the next client
+acquires it. A caller that loses the connection within a transaction gets MerrittCommitUncertain, unless reading a node
+shows what became of it.
+
 From the whole down to states; each module imports only those below it:
 
 ``queue``         the whole queue on one connection

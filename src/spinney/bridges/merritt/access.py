@@ -16,7 +16,7 @@ AccessQueue = Literal["small", "large"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRequest(Item):
-    """An access request as it was when it was read."""
+    """An access request as it was when it was read; it does not follow later changes."""
 
     queue: AccessQueue
     state: AccessState
@@ -28,7 +28,8 @@ class AccessRequests(Items[AccessRequest]):
     """The access queues: ``/access/small`` and ``/access/large``."""
 
     def create(self, queue: AccessQueue, token: Fields) -> AccessRequest:
-        """Create a request in Pending, with all its nodes in one transaction."""
+        """Create a request in Pending, with all its nodes in one transaction, and return it. Raises
+        MerrittNodeTooLarge for a token that belongs into a file, and ValueError for another queue."""
 
         def write(transaction: Transaction, request_id: str) -> None:
             add_request(transaction, queue, request_id, token, status_fields({}, AccessState.PENDING))
@@ -65,15 +66,18 @@ class AccessRequests(Items[AccessRequest]):
         )
 
     def delete(self, request: AccessRequest) -> None:
-        """Delete a request that is Completed or Deleted. Raises MerrittStateError otherwise."""
+        """Delete a request that is Completed or Deleted. Raises MerrittStateError otherwise, and
+        MerrittLocked and MerrittConflict as ``set_status``."""
         self._delete_tree(request, ())
 
     def list(self, queue: AccessQueue, state: AccessState | None = None) -> list[AccessRequest]:
-        """Return the requests of a queue in order, or those in a state."""
+        """Return the requests of a queue in order, or those in a state. One that cannot be read is left out
+        with a warning."""
         return self._load_all(self._paths(queue), state)
 
     def counts(self, queue: AccessQueue) -> dict[AccessState, int]:
-        """Return how many requests of a queue are in each state."""
+        """Return how many requests of a queue are in each state; every state is a key. All requests are
+        read."""
         states = [request.state for request in self.list(queue)]
         return {state: states.count(state) for state in AccessState}
 

@@ -33,10 +33,11 @@ _MOST_OPERATIONS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch(Item):
-    """A batch as it was when it was read."""
+    """A batch as it was when it was read; it does not follow later changes."""
 
     state: BatchState
     submission: dict[str, Any]
+    """What the depositor submitted; ``batchID`` in it is the batch's uuid."""
     has_failure: bool
     """Whether one of its jobs is failed."""
 
@@ -47,6 +48,7 @@ class Batch(Item):
 
     @property
     def states_path(self) -> str:
+        """The node with the lists of its jobs. It is made when a consumer takes the batch."""
         return f"{self.path}/states"
 
 
@@ -121,7 +123,8 @@ class Batches(Items[Batch]):
         return next(self.each_for_reporting(), None)
 
     def each_for_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Acquire batches whose jobs are all done one after the other, each when it is fetched; ``among`` as above."""
+        """Acquire batches whose jobs are all done one after the other, each when it is fetched. ``among``:
+        the paths of the batches that are looked at; without it all."""
         paths = [path for path, count in self._counted(_OPEN_JOBS, among) if count == 0]
         job_ids = cache(self._jobs.ids)  # listed at the first claim
 
@@ -140,7 +143,8 @@ class Batches(Items[Batch]):
         return next(self.each_for_update_reporting(), None)
 
     def each_for_update_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Acquire such batches one after the other, each when it is fetched; ``among`` as above."""
+        """Acquire batches in UpdateReporting whose jobs are all done one after the other, each when it is
+        fetched. ``among``: the paths of the batches that are looked at; without it all."""
         paths = [path for path, count in self._counted(_OPEN_JOBS, among) if not count]
         job_ids = cache(self._jobs.ids)
 
@@ -259,11 +263,12 @@ class Batches(Items[Batch]):
         return [f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES)]
 
     def list(self, state: BatchState | None = None, among: Sequence[str] | None = None) -> list[Batch]:
-        """Return all batches in order, or those in a state; ``among`` as above."""
+        """Return all batches in order, or those in a state. ``among``: the paths of the batches that are
+        looked at. One that cannot be read is left out with a warning."""
         return self._load_all(self.paths() if among is None else among, state)
 
     def counts(self) -> dict[BatchState, int]:
-        """Return how many batches are in each state."""
+        """Return how many batches are in each state; every state is a key. All batches are read."""
         states = [batch.state for batch in self.list()]
         return {state: states.count(state) for state in BatchState}
 
@@ -304,6 +309,7 @@ class Batches(Items[Batch]):
         del self._unsettled[batch.path]
 
     def _moved(self, batch: Batch, state: BatchState) -> bytes | None:
+        """Return the bytes of the status of a batch in another state; None where it is in that already."""
         if batch.state is state:
             return None
         require_transition(batch.path, batch.state, state)

@@ -13,10 +13,13 @@ LONGEST_MESSAGE: Final = 4_000
 """The most bytes of a status message. Longer ones are cut, so that a job can always be failed."""
 
 Fields = Mapping[str, Any]
+"""A JSON object that is written into a node."""
 
 
 def object_bytes(path: str, value: Fields, most: int = LARGEST) -> bytes:
-    """Return compact JSON in UTF-8, or nothing for an object without fields. Raises MerrittNodeTooLarge."""
+    """Return compact JSON in UTF-8, or nothing for an object without fields. ``path``: the node, for the
+    message. Characters that UTF-8 cannot have become ``?``. Raises MerrittNodeTooLarge for more than ``most``
+    bytes."""
     if not value:
         return b""
     data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")

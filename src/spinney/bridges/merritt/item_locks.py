@@ -19,6 +19,7 @@ from spinney.bridges.merritt.errors import MerrittLocked
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction
 
 LOCK_VERSION: Final = 1
+"""The version of a node that a lock of this library has; see above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def refusal(client: KazooClient, path: str, failure: OperationFailed) -> Merritt
 
 
 def release(client: KazooClient, lock: Lock) -> bool:
-    """Delete the lock's node if it is still this lock's, and tell whether it was."""
+    """Delete the lock's node if it is still this lock's, and return whether it was."""
     try:
         data, stat = client.retry(client.get, lock.path)
         if data != lock.note:

@@ -28,6 +28,7 @@ class Item:
     """A batch, a job or an access request, as it was when it was read."""
 
     id: str
+    """Its name, as ``bid0000000001``."""
     path: str
     state: State
     status: dict[str, Any]
@@ -58,17 +59,22 @@ _Item = TypeVar("_Item", bound=Item)
 
 
 class Items(Generic[_Item]):
-    """The verbs that batches, jobs and access requests share; each kind says how it is read."""
+    """The verbs that batches, jobs and access requests share; each kind says how it is read. ``owner`` is
+    what its locks say of their holder."""
 
     def __init__(self, client: KazooClient, owner: str) -> None:
         self._client = client
         self._owner = owner
 
     def _read(self, path: str) -> _Item:
+        """Return the item at a path. Raises MerrittZKNodeInvalid where a node is missing or cannot be
+        read."""
         raise NotImplementedError
 
     def lock(self, item: _Item) -> _Item:
-        """Take the lock of an item and return the item as it is under the lock. Raises MerrittLocked."""
+        """Take the lock of an item and return the item as it is under the lock. Raises MerrittLocked where
+        another client holds it, MerrittConflict where the item was changed since it was read, and
+        MerrittZKNodeInvalid where it is gone."""
         return self._lock_with(item, lambda _, __: None)
 
     def _lock_with(self, item: _Item, claim: Callable[[Transaction, _Item], bytes | None]) -> _Item:
@@ -145,6 +151,8 @@ class Items(Generic[_Item]):
         return path in nodes.existing(self._client, [path])
 
     def _guard(self, transaction: Transaction, item: _Item) -> None:
+        """Let a transaction fail unless this client holds the item's lock, or, where it has not locked the
+        item, nobody does."""
         if item.lock is None:
             item_locks.add_lock(transaction, item_locks.new_lock(item.lock_path, self._owner))
         else:
@@ -181,6 +189,8 @@ class Items(Generic[_Item]):
     def _acquire_one(
         self, path: str, claim: Callable[[Transaction, _Item], bytes | None], states: Collection[State]
     ) -> _Item | None:
+        """Lock one item; return None where it is in another state, another client was first, or it cannot be
+        read."""
         try:
             item = self._read(path)
             return self._lock_with(item, claim) if item.state in states else None

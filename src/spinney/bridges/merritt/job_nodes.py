@@ -14,12 +14,14 @@ from spinney.bridges.merritt.states import STEPS, BatchState, JobState, is_delet
 from spinney.bridges.merritt.transactions import Transaction
 
 DEFAULT_PRIORITY = 5
+"""The priority of a job for which nothing else is said."""
 PARTS = ("identifiers", "metadata", "inventory", "store")
+"""The nodes of a job that it may lack, each with a JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Item):
-    """A job as it was when it was read."""
+    """A job as it was when it was read; it does not follow later changes."""
 
     bid: str
     """The batch it belongs to."""
@@ -27,7 +29,7 @@ class Job(Item):
     priority: int
     """From 0 to 99; lower numbers are served first."""
     space_needed: int
-    """Bytes."""
+    """How many bytes it takes while it is worked at; 0 until that is estimated."""
     configuration: dict[str, Any]
     """The decoded JSON of its node ``configuration``; each of the four below is that of the node of its name."""
     identifiers: dict[str, Any]
@@ -79,7 +81,8 @@ def job_identifiers(primary_id: str | None, local_id: str | None) -> dict[str, A
 
 
 def job_metadata(who: str, what: str, when: str, where: str) -> dict[str, Any]:
-    """Return the description of a job's object."""
+    """Return the description of a job's object, in the terms of ERC (Electronic Resource Citation): who,
+    what, when and where."""
     return {"erc_who": who, "erc_what": what, "erc_when": when, "erc_where": where}
 
 
@@ -114,7 +117,13 @@ def add_job(
     space_needed: int,
     status: Fields | None = None,
 ) -> None:
-    """Add the nodes of a new job to a transaction that creates the job's own node."""
+    """Add the nodes of a new job to a transaction that creates the job's own node, with its pointers and the
+    lists that these need. ``parts``: by name; an empty one gets no node. ``status``: of a job that is not in
+    Pending.
+
+    The batch must exist, or be created by the same transaction; in the first case the transaction fails where
+    the batch's status changes. Raises MerrittZKNodeInvalid for a missing batch, MerrittStateError for one
+    that is done, and ValueError for a priority that is none."""
     path = f"{layout.JOBS}/{job_id}"
     batch = f"{layout.BATCHES}/{bid}"
     if not transaction.has("create", batch):

@@ -211,11 +211,13 @@ class Jobs(Items[Job]):
         return [job_id for job_id, each in self._bids.items() if each == bid]
 
     def list(self, state: JobState | None = None) -> list[Job]:
-        """Return all jobs, or those in a state in the order in which they are served."""
+        """Return all jobs, or those in a state in the order in which they are served. One that cannot be read
+        is left out with a warning."""
         return self._load_all([f"{layout.JOBS}/{job_id}" for job_id in self.ids(state)], state)
 
     def counts(self) -> dict[JobState, int]:
-        """Return how many jobs are in each state, by what points to them; no job is read."""
+        """Return how many jobs are in each state, by what points to them; every state is a key, and no job is
+        read."""
         numbers = counts(self._client, map(layout.job_states_path, JobState))
         return {state: number or 0 for state, number in zip(JobState, numbers, strict=True)}
 
@@ -240,6 +242,8 @@ class Jobs(Items[Job]):
         )
 
     def _move_pointers(self, transaction: Transaction, job: Job, state: JobState, priority: int) -> None:
+        """Add to a transaction what moves a job from one list to another, and its priority where that
+        changes."""
         pointers = (layout.job_pointer(state, priority, job.id), layout.batch_pointer(job.bid, state, job.id))
         if priority != job.priority:
             transaction.set(f"{job.path}/priority", str(priority).encode())
@@ -247,6 +251,7 @@ class Jobs(Items[Job]):
 
 
 def _head(status: bytes | None, priority: bytes | None) -> Head | None:
+    """Return what matters of a job's state from the data of its nodes; None where they cannot be read."""
     try:
         fields = codec.read_object("status", status)
         state, number = JobState(fields.get("status", "")), codec.read_number("priority", priority)

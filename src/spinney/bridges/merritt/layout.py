@@ -1,4 +1,14 @@
-"""Where everything lies in ZooKeeper: the paths of Merritt's queue layout."""
+"""Where everything lies in ZooKeeper: the paths of Merritt's queue layout.
+
+    /batches/BID/{submission, status, status-report, lock}
+    /batches/BID/states/{batch-processing, batch-failed, …}/JID     the batch's jobs, by state
+    /batch-uuids/UUID                                               the batch of a uuid
+    /jobs/JID/{bid, configuration, priority, space_needed, status, lock, …}
+    /jobs/states/STATE/PP-JID                                       the jobs of a state, in order of priority
+    /access/{small, large}/QID/{token, status, lock}
+    /locks/{queue, storage, inventory, collections, localid}/NAME
+
+Numbers of items have ten digits, so that names sort as numbers do."""
 
 import re
 from typing import Final
@@ -16,6 +26,7 @@ QUEUE_LOCKS: Final = ("ingest", "accessSmall", "accessLarge")
 LOCK_KINDS: Final = ("queue", "storage", "inventory", "collections", "localid")
 
 BATCH_JOB_STATES: Final = ("batch-processing", "batch-failed", "batch-completed", "batch-deleted")
+"""The lists of a batch's jobs. Open jobs of whatever state stand in the first."""
 _BATCH_JOB_STATE = {
     JobState.FAILED: "batch-failed",
     JobState.COMPLETED: "batch-completed",

@@ -18,8 +18,8 @@ QueueName = Literal["ingest", "accessSmall", "accessLarge"]
 
 
 class Locks:
-    """The locks below ``/locks``: of queues and collections, which stay until removed, and of objects and local ids,
-    which die with their owner."""
+    """The locks below ``/locks``: of queues and collections, which stay until removed, and of objects and
+    local ids, which die with their owner. Nothing here waits for a lock."""
 
     def __init__(self, client: KazooClient, owner: str) -> None:
         self._client = client
@@ -71,6 +71,7 @@ class Locks:
         return item_locks.holder(self._client, lock_path)
 
     def _take(self, path: str) -> Lock | None:
+        """Take a lock that ends with the session; return None where somebody holds it."""
         lock = item_locks.new_lock(path, self._owner)
         self._client.ensure_path(layout.parent(path))
         transaction = Transaction(self._client)
@@ -84,6 +85,7 @@ class Locks:
         return lock
 
     def _set(self, path: str) -> bool:
+        """Make a lock that stays; return False where it is there."""
         try:
             self._client.retry(self._client.create, path, makepath=True)
         except NodeExistsError:
@@ -91,6 +93,7 @@ class Locks:
         return True
 
     def _remove(self, path: str) -> bool:
+        """Remove a lock that stays; return False where there is none."""
         try:
             self._client.retry(self._client.delete, path)
         except NoNodeError:

@@ -54,6 +54,8 @@ def existing(client: KazooClient, paths: Iterable[str]) -> set[str]:
 
 
 def _in_rounds(client: KazooClient, ask: Callable[[str], IAsyncResult], paths: Iterable[str]) -> list[Any]:
+    """Send many requests before their answers are read, and return the answers in order, None for missing
+    nodes. A round that a lost connection interrupts is sent again as a whole, since it only reads."""
     paths = list(paths)
 
     def read(some: list[str]) -> list[Any]:
@@ -79,7 +81,7 @@ def children(client: KazooClient, path: str) -> list[str]:
 
 
 def subtree(client: KazooClient, path: str) -> list[str]:
-    """Return all paths from the leaves up to ``path`` itself."""
+    """Return all paths from the leaves up to ``path`` itself, in an order in which they can be deleted."""
     below = [each for name in children(client, path) for each in subtree(client, f"{path}/{name}")]
     return [*below, path]
 

@@ -52,6 +52,7 @@ class AccessState(StrEnum):
 
 
 State = JobState | BatchState | AccessState
+"""The state of any item."""
 
 STEPS = (
     JobState.PENDING,
@@ -66,6 +67,7 @@ STEPS = (
 )
 """The way of a job that succeeds."""
 
+# The states that may follow each state. Without a follower an item is done, and may be deleted.
 _JOB = {
     JobState.PENDING: (JobState.HELD, JobState.ESTIMATING, JobState.FAILED),
     JobState.HELD: (JobState.PENDING, JobState.DELETED),

@@ -15,7 +15,9 @@ from spinney.bridges.merritt.errors import (
 from spinney.bridges.merritt.layout import sequence_name
 
 _Result = TypeVar("_Result")
+# Errors after which ZooKeeper may or may not have done a transaction.
 _CONNECTION = (zk.ConnectionLoss, zk.ConnectionClosedError, zk.SessionExpiredError, zk.OperationTimeoutError)
+# What ZooKeeper answers for the other operations of a transaction of which one failed.
 _CONSEQUENCES = (zk.RolledBackError, zk.RuntimeInconsistency)
 _MOST_TRIES = 100
 ANY_VERSION = -1
@@ -30,7 +32,8 @@ class Witness(NamedTuple):
 
 
 class OperationFailed(Exception):
-    """One operation failed, so that ZooKeeper did none of its transaction."""
+    """One operation failed, so that ZooKeeper did none of its transaction. ``action`` and ``path`` say which,
+    and ``cause`` is the error of kazoo."""
 
     def __init__(self, action: str, path: str, cause: Exception) -> None:
         super().__init__(f"{action} {path}: {type(cause).__name__}")
@@ -40,7 +43,7 @@ class OperationFailed(Exception):
 
 
 class Transaction:
-    """Operations that ZooKeeper does all or none."""
+    """Operations that ZooKeeper does all or none. They are collected here, and sent by ``commit``, once."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client
@@ -118,10 +121,13 @@ def create_numbered(
 ) -> str:
     """Create a node with the next number of ``parent`` and everything below it, and return its name.
 
-    A sequential node gets its name when it is created, too late for its children to be in the same transaction. Its
-    number is that of the children that the parent has had, which the parent's record shows. So the name is foretold,
-    and where another client was first, the transaction fails as a whole and is made anew.
-    """
+    ``write`` adds what is below it, and returns the witness of the transaction, if there is one. It is called
+    again when another client was first.
+
+    A sequential node gets its name when it is created, too late for its children to be in the same
+    transaction. Its number is that of the children that the parent has had, which the parent's record shows.
+    So the name is foretold, and where another client was first, the transaction fails as a whole and is made
+    anew."""
 
     def attempt() -> str:
         name = next_name(client, parent, prefix)

@@ -1,4 +1,8 @@
-"""Who may use a command interface: users with passwords, programs with a token, and never another site's page."""
+"""Who may use a command interface: users with passwords, programs with a token, and never another site's page.
+
+Without users and token everybody is let in; then the server listens on loopback only, and refuses requests that name
+another host. With them each request is signed in by HTTP Basic (RFC 7617) or a bearer token (RFC 6750): there are no
+sessions and no cookies, as in the releases."""
 
 import base64
 import hashlib
@@ -21,14 +25,16 @@ from spinney.safe_http import is_loopback
 REALM = "disbatch"
 """The realm of HTTP Basic authentication; the command line of the releases signs in to it by this name."""
 ANYBODY = "anybody"
+"""The user of requests to a server without users and token."""
 _SAFE = ("GET", "HEAD")
-_KEPT = 200
+_KEPT = 200  # passwords that are remembered as right; further ones are checked each time
 _HASHER = PasswordHasher()
 
 
 class Access:
-    """Authenticates requests. Passwords that were right are remembered as keyed digests, since Argon2 takes long on
-    purpose; at most two are checked at once, since each check takes 64 MB."""
+    """Authenticates requests. Passwords that were right are remembered as keyed digests until the server
+    ends, since Argon2 takes long on purpose; at most two are checked at once, since each check takes 64
+    MB."""
 
     def __init__(self, settings: InterfaceSettings) -> None:
         self._settings = settings
@@ -56,7 +62,8 @@ class Access:
         raise BadRequest("sign in with a user and a password of this server, or with its token", 401)
 
     def form_token(self, user: str) -> str:
-        """Return what forms of this user carry."""
+        """Return what forms of this user carry, by which they differ from forms of other sites. It is another
+        one after each start of the server."""
         return hmac.new(self._key, b"form:" + user.encode(), hashlib.sha256).hexdigest()
 
     def check_form(self, user: str, token: object) -> None:
@@ -66,6 +73,8 @@ class Access:
             raise BadRequest("this form is too old; go back, reload the page and try again", 403)
 
     def _is_right(self, name: str, password: str) -> bool:
+        """Return whether the password is that of the user. For a user that does not exist a hash of nothing
+        is checked, so that the time does not tell who exists."""
         digest = hmac.new(self._key, f"{len(name)}:{name}{password}".encode(), hashlib.sha256).digest()
         if digest in self._right:
             return True
@@ -80,8 +89,9 @@ class Access:
         return stored_hash is not None
 
     def _refuse_other_sites(self, request: Request) -> None:
-        """Browsers send credentials along with requests that other sites make them send, and name the site. Where
-        nobody signs in, a site could also give its own name the address 127.0.0.1; the host's name shows that."""
+        """Raise BadRequest for what a page of another site makes a browser send. Browsers send credentials
+        along with such requests, and name the site. Where nobody signs in, a site could also give its own
+        name the address 127.0.0.1; the host's name shows that."""
         host = request.headers.get("host", "")
         if not self._settings.protected and not is_loopback(_split(f"//{host}").hostname or ""):
             raise BadRequest("without users this server answers to localhost only", 403)
@@ -102,12 +112,14 @@ def _split(address: str) -> SplitResult:
 
 
 def hashed(password: str) -> str:
-    """Return the Argon2 hash of a password."""
+    """Return the Argon2 hash of a password, with its salt and parameters, as a file of users has it."""
     return _HASHER.hash(password)
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """Return the users of a file with a line ``NAME:HASH`` each. Raises UsageError, which shows no hash."""
+    """Return the users of a file with a line ``NAME:HASH`` each; empty lines and those with ``#`` are passed
+    over. Raises UsageError, which shows no hash, for a file without users, and for one that others may read
+    or write."""
     users = {}
     for number, line in enumerate(_lines(path), 1):
         name, separator, password_hash = line.strip().partition(":")
@@ -124,7 +136,8 @@ def read_users(path: Path) -> dict[str, str]:
 
 
 def read_token(path: Path) -> str:
-    """Return the token of a file, which is all that it has. Raises UsageError."""
+    """Return the token of a file, which is all that it has. Raises UsageError for a short one, and for a file
+    that others may read or write."""
     token = "".join(_lines(path)).strip()
     if len(token) < 20 or any(character.isspace() for character in token):
         raise UsageError(
@@ -134,6 +147,7 @@ def read_token(path: Path) -> str:
 
 
 def _lines(path: Path) -> list[str]:
+    """Return the lines of a file with secrets."""
     try:
         if path.stat().st_mode & 0o007:
             raise UsageError(f"others may read {path}; take that away by 'chmod o= {path}'")

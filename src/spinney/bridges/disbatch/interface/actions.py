@@ -1,5 +1,9 @@
 """What users do with tasks beyond reading them: create them, from the params in a request or one for each document of
-another collection, and cancel, reset and clone them. The releases had buttons for the latter, and no routes."""
+another collection, and cancel, reset and clone them. The releases had buttons for the latter, and no routes.
+
+Each action is one conditional write, whose filter names the states in which it is right, because nodes change tasks at
+any time. Where it does not match, the task is read to say why. Actions are written to the changelog; the creation of
+tasks is not."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,24 +26,28 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 _ATTEMPTS = 5
 """How often a cancel looks again when the task has gone from one state to another meanwhile."""
 _ACTIVE = [int(Status.CLAIMED), int(Status.RUNNING)]
+# Fields that a run leaves, and that a task which is queued again must not have.
 _OF_A_RUN = ("claim", "wish", "complete", "cmdExit", "cmdErr")
-_AT_ONCE = 10_000
+_AT_ONCE = 10_000  # how many tasks one write creates
 _PATIENCE_S = 600.0
 """How long creating tasks may take; 100,000 took 12 s in the releases."""
 _COLLECTION = re.compile(r"(?!system\.)[A-Za-z_][\w.-]{0,100}", re.ASCII)
+# A value of params that begins so is replaced by a field of each document.
 _FROM_DOCUMENT = "document."
 
 
 def perform(service: Service, action: object, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Do this with a task, and return what has become of it. Raises BadRequest."""
+    """Do this with a task, and return what has become of it: its id and the fields that changed. Raises
+    BadRequest for another action, a task that does not exist, and where the task's state forbids it."""
     if action not in ACTIONS:
         raise BadRequest(f"'action' must be one of {', '.join(ACTIONS)}")
     return {"cancel": cancel, "reset": reset, "clone": clone}[action](service, task_id, user)
 
 
 def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Cancel a task: at once when no node has it, else by the field ``wish``, which nodes of Spinney obey. Raises
-    BadRequest when it has finished."""
+    """Cancel a task: at once when no node has it, else by the field ``wish``, which nodes of Spinney obey and
+    those of the releases do not. One that is cancelled already stays so. Raises BadRequest when it has
+    finished, or changes faster than it can be written."""
     for _ in range(_ATTEMPTS):
         waiting = {"_id": task_id, "status": {"$lt": int(Status.CLAIMED), "$ne": int(Status.CANCELLED)}}
         change = {
@@ -101,7 +109,9 @@ def _done(service: Service, action: Action, task_id: ObjectId, user: str, **resu
 
 
 def create(service: Service, parameters: Parameters) -> list[ObjectId]:
-    """Create the tasks of a request, and return their ids. Raises BadRequest."""
+    """Create the tasks of a request, and return their ids in order. It has a queue and ``params``, an object
+    or a list of them; or also a collection and a filter, and then each matching document makes a task. Raises
+    BadRequest, with the ids of those that were created before an error."""
     queue = service.queue(parameters.fields.get("queue"))
     if queue is None:
         raise BadRequest("queue not found")
@@ -114,6 +124,8 @@ def create(service: Service, parameters: Parameters) -> list[ObjectId]:
 
 
 def _listed(params: Mapping[str, Any] | list[Any]) -> list[Any]:
+    """Return the params of a list of tasks, or of one, as they are stored. Raises BadRequest for none, and
+    for an empty object."""
     tasks = [params] if isinstance(params, Mapping) else params
     if not tasks or not all(isinstance(task, Mapping) for task in tasks):
         raise BadRequest("'params' must be a JSON array of task params objects")
@@ -125,6 +137,8 @@ def _listed(params: Mapping[str, Any] | list[Any]) -> list[Any]:
 def _from_documents(
     service: Service, parameters: Parameters, params: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
+    """Yield params for each document of a collection that matches a filter. Collections of the system cannot
+    be named. Raises BadRequest, at the first task."""
     query, name = parameters.decoded("filter"), parameters.fields["collection"]
     if not isinstance(query, Mapping):
         raise BadRequest("'filter' must be a JSON object")
@@ -142,12 +156,15 @@ def _from_documents(
 
 
 def _value(document: Any, path: str) -> Any:
+    """Return the value at a path of names with dots in a document; None where there is none."""
     for part in path.split("."):
         document = document.get(part) if isinstance(document, Mapping) else None
     return document
 
 
 def _insert(service: Service, queue_id: ObjectId, tasks: Iterable[Mapping[str, Any]]) -> list[ObjectId]:
+    """Insert tasks in parts, and return their ids. Ids are made here and not by the server, so that an error
+    can say which tasks exist."""
     ids: list[ObjectId] = []
     remaining = iter(tasks)
     with pymongo.timeout(_PATIENCE_S):

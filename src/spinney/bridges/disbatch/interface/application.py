@@ -33,7 +33,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_interface(db: Database, settings: InterfaceSettings) -> FastAPI:
-    """Return the command interface for a database, as an ASGI application."""
+    """Return the command interface for a database, as an ASGI application. Every route needs a sign-in first.
+    The routes run in threads, because the driver waits; errors become replies in the form that clients of the
+    releases read."""
     app = FastAPI(
         title="Disbatch command interface",
         openapi_url=None,
@@ -53,6 +55,7 @@ def make_interface(db: Database, settings: InterfaceSettings) -> FastAPI:
 
 
 def _sign_in(request: Request) -> None:
+    """Find out who sends a request; this runs before the route's own dependencies, which read its body."""
     request.state.user = request.app.state.access.user(request)
 
 
@@ -70,6 +73,7 @@ def _info(request: Request, service: Serving) -> Response:
 
 
 def _refused(request: Request, error: Exception) -> Response:
+    """Answer a refusal, and ask for a sign-in where that is missing."""
     refused = cast(BadRequest, error)
     response = service_of(request).wire.reply(refused.content, refused.status)
     if refused.status == 401:
@@ -78,6 +82,7 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _no_route(request: Request, error: Exception) -> Response:
+    """Answer a path or method that no route has."""
     failed = cast(HTTPException, error)
     sentence = f"{request.method} {request.url.path}: {failed.detail}; GET /info lists the routes"
     return service_of(request).wire.reply({"error": sentence}, failed.status_code)
@@ -102,6 +107,7 @@ def _database_failed(request: Request, error: Exception) -> Response:
 
 
 async def _with_headers(request: Request, handle: Handler) -> Response:
+    """Add the headers that forbid browsers scripts, frames and copies, unless a route has set its own."""
     response = await handle(request)
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 KEY = re.compile(r"([*0-6]) ([01]\d|2[0-3]):([0-5]\d)")
+"""A key of ``max_tasks``: the day of the week and the time."""
 _DAY = 24 * 60
 
 
@@ -69,12 +70,13 @@ def _exceptions(daily: Mapping[int, int], single: Mapping[int, int]) -> list[tup
 
 
 def limits(groups: Sequence[Sequence[Load]], most: int) -> dict[str, int]:
-    """Return the limit of each queue. Together they are at most ``most``, and exactly that unless there is no queue
-    or more runs already.
+    """Return the limit of each queue, by name. Together they are at most ``most``, and exactly that unless
+    there is no queue or more runs already.
 
-    Groups get what they need in the order of urgency, a group's queues equally. What runs is not stopped: where a
-    queue runs more than its limit, others start that many fewer, the least urgent first. What nobody needs is spread
-    over all queues, so that a new task starts at once."""
+    Groups get what they need in the order of urgency, a group's queues equally. What runs is not stopped:
+    where a queue runs more than its limit, others start that many fewer, the least urgent first. What nobody
+    needs is spread over all queues, so that a new task starts at once. ``groups`` must name each queue
+    once."""
     urgent_first = [*groups[1:], *groups[:1]]
     threads: dict[str, int] = {}
     left = most

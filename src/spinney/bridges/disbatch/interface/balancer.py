@@ -1,4 +1,7 @@
-"""Balancing: the routes of its settings, and the loop that applies them every 30 seconds."""
+"""Balancing: the routes of its settings, and the loop that applies them every 30 seconds.
+
+The loop writes the field ``threads`` of queues, and nothing else of them; nodes read it before they claim. It runs in a
+thread of the server; two servers that balance compute the same limits."""
 
 import logging
 import threading
@@ -48,7 +51,7 @@ def set_balance(parameters: Params, service: Serving, user: User) -> Response:
 
 
 def run(service: Service, stop: threading.Event) -> None:
-    """Balance every 30 seconds until ``stop`` is set."""
+    """Balance every 30 seconds until ``stop`` is set, also after errors of the database."""
     while not stop.is_set():
         try:
             balance_once(service, datetime.now().astimezone())
@@ -58,7 +61,9 @@ def run(service: Service, stop: threading.Event) -> None:
 
 
 def balance_once(service: Service, now: datetime) -> None:
-    """Write the limits of queues for this local time, and how that went."""
+    """Write the limits of queues for this local time, and how that went, into the document of balancing,
+    where monitoring finds it. A wrong document is an outcome, too (``CRITICAL``). Raises the errors of the
+    driver."""
     documents = list(service.db[BALANCE].find().limit(2))
     if not documents:
         return  # nobody has asked for anything yet; monitoring says so
@@ -77,6 +82,7 @@ def balance_once(service: Service, now: datetime) -> None:
 
 
 def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[str, str]:
+    """Write the limits that differ, and return a status and a sentence about it."""
     disabled = balance.get("disabled") or 0
     if now.timestamp() < disabled:
         until = datetime.fromtimestamp(disabled, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -110,7 +116,8 @@ def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[st
 
 
 def _checked(fields: Any, queue_names: set[str]) -> dict[str, Any]:
-    """Return settings as they are stored. Raises BadRequest."""
+    """Return settings as they are stored. Raises BadRequest with the sentence under the key that clients of
+    the releases read."""
 
     def refuse(reason: str) -> BadRequest:
         refused = BadRequest(reason)

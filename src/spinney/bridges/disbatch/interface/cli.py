@@ -113,6 +113,8 @@ def serve(
 
 
 def _run_until_sigterm(server: "Server") -> None:
+    """Run the server until SIGTERM, as Uvicorn would do, and leave the signal as it was: the command's own
+    clean-up follows."""
     before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
     try:
         server.run()

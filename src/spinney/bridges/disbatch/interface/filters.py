@@ -14,22 +14,24 @@ from bson import ObjectId
 from spinney.bridges.disbatch.interface.wire import BadRequest, oid
 
 OPERATORS = ("$gt", "$gte", "$in", "$lt", "$lte")
+"""The operators of MongoDB that a request may use."""
 FIELD = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*", re.ASCII)
+"""The name of a field: parts with dots between, none of which can begin with ``$``."""
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?", re.ASCII)
 _DATES = ("ctime", "mtime")
 _MILLISECONDS = 9_999_999_999
 """A larger number counts milliseconds since 1970, a smaller one seconds; as in the releases until the year 2286."""
-_MOST_VALUES = 10_000
-_MOST_DEPTH = 50
-_INT64 = 2**63
+_MOST_VALUES = 10_000  # of one array
+_MOST_DEPTH = 50  # of params; MongoDB itself takes 100 levels of a document
+_INT64 = 2**63  # integers beyond it cannot be stored
 
 Filter = dict[str, Any]
 
 
 def task_filter(fields: Mapping[str, Any], queue_id: Callable[[str], ObjectId | None]) -> Filter:
-    """Return the filter for tasks that these parameters ask for. ``queue_id`` gives the id of a queue by its name.
-
-    An empty value is left out, and an array asks for any of its values. Raises BadRequest."""
+    """Return the filter for tasks that these parameters ask for. ``queue_id`` gives the id of a queue by its
+    name. An empty value is left out, and an array asks for any of its values. Without parameters all tasks
+    match. Raises BadRequest for a value or operator that does not fit its field."""
     query: Filter = {}
     for name, value in fields.items():
         if value == "":
@@ -48,7 +50,8 @@ def task_filter(fields: Mapping[str, Any], queue_id: Callable[[str], ObjectId | 
 
 
 def document_filter(fields: Mapping[str, Any]) -> Filter:
-    """Return a filter for documents of another collection. Raises BadRequest."""
+    """Return a filter for documents of another collection, whose fields are compared as they are given.
+    Raises BadRequest."""
     return {field(name): _condition(name, value, _scalar) for name, value in fields.items()}
 
 
@@ -60,7 +63,8 @@ def field(name: str) -> str:
 
 
 def projection(value: object) -> dict[str, int] | None:
-    """Return which fields are asked for: an array of names, or an object of names with 1 or 0. Raises BadRequest."""
+    """Return which fields are asked for: an array of names, or an object of names with 1 or 0. None: all.
+    Raises BadRequest, also for both 1 and 0 in one object, which MongoDB refuses except for the id."""
     if value in (None, "", {}, []):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -74,7 +78,8 @@ def projection(value: object) -> dict[str, int] | None:
 
 
 def refuse_unindexed(fields: Mapping[str, Any], indexes: Sequence[Sequence[str]]) -> None:
-    """Raise BadRequest unless each field, with all that stand left of it in one of the indexes, is given."""
+    """Raise BadRequest unless each field, with all that stand left of it in one of the indexes, is given: a
+    search over all tasks would hold up the nodes."""
     names = {"id" if name == "_id" else name for name in fields}
     reachable = {
         name for index in indexes for at, name in enumerate(index) if names.issuperset(index[: at + 1])
@@ -118,6 +123,8 @@ def storable(value: Any, depth: int = 0) -> Any:
 
 
 def _condition(name: str, value: Any, read: Callable[[Any], Any], *, numbers: bool = False) -> Any:
+    """Return the condition on one field: a value, ``$in`` for an array, or operators. ``read`` makes a single
+    value, and raises ValueError with the end of a sentence. ``numbers``: as for ``_values``."""
     if isinstance(value, list):
         return {"$in": _values(name, value, read, numbers)}
     if isinstance(value, Mapping) and "$oid" not in value:
@@ -150,6 +157,7 @@ def _values(name: str, values: object, read: Callable[[Any], Any], numbers: bool
 
 
 def _one(name: str, value: Any, read: Callable[[Any], Any]) -> Any:
+    """Return one value as ``read`` makes it. Raises BadRequest that names the parameter."""
     try:
         return read(value)
     except (ValueError, OverflowError, OSError) as error:
@@ -178,6 +186,8 @@ def _status(value: Any) -> int:
 
 
 def _date(value: Any) -> datetime:
+    """Return a time from seconds or milliseconds since 1970, or from ISO 8601, which is UTC without a
+    zone."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -194,6 +204,8 @@ def _date(value: Any) -> datetime:
 
 
 def _scalar(value: Any) -> Any:
+    """Return a single value as it is, and ``{"$oid": …}`` as an id; no other object may reach the
+    database."""
     if isinstance(value, Mapping):
         return _id(value)
     if isinstance(value, list) or (isinstance(value, int) and not -_INT64 <= value < _INT64):

@@ -1,4 +1,7 @@
-"""The routes of nodes, and what a monitoring system asks."""
+"""The routes of nodes, and what a monitoring system asks.
+
+``GET /monitoring`` has two verdicts in the form of the releases: whether a node is at work, and whether limits are
+balanced. It answers with the status 200 whatever they are."""
 
 import time
 from collections.abc import Callable
@@ -56,7 +59,8 @@ def monitoring(service: Serving) -> Response:
 
 
 def nodes(service: Service, query: dict[str, Any] | None = None) -> list[Document]:
-    """Return nodes by name. ``live``: whether a node has written its time lately, by the server's clock."""
+    """Return the nodes that match a filter (all for None), by name. ``timestamp``: its last beat in
+    milliseconds since 1970; ``live``: whether that is recent, by the clock of this server."""
     listed = list(service.nodes.find(query or {}).sort("node"))
     now = time.time()
     for node in listed:
@@ -73,6 +77,8 @@ def _verdict(status: str, message: str, **more: Any) -> dict[str, Any]:
 
 
 def _judged(judge: Callable[[Service], dict[str, Any]], service: Service, what: str) -> dict[str, Any]:
+    """Return a verdict; CRITICAL where the database does not answer. ``what``: what could not be read
+    then."""
     try:
         return judge(service)
     except PyMongoError as error:
@@ -80,6 +86,7 @@ def _judged(judge: Callable[[Service], dict[str, Any]], service: Service, what: 
 
 
 def _of_nodes(service: Service) -> dict[str, Any]:
+    """Return the verdict on nodes, with the seconds since each node's last beat. One live node is enough."""
     listed = nodes(service)
     if not listed:
         return _verdict("WARNING", "No Disbatch nodes found")
@@ -93,6 +100,7 @@ def _of_nodes(service: Service) -> dict[str, Any]:
 
 
 def _of_balance(service: Service) -> dict[str, Any]:
+    """Return the verdict on balancing: what the loop wrote last, unless it has not written for long."""
     if not service.settings.balance:
         return _verdict("OK", "queuebalance disabled")
     balance = service.db[BALANCE].find_one({}, {"_id": 0, "status": 1, "message": 1, "timestamp": 1})

@@ -1,4 +1,7 @@
-"""The page: nodes, queues with their limits, and tasks with what can be done with them. It needs no script."""
+"""The page: nodes, queues with their limits, and tasks with what can be done with them. It needs no script.
+
+What is shown is in its address, so that it can be reloaded and bookmarked. Forms are sent by POST with a token, and
+lead back to the page with the same filter."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -21,7 +24,8 @@ from spinney.bridges.disbatch.interface.wire import BadRequest, Wire, clock, oid
 router = APIRouter()
 _STYLES = {"spinney.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 _FILTER = ("id", "queue", "status", "node")
-_SHOWN = 50
+_SHOWN = 50  # tasks on one page
+# What the page says after an action.
 _DONE = {
     "cancel": "The task is cancelled, or its node stops it.",
     "reset": "The task is queued again.",
@@ -69,6 +73,8 @@ def static(name: str) -> Response:
 
 
 def _do(request: Request, fields: Any, action: object) -> Response:
+    """Do what a form asks for, and lead back to the page; a refusal is shown on the page itself, with its
+    status. Raises BadRequest for a form without a valid token."""
     service, user = service_of(request), user_of(request)
     request.app.state.access.check_form(user, fields.get("form"))
     shown = {name: fields[f"f_{name}"] for name in _FILTER if fields.get(f"f_{name}")}
@@ -86,6 +92,8 @@ def _do(request: Request, fields: Any, action: object) -> Response:
 
 
 def _page(request: Request, fields: dict[str, Any], refused: str = "", status: int = 200) -> Response:
+    """Return the page with the tasks that ``fields`` ask for, the newest first; ``before`` is the id behind
+    which older ones begin. ``refused``: a sentence about what could not be done."""
     service, user = service_of(request), user_of(request)
     done = _DONE.get(str(fields.get("done")), "")
     chosen = {name: fields[name] if isinstance(fields.get(name), str) else "" for name in _FILTER}
@@ -133,6 +141,7 @@ def _row(task: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _template() -> Any:
+    """Return the template, loaded once; it escapes all that it is given."""
     environment = Environment(
         loader=PackageLoader("spinney.bridges.disbatch.interface"),
         autoescape=True,

@@ -20,8 +20,11 @@ _MOST_FIELDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a request. ``options``: those whose names begin with a dot. ``text``: whether all values are
-    text, because they come from a form or a query string. ``items``: the array, where the body is one."""
+    """The parameters of a request.
+
+    ``options``: those whose names begin with a dot. ``text``: whether all values are text, because they come
+    from a form or a query string; a name that is there more than once has a list of texts. ``items``: the
+    array, where the body is one."""
 
     fields: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -34,7 +37,7 @@ class Parameters:
         return value not in (None, False, 0, "", "0", "false")
 
     def number(self, name: str) -> int:
-        """Return an option that is a number; 0 when it is not given."""
+        """Return an option that is a non-negative number; 0 when it is not given. Raises BadRequest."""
         value = self.options.get(name) or 0
         number = whole(value)
         if number is None:
@@ -42,7 +45,8 @@ class Parameters:
         return number
 
     def decoded(self, name: str) -> Any:
-        """Return a parameter that may be JSON within text, as forms send it, and all clients ``.fields``."""
+        """Return a parameter that may be JSON within text, as forms send it, and all clients ``.fields``;
+        None when it is not given. Raises BadRequest where such text is no JSON."""
         option = name.startswith(".")
         value = (self.options if option else self.fields).get(name)
         if (self.text or option) and isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
@@ -72,7 +76,9 @@ def refuse_unknown(names: Iterable[str], allowed: Collection[str], error: str) -
 
 
 async def parameters(request: Request) -> Parameters:
-    """Read the parameters: from a form, else from JSON, else from the query string. Raises BadRequest."""
+    """Read the parameters: from a form, else from JSON, else from the query string, of which only one counts.
+    Bodies of other types are not read. Raises BadRequest, with the status 413 for a body that is too
+    large."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = (
         await _body(request, request.app.state.service.settings.body_bytes) if kind in (_FORM, _JSON) else b""
@@ -95,6 +101,7 @@ async def parameters(request: Request) -> Parameters:
 
 
 def _divided(content: dict[str, Any], *, text: bool) -> Parameters:
+    """Divide the content of a request into fields and options. Raises BadRequest for an unknown option."""
     options = {name: value for name, value in content.items() if name.startswith(".")}
     refuse_unknown(options, OPTIONS, f"unknown option; options are {', '.join(sorted(OPTIONS))}")
     return Parameters({name: value for name, value in content.items() if name not in options}, options, text)
@@ -108,6 +115,7 @@ def _json(text: bytes, what: str) -> Any:
 
 
 async def _body(request: Request, most: int) -> bytes:
+    """Read a body, at most so many bytes, without relying on the length that it declares."""
     body = bytearray()
     async for piece in request.stream():
         body += piece

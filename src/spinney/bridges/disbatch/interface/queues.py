@@ -73,7 +73,8 @@ def delete_queue(queue: str, service: Serving, user: User) -> Response:
 
 
 def update(queue: str, fields: Mapping[str, Any], service: Service, user: str) -> dict[str, Any]:
-    """Change a queue, and return what the releases say of that. Raises BadRequest."""
+    """Change the queue of this id or name, and return what the releases say of that. Raises BadRequest for a
+    queue that does not exist, a value that does not fit, and a name that another queue has."""
     changes = _checked(fields, service, "unknown param", "unknown plugin")
     query, no_such = by_id_or("name", queue), _NO_QUEUE.format(queue)
     try:
@@ -83,8 +84,9 @@ def update(queue: str, fields: Mapping[str, Any], service: Service, user: str) -
 
 
 def queues(service: Service, query: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return queues by name, with their numbers of tasks. ``queued``: those that a node may claim; ``parked``: those
-    that it may not, being cancelled, blocked, terminated or orphaned."""
+    """Return the queues that match a filter (all for None), by name, with their numbers of tasks. ``queued``:
+    those that a node may claim; ``parked``: those that it may not, being cancelled, blocked, terminated or
+    orphaned."""
     listed = list(service.queues.find(query or {}).sort("name"))
     counts = count_tasks(service, [queue["_id"] for queue in listed])
     return [
@@ -94,7 +96,8 @@ def queues(service: Service, query: Mapping[str, Any] | None = None) -> list[dic
 
 
 def count_tasks(service: Service, ids: list[ObjectId]) -> dict[ObjectId, dict[str, int]]:
-    """Return how many tasks of each queue are queued, parked, running and completed, from the index of queues."""
+    """Return how many tasks of each of these queues are queued, parked, running and completed, from the index
+    of queues alone; all four are keys. Tasks whose status is no number are not counted."""
     counts = {id_: {"queued": 0, "parked": 0, "running": 0, "completed": 0} for id_ in ids}
     stages: list[dict[str, Any]] = [
         {"$match": {"queue": {"$in": ids}}},

@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class Service:
-    """The database and the settings of one command interface."""
+    """The database and the settings of one command interface. Its methods raise the errors of the driver,
+    which the application answers."""
 
     def __init__(self, db: Database, settings: InterfaceSettings) -> None:
         self.db, self.settings = db, settings
@@ -28,7 +29,8 @@ class Service:
         self.tasks: Collection = db[TASKS]
 
     def queue(self, id_or_name: object) -> Document | None:
-        """Return the queue of an id or a name that a request gives. None: there is none."""
+        """Return the queue of an id or a name that a request gives. None: there is none. Text that could be
+        an id is taken for one."""
         if isinstance(id_or_name, str):
             return self.queues.find_one(by_id_or("name", id_or_name))
         id_ = oid(id_or_name)
@@ -49,7 +51,9 @@ class Service:
     def update(
         self, collection: Collection, query: Document, changes: Mapping[str, Any], by: str, no_such: str
     ) -> Document:
-        """Change a document, and return what the releases say of that. Raises BadRequest where there is none."""
+        """Change a document, and return what the releases say of that. A change that changes nothing is not
+        logged. ``by``: who does it. Raises BadRequest with the sentence ``no_such`` where there is no such
+        document."""
         result = collection.update_one(query, {"$set": changes})
         content = updated(result.matched_count, result.modified_count)
         if not result.matched_count:

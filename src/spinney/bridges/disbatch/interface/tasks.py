@@ -104,7 +104,8 @@ def _id(text: str) -> ObjectId:
 def _answer(
     service: Service, query: dict[str, Any], parameters: Parameters, *, single: bool = True
 ) -> Response:
-    """Return the tasks of a filter. ``single``: a limit of 1 asks for an object, not for an array."""
+    """Return the tasks of a filter by id, or their number with ``.count``. ``single``: a limit of 1 asks for
+    an object, not for an array. Raises BadRequest for more tasks than one reply may have."""
     if parameters.flag(".count"):
         return service.wire.reply({"count": service.tasks.count_documents(query)})
     limit, most = parameters.number(".limit"), service.settings.most_tasks
@@ -120,6 +121,8 @@ def _answer(
 
 
 def _shown(service: Service, task: Document, parameters: Parameters) -> Document:
+    """Change a task as the options ask: ``.full`` reads output from GridFS, ``.terse`` leaves output out, and
+    ``.epoch`` writes times as seconds since 1970."""
     for stream in ("stdout", "stderr"):
         output = task.get(stream)
         if isinstance(output, ObjectId):

@@ -1,4 +1,7 @@
-"""How documents look on the wire: ids, dates, and what the driver says of a write."""
+"""How documents look on the wire: ids, dates, and what the driver says of a write.
+
+Clients of the releases read the results of Perl's driver, so the replies to writes have its names
+(``MongoDB::UpdateResult``) and keys."""
 
 import base64
 import re
@@ -18,7 +21,8 @@ _NO_ERRORS = {"acknowledged": 1, "write_concern_errors": [], "write_errors": []}
 
 
 class BadRequest(Exception):
-    """A request that is refused; the message tells its sender what to correct. ``more``: further keys of the reply."""
+    """A request that is refused; the message tells its sender what to correct. ``status``: of HTTP. ``more``:
+    further keys of the reply."""
 
     def __init__(self, error: str, status: int = 400, **more: Any) -> None:
         self.status, self.content = status, {"error": error, **more}
@@ -50,7 +54,8 @@ class Wire:
         return Response(body, status, media_type="application/json")
 
     def plain(self, value: Any) -> Any:
-        """Return a value of a document as JSON has it."""
+        """Return a value of a document as JSON has it: times in UTC to the second, bytes in Base64, and
+        whatever JSON does not have as text."""
         if isinstance(value, _PLAIN):
             return value
         if isinstance(value, int):

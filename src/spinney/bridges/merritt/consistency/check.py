@@ -40,7 +40,9 @@ _ITEM: Final = re.compile(r"/batches/bid\d+|/jobs/jid\d+|/access/(?:small|large)
 
 
 class Kind(StrEnum):
-    """What kind of fault a finding is."""
+    """What kind of fault a finding is: a pointer to nothing, a second pointer, a node that is missing, a lock
+    that is held for long, content that cannot be read, a node that the layout does not have, and a node that
+    is too large."""
 
     ORPHAN = "orphan"
     DUPLICATE = "duplicate"
@@ -56,8 +58,9 @@ class Remedy:
     """What would mend a finding, as one transaction."""
 
     delete: tuple[str, ...] = ()
-    """With all that was below them."""
+    """Nodes to delete, with all that is below them."""
     create: tuple[tuple[str, bytes], ...] = ()
+    """Nodes to create, with their data, each after its parent."""
     same: tuple[tuple[str, int], ...] = ()
     """Nodes that must still have this version."""
     absent: tuple[str, ...] = ()
@@ -72,6 +75,7 @@ class Finding:
 
     kind: Kind
     path: str
+    """The node that is wrong, or that lacks another."""
     message: str
     severity: str
     """``WARN`` where another client may just be at it, else ``FAIL``."""
@@ -80,7 +84,8 @@ class Finding:
 
 
 def findings(client: KazooClient, clock: Callable[[], float] = time.time) -> list[Finding]:
-    """Return what is wrong. What two readings in a row do not both show was a change in progress, and is left out."""
+    """Return what is wrong. The queue is read twice, since others write while it is read: what two readings
+    in a row do not both show was a change in progress, and is left out. ``clock``: seconds since 1970."""
     first = check(read(client), clock())
     if not first:
         return []
@@ -89,15 +94,18 @@ def findings(client: KazooClient, clock: Callable[[], float] = time.time) -> lis
 
 
 def check(nodes: Snapshot, now_s: float) -> list[Finding]:
-    """Return what is wrong in nodes that were read."""
+    """Return what is wrong in nodes that were read, rule by rule. ``now_s``: the time now, in seconds since
+    1970."""
     return [finding for rule in _RULES for finding in rule(nodes, now_s)]
 
 
 def _severity(nodes: Snapshot, path: str, now_s: float) -> str:
+    """Return how grave a finding about a node is: ``WARN`` while the node is younger than ``FAIL_S``."""
     return "WARN" if now_s - nodes[path].created_s < FAIL_S else "FAIL"
 
 
 def _uuids(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
+    """Find uuids that point to no batch."""
     for name in nodes[layout.BATCH_UUIDS].children if layout.BATCH_UUIDS in nodes else ():
         path = f"{layout.BATCH_UUIDS}/{name}"
         batch = f"{layout.BATCHES}/{codec.read_text(nodes[path].data)}"
@@ -108,6 +116,8 @@ def _uuids(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
 
 
 def _batches(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
+    """Find batches that lack a part or the node of their uuid, that are Completed with failed jobs, or that
+    were taken without a job."""
     for path in _items(nodes, layout.BATCHES):
         severity = _severity(nodes, path, now_s)
         submission, status, states = (f"{path}/{name}" for name in ("submission", "status", "states"))
@@ -139,6 +149,7 @@ def _batches(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
 
 
 def _jobs(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
+    """Find jobs that lack a part or their batch, and pointers that are missing, wrong or lead to no job."""
     lists = _lists(nodes)
     for path in _items(nodes, layout.JOBS):
         severity = _severity(nodes, path, now_s)
@@ -180,6 +191,7 @@ def _jobs(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
 
 
 def _locks(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
+    """Find locks of no session, and those held for long."""
     for path in filter(_LOCK.fullmatch, nodes):
         if b'"owner":"mirror:' in nodes[path].data:
             continue  # what another system shows here for people is locked as long as it is open
@@ -194,6 +206,7 @@ def _locks(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
 
 
 def _unreadable(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
+    """Find nodes that the layout does not have, that cannot be read, or that are too large."""
     kinds = {"batches": BatchState, "jobs": JobState, "access": AccessState}
     for path in nodes:
         if not _KNOWN.fullmatch(path):
@@ -228,6 +241,7 @@ _RULES: Final = (_uuids, _batches, _jobs, _locks, _unreadable)
 
 
 def _items(nodes: Snapshot, parent: str) -> list[str]:
+    """Return the paths of the items right below a node."""
     return [path for path in nodes if layout.parent(path) == parent and _ITEM.fullmatch(path)]
 
 
@@ -249,6 +263,7 @@ def _missing_lists(nodes: Snapshot, pointer: str) -> list[str]:
 
 
 def _fields(nodes: Snapshot, path: str) -> dict[str, object]:
+    """Return the fields of a node; none where it is missing or cannot be read, which another rule finds."""
     try:
         return codec.read_object(path, nodes[path].data) if path in nodes else {}
     except MerrittError:

@@ -55,11 +55,14 @@ def mend(
 
 
 def _described(remedy: Remedy) -> str:
+    """Return in words what a remedy does."""
     parts = [f"delete {path}" for path in remedy.delete] + [f"create {path}" for path, _ in remedy.create]
     return " and ".join(parts)
 
 
 def _applied(client: KazooClient, finding: Finding, remedy: Remedy) -> Repair:
+    """Apply a remedy as one transaction, which first locks the items that nobody may be working at, and fails
+    where a version or a missing node is no longer as it was found."""
     transaction = Transaction(client)
     locks = [item_locks.new_lock(f"{path}/lock", "repair") for path in remedy.unlocked]
     for lock in locks:

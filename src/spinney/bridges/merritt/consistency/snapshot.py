@@ -31,7 +31,8 @@ Snapshot = Mapping[str, Node]
 
 
 def read(client: KazooClient) -> dict[str, Node]:
-    """Read all nodes of the queue, level by level. What vanishes meanwhile is left out."""
+    """Return all nodes of the queue, read level by level, many in one round. What vanishes meanwhile is left
+    out. It is no snapshot of one moment: ZooKeeper has none over several nodes."""
     nodes: dict[str, Node] = {}
     level = list(_ROOTS)
     while level:

@@ -51,18 +51,20 @@ class Move:
 
 
 def move(client: KazooClient, *, dry_run: bool) -> list[Move]:
-    """Move what waits, is held or failed into the layout; with ``dry_run`` only tell what would be moved.
+    """Move what waits, is held or failed into the layout, and return what became of each record; with
+    ``dry_run`` only what would become.
 
-    Ingest records become jobs, those of one ``batchID`` in one batch. Inventory records become jobs in Recording, each
-    in a batch of its own. Access records become requests. What is consumed, completed or deleted stays, and so does
-    what cannot be read: the move says why. It can be repeated.
-    """
+    Ingest records become jobs, those of one ``batchID`` in one batch. Inventory records become jobs in
+    Recording, each in a batch of its own. Access records become requests. What is consumed, completed or
+    deleted stays, and so does what cannot be read: the move says why. It can be repeated, since a moved
+    record is gone."""
     records, errors = list_records(client)
     moves = [_move_one(client, record, dry_run) for record in records]
     return moves + [Move(str(error).split(" ", 1)[0], None, f"Stays: {error}") for error in errors]
 
 
 def _move_one(client: KazooClient, record: LegacyRecord, dry_run: bool) -> Move:
+    """Move one record, or say why it stays."""
     is_access = record.queue in (LegacyQueue.ACCESS_SMALL, LegacyQueue.ACCESS_LARGE)
     if record.status not in (_ACCESS_STATES if is_access else _JOB_STATES):
         reason = (
@@ -81,6 +83,7 @@ def _move_one(client: KazooClient, record: LegacyRecord, dry_run: bool) -> Move:
 
 
 def _to_access(client: KazooClient, record: LegacyRecord) -> str:
+    """Move a record to an access queue, and return the request's path."""
     queue: access.AccessQueue = "small" if record.queue is LegacyQueue.ACCESS_SMALL else "large"
 
     def write(transaction: Transaction, name: str) -> None:
@@ -92,6 +95,8 @@ def _to_access(client: KazooClient, record: LegacyRecord) -> str:
 
 
 def _to_job(client: KazooClient, record: LegacyRecord) -> str:
+    """Move a record to the ingest queue, and return the job's path. Its batch is the one with its uuid, or is
+    made with it."""
     uuid = str(record.fields.get("batchID") or "")
     (pointer,) = nodes.get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"]) if uuid else (None,)
     bid = read_text(nodes.data_of(pointer))
@@ -115,6 +120,8 @@ def _to_job(client: KazooClient, record: LegacyRecord) -> str:
 def _add_job(
     client: KazooClient, transaction: Transaction, record: LegacyRecord, job_id: str, bid: str
 ) -> None:
+    """Add the nodes of the job that a record becomes, and the deletion of the record. Names of fields differ
+    between the programs that wrote records; the first that is there counts."""
     fields = record.fields
     configuration: dict[str, Any] = {}
     for key, names in _CONFIGURATION.items():

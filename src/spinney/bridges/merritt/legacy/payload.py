@@ -15,7 +15,9 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse(path: str, data: bytes) -> dict[str, Any]:
-    """Return the fields of a payload; ``path`` names the record in errors. Raises MerrittZKNodeInvalid."""
+    """Return the fields of a payload, whose kind is told by its first characters; ``path`` names the record
+    in errors. Raises MerrittZKNodeInvalid for a serialized Java object, and for XML or JSON that cannot be
+    read."""
     if data.startswith(_JAVA_OBJECT):
         raise MerrittZKNodeInvalid(
             f"{path} is a serialized Java object, which is not read because reading it can run code; move it by hand."
@@ -87,6 +89,7 @@ def parse_xml(path: str, data: bytes) -> dict[str, str]:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
+    """Return the character that an escape of Java's properties means."""
     code = escape[1]
     return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROL.get(code, code)
 

@@ -53,7 +53,9 @@ class LegacyRecord:
     status: LegacyStatus
     time: datetime
     fields: dict[str, Any]
+    """Its payload, as ``payload.parse`` returns it."""
     version: int
+    """The version of its node, by which a move sees that it has changed."""
 
 
 def read_record(client: KazooClient, queue: LegacyQueue, name: str) -> LegacyRecord:
