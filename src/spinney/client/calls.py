@@ -44,16 +44,19 @@ class Call(Generic[T]):
 Part = tuple[str | None, bytes | IO[bytes], str]
 """A part of a form: file name (None: it is a field), content, and media type."""
 IDEMPOTENCY = "Idempotency-Key"
+"""The header of an idempotency key: a server that sees a key again gives the first answer."""
 IDEMPOTENCY_FIELD = "idempotency_key"
 """The field of a command that travels in this header."""
 NDJSON = "application/x-ndjson"
+"""The media type of lines of JSON."""
 NO_PARTS = frozenset({"", ".", ".."})
 """What cannot be part of a path: an HTTP client would remove it, and the part before ``..``, from the address."""
 
 
 def path(text: str, *parts: object, **named: object) -> str:
     """Return an address with each part quoted and put in its place: ``path("/jobs/{}/tree", 17)``, or by name
-    (``{job}``). Raises UsageError for a part that would make it another address."""
+    (``{job}``). A slash in a part is quoted, too. Raises UsageError for a part that would make it another
+    address."""
     return text.format(
         *(_quoted(str(part)) for part in parts),
         **{name: _quoted(str(part)) for name, part in named.items()},
@@ -61,6 +64,7 @@ def path(text: str, *parts: object, **named: object) -> str:
 
 
 def _quoted(part: str) -> str:
+    """Return one part of an address, quoted. Raises UsageError for one that cannot be a part."""
     if part in NO_PARTS:
         raise UsageError(
             f"{part!r} cannot be part of an address of the API; give the name or number that is meant"
@@ -106,7 +110,8 @@ def command_call(command: Returns[T]) -> "Call[T]":
 
 
 def decode_json(type_: Any) -> Callable[[bytes], Any]:
-    """Return the decoder of an answer that is JSON of this type. Fields that only a newer server knows are ignored."""
+    """Return the decoder of an answer that is JSON of this type. Fields that only a newer server knows are
+    ignored; an answer of another form raises pydantic's ValidationError."""
     return _adapter(type_).validate_json
 
 
@@ -116,6 +121,7 @@ def no_content(_: bytes) -> None:
 
 @lru_cache(maxsize=256)
 def _adapter(type_: Any) -> "TypeAdapter[Any]":
+    """Return the adapter of a type, which takes long to make, and is kept."""
     return TypeAdapter(type_)
 
 
@@ -146,8 +152,9 @@ class _Awaits(Protocol):
 
 
 class verb(Generic[P, T]):
-    """A method of both clients, from the function that makes its call: ``Client`` waits for the answer, ``AsyncClient``
-    returns an awaitable."""
+    """A method of both clients, from the function that makes its call: ``Client`` waits for the answer,
+    ``AsyncClient`` returns an awaitable. It is a descriptor, so that one definition has the right type on
+    each client."""
 
     def __init__(self, make: Callable[Concatenate[None, P], Call[T]]) -> None:
         self._make = make

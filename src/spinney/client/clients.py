@@ -34,6 +34,7 @@ from spinney.tracing import current, traceparents
 T = TypeVar("T")
 
 PREFIX = "/api/v1"
+"""The address of the API on each server."""
 TIMEOUT_S = 60.0
 """How many seconds a client waits for each step of an answer."""
 STREAM_S = 45.0
@@ -44,13 +45,15 @@ _PASSING = (429, 502, 503, 504)
 """Answers of a server that restarts behind a proxy, or has no database or no room for now: a stream that had begun is
 requested again."""
 UNIX = "unix:"
+"""How the address of a socket begins."""
 _ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 """Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
 
 
 class _Place:
-    """The address of a server, and what requests to it need."""
+    """The address of a server, and what requests to it need. Raises UsageError for one that is neither HTTP
+    nor a socket."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
@@ -65,6 +68,7 @@ class _Place:
         self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def away(self, error: Exception) -> ServerUnavailable:
+        """Return the error for a server that cannot be reached, or does not answer."""
         return ServerUnavailable(
             f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
         )
@@ -89,11 +93,14 @@ def _request(call: Call[Any]) -> dict[str, Any]:
 
 
 def _as_lines(call: Call[Any]) -> dict[str, Any]:
+    """Return a call whose answer is to come in lines, as the arguments of httpx."""
     request = _request(call)
     return request | {"headers": request["headers"] | {"Accept": NDJSON}, "timeout": _SILENT_S}
 
 
 def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:
+    """Return the arguments of ``_content`` for what an attempt wrote. Followed output begins by a parameter
+    in place of a range, since its end is not known."""
     arguments: dict[str, Any] = {"path": path("/jobs/{}/attempts/{}/{}", job, fence, stream)}
     if follow:
         return arguments | {"query": {"follow": "true", "start": str(start)}, "limits": _SILENT_S}
@@ -112,24 +119,27 @@ def _require_allowed(answer: httpx.Response) -> None:
 
 
 def _from(start: int) -> dict[str, str]:
+    """Return the header for the content from a byte on; none for all of it."""
     return {"Range": f"bytes={start}-"} if start else {}
 
 
 def _decoded(call: Call[T], status: int, content: bytes) -> T:
+    """Return the decoded answer to a call. Raises what the server refused it with."""
     if not 200 <= status < 300:
         raise error_from_response(status, content)
     return call.decode(content)
 
 
 class Client(Verbs):
-    """A client that waits for each answer. It keeps connections open, which ``with`` closes, and may be used in several
-    threads."""
+    """A client that waits for each answer. It keeps connections open, which ``with`` closes, and may be used
+    in several threads. A call that failed is not repeated."""
 
     poll_s: ClassVar[float] = 0.5
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
-        """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``
-        printed it; over the socket none is needed. Raises UsageError."""
+        """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token
+        make`` printed it; over the socket none is needed. ``timeout_s``: how long each step of an answer may
+        take, and not the whole. Nothing is sent yet. Raises UsageError for an address that is none."""
         self._place = _Place(url, token)
         socket, verify = self._place.socket, self._place.verify
         self._http = httpx.Client(
@@ -152,8 +162,9 @@ class Client(Verbs):
         self._http.close()
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
-        """Have the server perform a command. ``tell`` is called with each value of its progress. Raises what the
-        command raises, and ServerUnavailable."""
+        """Have the server perform a command, and return its answer. ``tell`` is called with each value of its
+        progress; what it raises ends the call, while the server goes on. Raises what the command raises, and
+        ServerUnavailable."""
         call, answer = command_call(command), CommandLines(command, tell)
         if not answer.expected:
             return self.send(call)
@@ -180,13 +191,17 @@ class Client(Verbs):
         return each(self, command)
 
     def download(self, job: int, file: str, *, start: int = 0) -> Iterator[bytes]:
-        """Yield a file in a job's folder in pieces, from byte ``start`` on."""
+        """Yield a file in a job's folder in pieces, from byte ``start`` on; nothing behind its end. The
+        request is sent when the first piece is fetched. Raises UsageError for a path that leaves the folder,
+        what the server refuses, and ServerUnavailable."""
         return self._content(f"/jobs/{job}/files/{file_path(file)}", headers=_from(start))
 
     def output(
         self, job: int, fence: int, stream: str = "stdout", *, start: int = 0, follow: bool = False
     ) -> Iterator[bytes]:
-        """Yield what an attempt wrote to stdout or stderr, from byte ``start`` on; with ``follow`` until it ends."""
+        """Yield what an attempt wrote to stdout or stderr, from byte ``start`` on; with ``follow`` until the
+        attempt ends. Raises what the server refuses, and ServerUnavailable, after which ``start`` may be set
+        behind what has come."""
         return self._content(**_output(job, fence, stream, start, follow=follow))
 
     def pieces(self, call: Call[Any]) -> Iterator[bytes]:

@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class CommandLines(Generic[T]):
-    """Takes the lines of one answer in turn. ``tell`` is called with each report of progress."""
+    """Takes the lines of one answer in turn: an object each, with one of the keys of the command's progress,
+    ``report`` or ``problem``. ``tell`` is called with each report of progress."""
 
     def __init__(self, command: Returns[T], tell: Callable[[Any], None] | None) -> None:
         self._command = cast("Command", command)
@@ -23,7 +24,7 @@ class CommandLines(Generic[T]):
 
     @property
     def expected(self) -> bool:
-        """Whether the answer of the command comes as lines."""
+        """Whether the answer of the command comes as lines; of all others it is one JSON value."""
         return bool(self._command.progress)
 
     @property

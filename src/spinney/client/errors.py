@@ -33,6 +33,8 @@ _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
         "too-many": Refused,
     }
 )
+"""The exceptions by the last word of a problem's type. A word that only a newer server knows becomes
+SpinneyError."""
 
 
 class ServerUnavailable(StoreUnavailable):
@@ -51,8 +53,8 @@ class UnexpectedResponse(SpinneyError):
 
 
 def error_from_response(status: int, content: bytes) -> SpinneyError:
-    """Return the exception for a response whose status is no success; UnexpectedResponse when its body is no problem
-    document."""
+    """Return the exception for a response whose status is no success. Its message is the server's. It is
+    UnexpectedResponse when the body is no problem document (RFC 9457), as when a proxy answers."""
     try:
         problem = orjson.loads(content)
         word, detail = str(problem["type"]).removeprefix(_TYPE), str(problem["detail"])
@@ -65,7 +67,8 @@ def error_from_response(status: int, content: bytes) -> SpinneyError:
 
 
 def _made(kind: type[SpinneyError], detail: str, problem: Any) -> SpinneyError:
-    """Return an exception of this class with the server's message: some classes would make theirs from parts."""
+    """Return an exception of this class with the server's message and the fields of the problem: some classes
+    would make their message from parts."""
     error = kind.__new__(kind)
     Exception.__init__(error, detail)
     for name in ("job_id", "key", "fence", "before", "after"):

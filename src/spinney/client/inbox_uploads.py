@@ -10,13 +10,14 @@ from spinney.model.errors import Refused, StoreUnavailable
 from spinney.model.settings.inboxes import Upload
 
 AGAIN_S = 1.0
+"""Seconds between two tries when no byte has arrived."""
 TRIES = 300
 """So often bytes are sent again when none arrive although the server answers: another request may still work on the
 upload."""
 
 
 class UploadCalls(Protocol):
-    """The calls of a client by which a file is uploaded."""
+    """The calls of a client by which a file is uploaded (``verbs``)."""
 
     def begin_upload(self, inbox: str, name: str, size: int, *, announced: str | None = None) -> Upload: ...
     def show_upload(self, inbox: str, upload: str) -> Upload: ...
@@ -24,8 +25,10 @@ class UploadCalls(Protocol):
 
 
 def send_file(client: UploadCalls, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
-    """Upload a file, and yield how far it is after each piece, until it has its job. Raises Refused when it is
-    rejected, and what the server refuses."""
+    """Upload a file, and yield how far it is after each piece, until it has its job. An upload of the same
+    file that was interrupted is continued. ``name``: of the file in the inbox; None: its own. Raises Refused
+    when it is rejected, what the server refuses, and StoreUnavailable when no byte arrives in ``TRIES``
+    tries, or the server does not say how far it is. The file must not change meanwhile."""
     description = described(inbox, file, name)
     upload = client.begin_upload(inbox, description.name, description.size, announced=description.announced)
     failed = 0

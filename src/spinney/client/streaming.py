@@ -39,7 +39,7 @@ class _Splitter:
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of an answer that arrives in these chunks."""
+    """Yield the lines of an answer that arrives in these chunks, the last one also without its end."""
     splitter = _Splitter()
     for chunk in chunks:
         yield from splitter.feed(chunk)
@@ -48,7 +48,7 @@ def lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 async def lines_async(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
-    """As ``lines``."""
+    """Yield the same lines as ``lines``, of chunks that are awaited."""
     splitter = _Splitter()
     async for chunk in chunks:
         for line in splitter.feed(chunk):
@@ -59,7 +59,8 @@ async def lines_async(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
 
 
 class EventParser:
-    """Makes events of the lines of one stream."""
+    """Makes events of the lines of one stream. A new connection needs a new parser, since an event that broke
+    off does not count."""
 
     def __init__(self) -> None:
         self._topic, self._id = "", ""

@@ -103,7 +103,8 @@ class Verbs:
 
 
 def file_path(text: str) -> str:
-    """Return a path in a job's folder as part of an address. Raises UsageError for one that is no such path."""
+    """Return a path in a job's folder as part of an address, each of its parts quoted. Raises UsageError for
+    one that is no such path: it is empty, begins or ends with a slash, or has ``..`` in it."""
     parts = text.split("/")
     if not NO_PARTS.isdisjoint(parts):
         raise UsageError(

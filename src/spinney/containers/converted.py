@@ -22,10 +22,13 @@ MEMORY_BYTES = 1 << 30
 
 @contextmanager
 def as_tar(container: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield the members of a container as a tar, while the caller reads it.
+    """Yield the members of a container as a tar, while the caller reads it; the program is killed at the end
+    of the block.
 
-    Raises NotAdmitted where the program is missing, and at the end of the stream, whole or cut off, when the program
-    reports that the container is damaged or encrypted."""
+    Raises NotAdmitted where the program is missing, and at the end of the stream, whole or cut off, when the
+    program reports that the container is damaged or encrypted. A refusal by the caller that comes before the
+    end of the stream is left as it is; one at the end is mostly a consequence of what the program reports,
+    which is raised in its place."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise NotAdmitted(
@@ -58,7 +61,8 @@ def as_tar(container: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _fault(process: subprocess.Popen[bytes], messages: IO[bytes]) -> str | None:
-    """Wait for the end of the program; return what it says when it failed."""
+    """Wait for the end of the program; return half a sentence from what it says when it failed, None when it
+    did not."""
     if process.wait() == 0:
         return None
     messages.seek(0)

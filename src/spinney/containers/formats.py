@@ -36,10 +36,12 @@ _FIRST_BYTES = {
     b"7z\xbc\xaf": Kind.SEVEN_ZIP,
     b"Rar!": Kind.RAR,
 }
+"""How containers begin; an empty zip has only its end record. Everything else may be a tar."""
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """Return the kind of container by the ending of a name; None when it is no container."""
+    """Return the kind of container by the ending of a name, in whatever case; None when it is no
+    container."""
     lower = name.lower()
     return next((kind for ending, kind in ENDINGS.items() if lower.endswith(ending)), None)
 

@@ -28,10 +28,13 @@ class Limits:
 
 
 class Meter:
-    """Counts what is unpacked of one container, or of it and those in it, and raises NotAdmitted before it exceeds the
-    limits."""
+    """Counts what is unpacked of one container, or of it and those in it, and raises NotAdmitted before it
+    exceeds the limits. Unpacked bytes are those of files; inflated ones are all that a decompressor gave,
+    headers and padding of a tar, too, so that a bomb of nothing but headers is noticed."""
 
     def __init__(self, limits: Limits, *, container_bytes: int, into: Path) -> None:
+        """``container_bytes``: the size of the container, to which the ratio refers; of the outermost one
+        where several share the meter. ``into``: a path on the disk whose free space counts."""
         self._limits = limits
         self._into = into
         self._inflated_most = max(limits.ratio * container_bytes, RATIO_FROM_BYTES)
@@ -70,7 +73,8 @@ class Meter:
         self._check(self._unpacked_bytes, self._inflated_bytes)
 
     def inflated(self, size_bytes: int) -> None:
-        """Count bytes from a decompressor, also those that belong to no file."""
+        """Count bytes from a decompressor, also those that belong to no file. Raises NotAdmitted when they
+        exceed the ratio."""
         self._inflated_bytes += size_bytes
         self._check(self._unpacked_bytes, self._inflated_bytes)
 

@@ -37,10 +37,12 @@ def within(name: str, *, depth: int) -> str:
 
 
 class Tree:
-    """The files and folders of one container so far: each path is unique, and pairs that some file systems treat as
-    one are recorded."""
+    """The files and folders of one container so far: each path is unique, no file is a folder too, and pairs
+    that some file systems treat as one are recorded. All paths are kept in memory, within
+    ``NAMES_MAX_BYTES``."""
 
     NEAR_MOST = 5
+    """How many pairs ``near`` has at most."""
 
     def __init__(self, meter: Meter, *, depth: int) -> None:
         """``depth``: the maximum depth of folders."""
@@ -68,7 +70,8 @@ class Tree:
         return path
 
     def near_to(self, path: str) -> str | None:
-        """Return another path that some file systems treat as this one, or as a folder above it, else None."""
+        """Return another path that some file systems treat as this one, or as a folder above it; None: there
+        is none. It explains why a file could not be made."""
         while path:
             other = self._folded.get(folded(path), path)
             if other != path:
@@ -77,7 +80,8 @@ class Tree:
         return None
 
     def admit_folder(self, name: str) -> str:
-        """Return the path of a folder, which may have been named before; '' for the top folder."""
+        """Return the path of a folder, which may have been named before; '' for the top folder. Raises
+        NotAdmitted when its name is invalid or that of a file."""
         path = within(name, depth=self._depth)
         self._admit_folders(path)
         return path

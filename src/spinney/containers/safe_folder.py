@@ -17,11 +17,13 @@ _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 class SafeFolder:
     """A folder in which new files and folders can be made, and nowhere else.
 
-    The caller must have checked the paths (``member_names``): they are relative and have no part ``..``. The folder of
-    the last file is kept open, because the members of a container mostly stand folder by folder.
-    """
+    The caller must have checked the paths (``member_names``): they are relative and have no part ``..``. Each
+    part is opened from the descriptor of the one above, and never through a link, so that nobody who changes
+    the folder meanwhile can lead a write elsewhere. The folder of the last file is kept open, because the
+    members of a container mostly stand folder by folder."""
 
     def __init__(self, root: Path) -> None:
+        """Open the folder, which must exist and be no link. Raises OSError."""
         self._root = os.open(root, _OPEN_FOLDER)
         self._current = self._root
         self._current_path = ""
@@ -36,12 +38,15 @@ class SafeFolder:
         os.close(self._root)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and its parents, unless they exist."""
+        """Make a folder and its parents, unless they exist. Raises NotADirectoryError where one of them is a
+        file or a link."""
         self._enter(path)
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[BinaryIO]:
-        """Make a new file, and its folders where they are missing, and open it for writing. Raises FileExistsError."""
+        """Make a new file, and its folders where they are missing, and open it for writing, unbuffered. Its
+        mode is ``FILE_MODE`` whatever the umask. Raises FileExistsError for anything of that name, also a
+        link."""
         parent, _, name = path.rpartition("/")
         self._enter(parent)
         with os.fdopen(

@@ -31,10 +31,9 @@ _ONLY_DIGITS = bytes(ord("0") if chr(b).isdecimal() else ord(" ") for b in range
 
 
 def entries(source: BinaryIO, kind: Kind, *, meter: Meter) -> Iterator[Entry]:
-    """Yield the members in their order. Raises NotAdmitted when the tar is damaged.
-
-    The content of each must have been read before the next is requested.
-    """
+    """Yield the members in their order. The content of each must have been read before the next is requested:
+    a stream does not go back. Raises NotAdmitted when the tar is damaged, ends without its mark, or has
+    something behind it."""
     reader = Forward(_inflated(source, kind), meter)
     reader.expect_headers()
     with tarfile.open(
@@ -57,6 +56,7 @@ def entries(source: BinaryIO, kind: Kind, *, meter: Meter) -> Iterator[Entry]:
 
 
 def _inflated(source: BinaryIO, kind: Kind) -> IO[bytes]:
+    """Return a file of the tar itself, unpacked as it is read."""
     if kind is Kind.TAR_GZ:
         return cast(IO[bytes], gzip.GzipFile(fileobj=source, mode="rb"))
     if kind is Kind.TAR_BZ2:
@@ -103,7 +103,9 @@ _DAMAGED = tarfile.HeaderError
 
 
 class Forward(io.RawIOBase):
-    """A file that is read forward only, up to an allowed position, with every byte metered."""
+    """A file that is read forward only, up to an allowed position, with every byte metered. The position is
+    allowed in turn for headers, whose size is limited, and for the content of a regular file, whose size the
+    header declares."""
 
     def __init__(self, source: IO[bytes], meter: Meter) -> None:
         self._source = source
@@ -123,6 +125,7 @@ class Forward(io.RawIOBase):
         self._allowed = self._position + size_bytes
 
     def tell(self) -> int:
+        """Return the position in the tar, as ``tarfile`` asks for it."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -153,6 +156,7 @@ class Forward(io.RawIOBase):
                 raise NotAdmitted("something stands behind its end mark; pack it as one archive")
 
     def _read(self, size: int) -> bytes:
+        """Read so many bytes, fewer only at the end, in pieces that are metered as they come."""
         pieces: list[bytes] = []
         remaining = size
         while remaining > 0 and (piece := self._source.read(min(remaining, _PIECE_BYTES))):

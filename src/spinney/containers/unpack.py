@@ -94,6 +94,7 @@ def unpack(
 
 @contextmanager
 def _entries(source: BinaryIO, kind: Kind, limits: Limits, meter: Meter) -> Iterator[Iterator[Entry]]:
+    """Yield the members of a container of this kind, while its reader is open."""
     if kind is Kind.ZIP:
         yield zips.entries(source, most_members=limits.members)
     elif kind in (Kind.SEVEN_ZIP, Kind.RAR):
@@ -104,6 +105,7 @@ def _entries(source: BinaryIO, kind: Kind, limits: Limits, meter: Meter) -> Iter
 
 
 def _make_fresh(into: Path) -> None:
+    """Make the folder, unless it exists and is empty. Raises FileExistsError for one with content."""
     into.mkdir(parents=True, exist_ok=True)
     with os.scandir(into) as entries:
         if next(entries, None) is not None:
@@ -142,6 +144,7 @@ def _members(
 
 
 def _next(entries: Iterator[Entry]) -> Entry | None:
+    """Return the next member; None at the end. Raises NotAdmitted for a damage."""
     with _reading():
         return next(entries, None)
 

@@ -54,8 +54,9 @@ def count_entries(file: BinaryIO, *, most: int) -> int:
 
 
 def _locate(file: BinaryIO) -> tuple[int, int, int, int]:
-    """Return start and size of the central directory, the declared count of entries, and the number from which that
-    count begins at 0 again (it has 16 bits, with ZIP64 64)."""
+    """Return start and size of the central directory, the declared count of entries, and the number from
+    which that count begins at 0 again (it has 16 bits, with ZIP64 64). Raises NotAdmitted where the records
+    at the end are missing or contradict the size of the file."""
     length = file.seek(0, 2)
     tail_start = max(0, length - _END.size - _COMMENT_MAX_BYTES)
     file.seek(tail_start)

@@ -15,8 +15,9 @@ from spinney.containers import zip_directory
 from spinney.containers.members import Entry
 from spinney.files.paths import NotAdmitted, shown
 
-_NO_TIME = datetime(1980, 1, 1)
+_NO_TIME = datetime(1980, 1, 1)  # the earliest time of the format, which writers without a clock give
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The methods of compression that are supported."""
 
 _LOCAL_HEADER_BYTES = 30
 # APPNOTE.TXT 4.4.4: encrypted, strongly encrypted, header values masked.
@@ -24,7 +25,9 @@ _ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
 
 
 def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
-    """Yield the members in the order of the table of contents. Raises NotAdmitted for a zip that is refused."""
+    """Yield the members in the order of the table of contents. All of them are compared before the first is
+    yielded. Raises NotAdmitted for a zip that is refused as a whole, such as one with overlapping members; a
+    single member that is refused says so in ``Entry.refusal``."""
     zip_directory.count_entries(source, most=most_members)
     try:
         archive = zipfile.ZipFile(source, metadata_encoding="utf-8")
@@ -104,8 +107,8 @@ def _refusal(info: zipfile.ZipInfo) -> str | None:
 
 
 def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    # One byte more than it declares: zipfile stops at the declared size, and would return the
-    # beginning of a bomb as the whole file if its checksum were that of the beginning.
+    """Open a member for one byte more than it declares. ``zipfile`` stops at the declared size, and would
+    return the beginning of a bomb as the whole file if its checksum were that of the beginning."""
     longer = copy.copy(info)
     longer.file_size = info.file_size + 1
     return archive.open(longer)
