@@ -44,7 +44,7 @@ class Call(Generic[T]):
 Part = tuple[str | None, bytes | IO[bytes], str]
 """A part of a form: file name (None: it is a field), content, and media type."""
 IDEMPOTENCY = "Idempotency-Key"
-"""The header of an idempotency key: a server that sees a key again gives the first answer."""
+"""The header of an idempotency key: however often a request with it is sent, it takes effect once."""
 IDEMPOTENCY_FIELD = "idempotency_key"
 """The field of a command that travels in this header."""
 NDJSON = "application/x-ndjson"

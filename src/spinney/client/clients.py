@@ -311,7 +311,7 @@ class AsyncClient(Verbs):
         await self._http.aclose()
 
     async def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
-        """As ``Client.do``."""
+        """Do what ``Client.do`` does; ``tell`` is called in the event loop, and not awaited."""
         call, answer = command_call(command), CommandLines(command, tell)
         if not answer.expected:
             return await self.send(call)
@@ -326,7 +326,7 @@ class AsyncClient(Verbs):
         return answer.report
 
     async def send(self, call: Call[T]) -> T:
-        """As ``Client.send``."""
+        """Send a call and return its decoded answer, with the errors of ``Client.send``."""
         try:
             answer = await self._http.request(**_request(call))
         except httpx.TransportError as error:
@@ -334,7 +334,7 @@ class AsyncClient(Verbs):
         return _decoded(call, answer.status_code, answer.content)
 
     async def each(self, command: Returns[Page[T]]) -> AsyncIterator[T]:
-        """As ``Client.each``."""
+        """Yield the items that ``Client.each`` yields, in the same way."""
         while True:
             page = await self.do(command)
             for item in page.items:
@@ -344,17 +344,17 @@ class AsyncClient(Verbs):
             command = cast("Any", command).model_copy(update={"after": page.next})
 
     def download(self, job: int, file: str, *, start: int = 0) -> AsyncIterator[bytes]:
-        """As ``Client.download``."""
+        """Yield the pieces that ``Client.download`` yields, with the same errors."""
         return self._content(f"/jobs/{job}/files/{file_path(file)}", headers=_from(start))
 
     def output(
         self, job: int, fence: int, stream: str = "stdout", *, start: int = 0, follow: bool = False
     ) -> AsyncIterator[bytes]:
-        """As ``Client.output``."""
+        """Yield the pieces that ``Client.output`` yields, with the same errors."""
         return self._content(**_output(job, fence, stream, start, follow=follow))
 
     async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
-        """As ``Client.pieces``."""
+        """Yield the pieces that ``Client.pieces`` yields, with the same errors."""
         begun = False
         try:
             async with self._http.stream(**_request(call)) as answer:
@@ -376,7 +376,7 @@ class AsyncClient(Verbs):
         query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
     ) -> AsyncIterator[bytes]:
-        """As ``Client._content``."""
+        """Yield the pieces that ``Client._content`` yields, with the same errors."""
         try:
             async with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
@@ -394,7 +394,7 @@ class AsyncClient(Verbs):
             raise self._place.away(error) from error
 
     async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:
-        """As ``Client.watch``."""
+        """Yield the events that ``Client.watch`` yields, with the same rules for interrupted streams."""
         begun = False
         while True:
             events = EventParser()

@@ -28,7 +28,8 @@ router = routes("monitor")
 
 @router.get("/entities", summary="List the entities")
 async def list_entities(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002 - the parameter's name
-    """Return who answers for services, and how many they have."""
+    """Return who answers for services, each with the number of its services that are monitored; those with
+    most services first."""
     listed = await _read(context, lambda control: inventory.entities.query(database()))
     return _answer([{k: v for k, v in _fields(e).items() if k != "page_key"} for e in listed], format)
 
@@ -40,7 +41,9 @@ async def list_services(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 250,
     format: Format = "json",  # noqa: A002
 ) -> Any:
-    """Return services by number; in JSON each with its newest results, in CSV a line for each result."""
+    """Return services by number. JSON has each with its newest results, and in `next` the number after which
+    the next page begins (null: there is none); CSV has a line for each result, and no `next`. Times are
+    microseconds since 1970 UTC."""
 
     def read(control: Control) -> list[dict[str, Any]]:
         listed = inventory.services.after(database(), after, limit)
@@ -64,7 +67,8 @@ async def list_changes(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     format: Format = "json",  # noqa: A002
 ) -> Any:
-    """Return the changes of status, the newest first."""
+    """Return the changes of status, the newest first, each with the status before; that is empty for the
+    first result of a task. Times are microseconds since 1970 UTC."""
     listed = await _read(
         context,
         lambda control: inventory.results.changes(
@@ -76,7 +80,8 @@ async def list_changes(
 
 @router.get("/metrics", summary="Figures for Prometheus")
 async def metrics(context: Authenticated) -> Response:
-    """Return how many services are in which state, and how many checks run, as text for Prometheus."""
+    """Return as text for Prometheus how many services are in which state, how many sequences are open, and
+    how many of their checks run."""
 
     def read(control: Control) -> tuple[Mapping[str, int], int, int]:
         open_sequences = requests.sequences(control)

@@ -16,7 +16,7 @@ from spinney.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module."""
+    """Add the commands of this module to the monitor's."""
     app.command()(check)
     app.command()(stop)
 

@@ -37,7 +37,7 @@ _CALLER = "line protocol"
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module."""
+    """Add the commands of this module to the monitor's."""
     app.command()(run)
 
 

@@ -22,7 +22,7 @@ from spinney.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module."""
+    """Add the commands of this module to the monitor's."""
     for command in (services, entities, tasks, status, history, report):
         app.command()(command)
 

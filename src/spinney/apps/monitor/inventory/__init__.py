@@ -43,7 +43,8 @@ TABLES = TableSet(
 
 
 def __getattr__(name: str) -> Any:
-    """Import the modules that read on first use, since they load SQLAlchemy."""
+    """Import the modules that read on first use, since they load SQLAlchemy, which takes long and which a
+    server without a monitor does not need."""
     if name in ("entities", "results", "services"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

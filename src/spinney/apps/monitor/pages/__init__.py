@@ -28,7 +28,7 @@ from spinney.tables import TablesUnusable
 
 T = TypeVar("T")
 
-DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000  # a day in microseconds
 STRIP = 60
 """How many results of one task the strip of a service shows."""
 CHANGES = 50
@@ -62,7 +62,8 @@ async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
 
 @pages.get("")
 async def overview(request: Request, context: Authenticated) -> Response:
-    """Show how many services are in which state, what changed today, and what is being checked."""
+    """Show how many services are in which state, what changed within 24 hours, and what is being checked.
+    Where there is no monitor the page says so, with the status 503."""
 
     def read(control: Control) -> dict[str, Any]:
         tables = database()
@@ -79,7 +80,8 @@ async def overview(request: Request, context: Authenticated) -> Response:
 
     try:
         shown = await _read(context, read)
-    except StoreUnavailable as error:  # of most servers, because they have no monitor
+    except StoreUnavailable as error:
+        # Most servers have no monitor, so this is no error of the server; a store that is away is.
         if not isinstance(error.__cause__, TablesUnusable):
             raise
         return pages.show(request, context, "unusable.html", status=503, problem=str(error))
@@ -102,20 +104,23 @@ async def entity_page(request: Request, context: Authenticated, eid: int, start:
 
 @pages.get("/of/{page_key}", public=True)
 async def public_page(request: Request, page_key: str, start: Start = 0) -> Response:
-    """Show an entity to everybody who has this address, in its language."""
+    """Show an entity to everybody who has this address, in its language. Whoever has it can read what fails,
+    and change nothing. Search engines are told to leave it out, and links on it do not give it away."""
     shown = await run_in_threadpool(
         lambda: _entity(inventory.entities.by_page_key(database(), page_key), start)
     )
     spoken = language(shown["entity"].language)
     response = pages.show(request, None, "entity.html", public=True, spoken=spoken, **shown)
-    response.headers["Referrer-Policy"] = "no-referrer"  # its address is its key
+    # The address contains the key: it must not reach other sites by their links, nor search engines.
+    response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
     return response
 
 
 @pages.get("/services/{gid}")
 async def service_page(request: Request, context: Authenticated, gid: int) -> Response:
-    """Show a service: its newest results, their history, and what changed."""
+    """Show a service, also a retired one: its newest results, their history as a strip for each task, and
+    what changed."""
 
     def read(control: Control) -> dict[str, Any]:
         tables = database()
@@ -144,7 +149,8 @@ async def tasks_page(request: Request, context: Authenticated) -> Response:
 
 @pages.post("/check")
 async def check(context: Authenticated, form: Form) -> Response:
-    """Start a check: of a service, of an entity, or of everything."""
+    """Start a check of the service or the entity that the form names, or of everything when it names none,
+    and lead back to the page of it."""
     _require_unlimited(context)
     gid, eid = form.whole("gid", "number of a service"), form.whole("eid", "number of an entity")
     back, name, selection = pages.prefix, "All services", Selection()
@@ -201,6 +207,7 @@ def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
 def _worst(service: Service, current: list[CurrentStatus], tasks: Collection[str]) -> tuple[str, str]:
     """Return the state of a service, empty before its first check, and what the first task that found it says, unless
     all is in order. ``tasks``: those that count; none: all."""
+    # Results of tasks whose files are gone stay in the tables, and no longer count.
     counted = [result for result in current if not tasks or result.task in tasks]
     if not counted:
         return ("" if service.checked_us is None else "ok"), ""

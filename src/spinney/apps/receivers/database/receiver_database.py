@@ -230,8 +230,9 @@ def _ordered(files: Sequence[_New]) -> list[_New]:
 def _start(
     db: sqlite3.Connection, session: int, new: Sequence[_New], digest: str
 ) -> tuple[int, dict[str, Any]] | None:
-    """Return from which byte of its content the first new file is read, and the state with which the session goes on;
-    None if the session has to be detected afresh."""
+    """Return from which byte of its content the first new file is read, and the state with which the session
+    goes on; None if the session has to be detected afresh, because the tags or rules have changed, or the
+    file belongs before others. A session that is new begins with an empty state."""
     row = db.execute(
         "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
     ).fetchone()
@@ -268,6 +269,7 @@ def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
 
 
 def _number_of_hits(db: sqlite3.Connection, session: int) -> int:
+    """Return how many hits a session has now."""
     (number,) = db.execute("select count(*) from hits where session = ?", (session,)).fetchone()
     return int(number)
 
@@ -304,6 +306,7 @@ def _write_positions(db: sqlite3.Connection, session: int, positions: Sequence[P
 
 
 def _write_file(db: sqlite3.Connection, batch: int, each: _New, counts: ReadCounts) -> None:
+    """Enter a raw file with what was read of it. Its path is absolute, because a rerun reads it again."""
     source = each.source
     db.execute(
         "insert into files values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

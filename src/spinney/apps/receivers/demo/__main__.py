@@ -154,6 +154,7 @@ def _archive(serial: str, number: int) -> Path:
 
 
 def _jobs(type_: str) -> Sequence[Job]:
+    """Return the jobs of a type in the demo's store."""
     with open_control(None) as control:
         return control.queries.jobs(Filter(type=type_))
 
@@ -179,7 +180,7 @@ def _wrong_detections() -> list[str]:
 
 
 def _show_mails(number: int) -> list[str]:
-    """Wait for the mails to uploaders, print one, and return what is wrong with them."""
+    """Wait for a mail to the uploader of each archive, print the newest, and return what is wrong with it."""
     mails = wait_for(lambda: read_mails(OUT / "mails")[number - 1 :], "the mails come", _LOG)
     text = show_mail(mails[-1])
     return [] if "Plot of" in text else ["the mail names no plot"]

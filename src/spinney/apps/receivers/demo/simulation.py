@@ -41,6 +41,7 @@ class Scene:
     def lines(self) -> list[str]:
         """Return the lines of pulses, by time, and enter the bursts of which all pulses were heard into
         ``truth``."""
+        # Everything is drawn from one generator in a fixed order, so that the seed decides all of it.
         rng = np.random.default_rng(self.seed)
         rows: list[tuple[float, int, float, float]] = []
         for port in self.ports:
@@ -48,6 +49,7 @@ class Scene:
                 offset = 4 + rng.normal(0, 0.3)
                 for begin in np.arange(rng.uniform(0, tag.interval), self.seconds, tag.interval):
                     at = np.cumsum((0.0, *tag.gaps_s)) + begin + rng.normal(0, self.jitter_s, 4)
+                    # A burst of which a pulse was missed cannot be detected, so it is not part of the truth.
                     heard = rng.random(4) >= self.missed
                     rows += [(t, port, offset + rng.normal(0, 0.05), -60.0) for t in at[heard]]
                     if heard.all():

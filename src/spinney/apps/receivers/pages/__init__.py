@@ -35,7 +35,8 @@ pages = Pages(
 
 @pages.get("")
 async def overview(request: Request, context: Authenticated) -> Response:
-    """Show the receivers and the newest uploads."""
+    """Show the receivers and the newest uploads of all kinds. People with limited rights see the uploads
+    within these, and no receivers."""
 
     def read(control: Control) -> dict[str, Any]:
         listed = [
@@ -76,7 +77,8 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
 
 @pages.post("/receivers/{receiver}/jobs")
 async def start(context: Authenticated, receiver: str, form: Form) -> Response:
-    """Start a rerun of boot sessions, or an export."""
+    """Start a rerun of the boot sessions that the form names, one or from the first to the last, or an export
+    when it names none."""
     _require_everywhere(context)
     first, last = form.whole("first", "boot session"), form.whole("last", "boot session")
 
@@ -99,7 +101,8 @@ async def start(context: Authenticated, receiver: str, form: Form) -> Response:
 
 @pages.get("/uploads/{job_id}")
 async def upload_page(request: Request, context: Authenticated, job_id: int) -> Response:
-    """Show an upload: which receivers were in it, what became of each, and what was put aside."""
+    """Show an upload: which receivers were in it, what became of each, and what was put aside. A job of
+    another type is answered with the status 404."""
 
     def read(control: Control) -> dict[str, Any]:
         upload = control.queries.job(job_id)
@@ -126,7 +129,7 @@ async def upload_page(request: Request, context: Authenticated, job_id: int) -> 
 
 @pages.post("/uploads/{job_id}/project")
 async def move(context: Authenticated, job_id: int, form: Form) -> Response:
-    """Move an upload to another project."""
+    """Move an upload to another project, which is its collection; people of the new project see it then."""
     project = form.text("project")
     return await run_and_redirect(
         context,
@@ -138,7 +141,8 @@ async def move(context: Authenticated, job_id: int, form: Form) -> Response:
 
 @pages.get("/failures")
 async def failures_page(request: Request, context: Authenticated) -> Response:
-    """Show failed jobs by cause, with the receivers that each concerns."""
+    """Show failed jobs by cause, the newest first, with the receivers that each concerns; of each cause the
+    newest jobs."""
     _require_everywhere(context)
 
     def read(control: Control) -> list[tuple[Failure, list[Job], list[str]]]:
