@@ -278,7 +278,7 @@ class Client(Verbs):
                     elif not (begun and answer.status_code in _PASSING):
                         raise error_from_response(answer.status_code, answer.read())
             except httpx.TransportError as error:
-                if not begun:  # a wrong address is told; a server that has answered comes back
+                if not begun:  # the address may be wrong; a server that has answered comes back
                     raise self._place.away(error) from error
             time.sleep(AGAIN_S)
 

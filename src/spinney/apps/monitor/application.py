@@ -38,8 +38,8 @@ checks = app.pipeline("monitor.check", queue=CHECKS, description="Check one serv
 
 def mail_settings() -> MailSettings:
     """Return the mail server's settings. They are read again for each mail, so that a wrong one can be
-    corrected while the node runs. Raises UsageError where there are none; the mail's job then fails, and can
-    be retried."""
+    corrected while the node runs. Raises UsageError where the settings name no server; the mail's job then
+    fails, and can be retried."""
     mail = settings.load().mail
     if mail is None:
         raise UsageError("the monitor's settings have no [mail]; name the server, and retry")

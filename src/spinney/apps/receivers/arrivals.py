@@ -170,6 +170,7 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
         own = destination(source.receiver)
         session = own / f"{source.session:06d}"
         target = session / path.name
+        # The digest decides, since a damaged copy may have the same name and size.
         with _alone(own):
             if target.exists() and sha256_of(target) != sha256_of(path):
                 target = session / sha256_of(path)[:16] / path.name

@@ -122,6 +122,7 @@ def plot(job: Job, receiver: Receiver) -> int:
     return len({tag for tag, *_ in counts})
 
 
+# Exports and plots follow each detection, and can be made alone after a change of the code.
 for _pipeline in (detections, reruns, exports):
     _pipeline.stage(max_attempts=3)(export)
     _pipeline.stage(max_attempts=3)(plot)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from html import escape
 
 _WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
-_TAGS_MAX = 200
+_TAGS_MAX = 200  # rows of the picture
 HOUR_S = 3600
 
 

@@ -70,7 +70,7 @@ class Timeline(NamedTuple):
 
 def database_files(data: Path) -> list[Path]:
     """Return the databases of the receivers, by name; the name of a receiver is the stem. ``data``: the
-    folder of the settings. None where there are none, or no folder."""
+    folder of the settings. The list is empty where nothing was detected yet."""
     return sorted((data / "databases").glob("*.sqlite"))
 
 

@@ -112,6 +112,7 @@ def sort_files(job: Job) -> dict[str, int]:
     by_receiver = arrivals.store(job.folder / MADE / "raw", config.files)
     lists = job.folder / MADE / "files"
     lists.mkdir(exist_ok=True)
+    # The list of files is a file and no parameter: an upload may have more than a job's parameters can hold.
     for receiver, paths in by_receiver.items():
         (lists / f"{receiver}.json").write_bytes(orjson.dumps(paths))
         job.spawn(detections, receiver=receiver)
@@ -175,6 +176,7 @@ def _uploader(job: Job) -> str:
     return address
 
 
+# The last stages of all types that bring files. ``report`` runs again when a subjob was repaired.
 _ARRIVAL: dict[str, Any] = {"max_attempts": 3}
 for _pipeline in ARRIVALS:
     _pipeline.stage(**_ARRIVAL)(check_files)

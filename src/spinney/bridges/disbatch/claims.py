@@ -126,7 +126,8 @@ class Claims:
         return newest(self.db["tasks"]).count_documents(tasks | {"status": {"$in": TAKEN}})
 
     def _mark(self, chosen: dict[Any, Any], claim: int) -> list[Document]:
-        """Claim these tasks of these queues; their limits are not yet checked. Return those that are ours."""
+        """Claim these tasks of these queues; their limits are not yet checked. Return those that are ours:
+        another node may have been faster."""
         if not chosen:
             return []
         ours = {"node": self.node, "status": int(Status.CLAIMED), "claim": claim}
@@ -156,7 +157,7 @@ class Claims:
         return self._in_order(kept, ours | {"claim": -claim})
 
     def _in_order(self, ids: Sequence[Any], fields: Document) -> list[Document]:
-        """Return those of these tasks that have these fields, in the order of their ids here."""
+        """Return those of these tasks that have these fields, in the order in which their ids are given."""
         tasks = {task["_id"]: task for task in self.db["tasks"].find({"_id": {"$in": [*ids]}} | fields)}
         return [tasks[task_id] for task_id in ids if task_id in tasks]
 

@@ -78,8 +78,8 @@ class DisbatchNode:
         self._now = self.settings
 
     def begin(self) -> None:
-        """Ensure the indexes, enter the node, and read what there is. Raises ForeignAway, also where another
-        store works under this name."""
+        """Ensure the indexes, enter the node, and read queues and configuration. Raises ForeignAway, also
+        where another store works under this name."""
         with _reached():
             ensure_indexes(self.db)
             self._registration.enter(orphaned_after=self._now.orphaned_after)
@@ -130,7 +130,8 @@ class DisbatchNode:
             log.error("%s: %s; until then the field is ignored", self.name, error)
 
     def _usable(self, queue: Document) -> bool:
-        """Return whether the queue's plugin can be run here; say once why not."""
+        """Return whether the queue's plugin can be run here. The first time that it cannot, the log says
+        why."""
         plugin = str(queue.get("plugin"))
         target = self._now.plugins.get(plugin)
         job_types = set(self.types())
@@ -215,7 +216,8 @@ class DisbatchNode:
         return lost | self._write(batch)
 
     def _write(self, batch: Mapping[str, tuple[str, Document]]) -> dict[str, ClaimLost]:
-        """Write these fields of entries by their claims; return the entries that are not ours."""
+        """Write these fields of entries by their claims; return the entries that are not ours. One write for
+        all is tried first; where it does not match all, or one is refused, each is written by itself."""
         if not batch:
             return {}
         # Those that were finished before, and run again, are left to the second way: on some servers their filter is
@@ -312,7 +314,8 @@ def _status(report: Report) -> int:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Turn errors of the driver into ForeignAway: a refusal by the server, too, is a matter for operators."""
+    """Turn errors of the driver into ForeignAway. A refusal by the server is one, too, since only operators
+    can help; the bridge tries again."""
     try:
         yield
     except (PyMongoError, BSONError) as error:

@@ -88,7 +88,8 @@ def _answer(file: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def _text(output: Any) -> str:
-    """Return what a program gave as output: text as it is, nothing for null, and all else as JSON."""
+    """Return what a program gave as output: text as it is, nothing for null, and all else as JSON. Characters
+    that UTF-8 does not have become ``?``."""
     if output is None:
         return ""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

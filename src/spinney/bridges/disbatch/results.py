@@ -73,4 +73,5 @@ def _pieces(report: Report, stream: str) -> Iterator[bytes]:
 
 
 def _line(message: str | None) -> str:
+    """Return a message as a line; nothing for none."""
     return f"{message}\n" if message else ""

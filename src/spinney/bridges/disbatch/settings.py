@@ -76,7 +76,8 @@ class Settings(BaseModel):
 
 
 def load(path: Path) -> Settings:
-    """Return the settings of a file; without one, the defaults. Raises UsageError that names the file."""
+    """Return the settings of a file; without one, the defaults. Raises UsageError that names the file, and
+    the field that is wrong."""
     return _checked(settings_files.document(path, optional=True), str(path))
 
 

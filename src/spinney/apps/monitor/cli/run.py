@@ -141,7 +141,7 @@ class _Nodes:
 
 
 async def _read(config: Settings) -> task_list.TaskList:
-    """Read the tasks in a thread, since that runs programs, and print which files are none and why."""
+    """Read the tasks in a thread, since that runs programs, and print which files were rejected and why."""
     listed = await asyncio.to_thread(task_list.read, config)
     for broken in listed.broken:
         typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)

@@ -47,7 +47,8 @@ def by_page_key(database: Database, page_key: str) -> Entity | None:
 
 
 def mailed(database: Database, eid: int) -> tuple[int, int]:
-    """Return when the owner last got a mail, and the id of the newest result of the history then; zeros: never."""
+    """Return when the owner last got a mail, in microseconds since 1970, and the id of the newest result of
+    the history then. Zeros: there was no mail yet."""
     with database.read() as connection:
         row = connection.execute(
             select(entities.c.mailed_us, entities.c.mailed_id).where(entities.c.eid == eid)
@@ -56,7 +57,8 @@ def mailed(database: Database, eid: int) -> tuple[int, int]:
 
 
 def set_mailed(database: Database, eid: int, at_us: int, newest_id: int) -> None:
-    """Record a mail to the owner, which lists changes up to that result of the history."""
+    """Record a mail to the owner, which lists changes up to the result with this id. To record it twice
+    changes nothing."""
     with database.write() as connection:
         connection.execute(
             update(entities).where(entities.c.eid == eid).values(mailed_us=at_us, mailed_id=newest_id)
@@ -73,5 +75,6 @@ def _counted() -> Select[Any]:
 
 
 def _read(database: Database, statement: Select[Any]) -> list[Entity]:
+    """Return the entities that a query of ``_counted`` selects."""
     with database.read() as connection:
         return [Entity(**row._mapping) for row in connection.execute(statement)]

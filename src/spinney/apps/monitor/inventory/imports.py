@@ -197,6 +197,7 @@ def _json_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
 
 
 def _require_columns(path: Path, names: Sequence[str]) -> None:
+    """Raise UsageError for a file whose first line lacks a required column, which names all columns."""
     if missing := [name for name in _REQUIRED if name not in names]:
         raise UsageError(
             f"{path} has no column {missing[0]!r}; its first line must name the columns: {', '.join(_REQUIRED)}, "

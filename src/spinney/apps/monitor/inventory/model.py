@@ -103,4 +103,5 @@ class Change:
     code: str
     info: str
     at_us: int
+    """When the task found it, in microseconds since 1970 UTC."""
     duration_s: float

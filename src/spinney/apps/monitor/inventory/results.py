@@ -31,7 +31,8 @@ class ResultWriter:
     bad result fails only the stage that has it."""
 
     def __init__(self, database: Database, *, most: int = 200, wait_s: float = 0.0) -> None:
-        """``most``: of one group. ``wait_s``: how long a group waits until it has as many."""
+        """``most``: how many results one group has at most. ``wait_s``: how long a group waits until it has
+        as many, in seconds."""
         self._database, self._most, self._wait_s = database, most, wait_s
         self._waiting: list[tuple[Result, threading.Event]] = []
         self._mutex, self._turn = threading.Condition(), threading.Lock()
@@ -224,6 +225,7 @@ def _once(results: Sequence[Result]) -> Iterable[Result]:
 
 
 def _history_row(result: Result, before: Before | None) -> dict[str, Any]:
+    """Return the row of a result in the history, with the status that its service and task had before."""
     return {
         "gid": result.gid,
         "task": result.task,

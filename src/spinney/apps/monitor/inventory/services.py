@@ -17,7 +17,7 @@ _AT_ONCE = 1000  # how many numbers one query has as parameters
 
 
 def get(database: Database, gid: int) -> Service | None:
-    """Return the service with this number, also one that is retired. None: there is none."""
+    """Return the service with this number, also one that is retired. None: no service has it."""
     return next(iter(_read(database, _all().where(services.c.gid.in_(possible([gid]))))), None)
 
 
@@ -32,14 +32,14 @@ def by_numbers(database: Database, gids: Sequence[int]) -> list[Service]:
 
 
 def of_entity(database: Database, eid: int, *, offset: int = 0, limit: int | None = None) -> list[Service]:
-    """Return the services of an entity that are not retired, by URI: ``limit`` of them (None: all) from the
-    ``offset``-th on."""
+    """Return the services of an entity that are not retired, by URI: ``limit`` of them (None: all) after the
+    first ``offset``."""
     statement = _present(services.c.eid == eid).order_by(services.c.uri, services.c.gid)
     return _read(database, statement.offset(offset).limit(limit))
 
 
 def like_description(database: Database, pattern: str) -> list[Service]:
-    """Return the services whose description is like a pattern of SQL, by number."""
+    """Return the services whose description is like a pattern of SQL (``entities.like``), by number."""
     return _read(database, _present(like(database, services.c.description, pattern)).order_by(services.c.gid))
 
 
@@ -117,6 +117,7 @@ def note_checked(database: Database, gid: int, at_us: int) -> None:
 
 
 def _of_tasks(tasks: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return the condition that a result is of one of these tasks; no condition where none is named."""
     return [statuses.c.task.in_(tasks)] if tasks else []
 
 

@@ -142,7 +142,7 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
 
 @pages.get("/tasks")
 async def tasks_page(request: Request, context: Authenticated) -> Response:
-    """Show the tasks, and the files that are none."""
+    """Show the tasks in the order in which they run, and the files that were rejected."""
     listed = await _read(context, lambda control: task_list.last_read(settings.load()))
     return pages.show(request, context, "tasks.html", tasks=listed.current, broken=listed.broken)
 

@@ -76,7 +76,8 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskList:
-    """The tasks in the order in which they run, retired ones among them, and the files that are none."""
+    """The tasks in the order in which they run, retired ones among them, and the files of the folder that are
+    not tasks."""
 
     tasks: tuple[Task, ...] = ()
     broken: tuple[Broken, ...] = ()
@@ -93,11 +94,11 @@ class TaskList:
 
 def read(settings: Settings) -> TaskList:
     """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks.
-    Files whose names begin with a dot or an underscore are none, and are not listed.
+    Files whose names begin with a dot or an underscore are ignored.
 
-    Of two tasks with one name the first file counts, and the other is broken. A task that another file now
-    has the name of is dropped; any other task whose file is gone, or is no task any more, is retired. Several
-    processes may read at once: each keeps what it found, and the last one wins."""
+    Of two tasks with one name the first file counts, and the other is broken. A task whose name another file
+    has taken is dropped; any other task whose file is gone, or is not a task any more, is retired. Several
+    processes may read at once: each keeps its own list, and the last one wins."""
     kept = _kept(settings)
     tasks_by_file = {task.file: task for task in kept.tasks}
     broken_by_file = {broken.file: broken for broken in kept.broken}

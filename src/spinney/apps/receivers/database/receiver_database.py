@@ -56,7 +56,7 @@ class _New(NamedTuple):
 
     @property
     def place(self) -> tuple[float, str]:
-        """Return by what the files of a session are sorted."""
+        """Return the sort key of the files of a session: their times, then their names."""
         return self.source.begun, self.source.name
 
 

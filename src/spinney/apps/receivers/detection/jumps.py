@@ -50,5 +50,5 @@ def sifted(rows: Rows, latest: float, doubtful: Rows) -> tuple[Rows, Rows, int]:
 
 
 def _rows(listed: list[Rows], like: Rows) -> Rows:
-    """Return single pulses as one array with the columns of another, also where there are none."""
+    """Return single pulses as one array with the columns of ``like``, also without any pulse."""
     return np.array(listed).reshape(-1, like.shape[1])

@@ -100,10 +100,12 @@ def new_task(queue_id: ObjectId, params: object, now: datetime) -> dict[str, Any
 
 
 def _queued(now: datetime) -> dict[str, Any]:
+    """Return the fields of a task that waits for a node."""
     return {"status": int(Status.QUEUED), "node": None, "stdout": None, "stderr": None, "mtime": now}
 
 
 def _done(service: Service, action: Action, task_id: ObjectId, user: str, **result: Any) -> dict[str, Any]:
+    """Log an action, and return what the reply says of it."""
     service.changed(TASKS, {"_id": task_id}, user, action=action, **result)
     return {"id": task_id, **result}
 

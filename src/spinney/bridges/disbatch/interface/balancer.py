@@ -66,7 +66,7 @@ def balance_once(service: Service, now: datetime) -> None:
     driver."""
     documents = list(service.db[BALANCE].find().limit(2))
     if not documents:
-        return  # nobody has asked for anything yet; monitoring says so
+        return  # balancing was never set up, which monitoring reports
     balance = documents[0]
     try:
         if len(documents) > 1:

@@ -165,6 +165,8 @@ def _one(name: str, value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _id(value: Any) -> ObjectId:
+    """Return an id. Raises ValueError, as the functions below, with the end of a sentence that begins with
+    the parameter."""
     if (id_ := oid(value)) is None:
         raise ValueError('must be an id: 24 hex digits, or {"$oid": …}')
     return id_

@@ -65,7 +65,7 @@ def act(request: Request, parameters: Params) -> Response:
 
 @router.get("/static/{name}")
 def static(name: str) -> Response:
-    """Return a file of the looks of Spinney's own pages."""
+    """Return the style sheet or the icon of Spinney's own pages. Raises BadRequest for another name."""
     if name not in _STYLES:
         raise BadRequest(f"no file {name}", 404)
     content = (files("spinney.web.pages") / "static" / name).read_bytes()

@@ -108,6 +108,7 @@ def _divided(content: dict[str, Any], *, text: bool) -> Parameters:
 
 
 def _json(text: bytes, what: str) -> Any:
+    """Return the value of JSON text. Raises BadRequest; ``what`` names the text."""
     try:
         return orjson.loads(text)
     except ValueError as error:

@@ -113,7 +113,8 @@ def count_tasks(service: Service, ids: list[ObjectId]) -> dict[ObjectId, dict[st
 
 
 def _checked(fields: Mapping[str, Any], service: Service, unknown: str, no_plugin: str) -> dict[str, Any]:
-    """Return the fields of a queue as they are stored. Raises BadRequest with these sentences of the releases."""
+    """Return the fields of a queue as they are stored. Raises BadRequest with the sentences ``unknown`` and
+    ``no_plugin``, which are those of the releases and differ between new queues and changes."""
     refuse_unknown(fields, _FIELDS, unknown)
     checked = dict(fields)
     if "plugin" in fields and fields["plugin"] not in service.settings.plugins:

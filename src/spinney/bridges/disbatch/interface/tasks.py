@@ -96,6 +96,7 @@ def cancel_task(task: str, service: Serving, user: User) -> Response:
 
 
 def _id(text: str) -> ObjectId:
+    """Return the id of a task from an address. Raises BadRequest (404)."""
     if (id_ := oid(text)) is None:
         raise BadRequest(f"no task with id {text}", 404)
     return id_

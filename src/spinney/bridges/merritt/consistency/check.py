@@ -20,7 +20,7 @@ from spinney.bridges.merritt.errors import MerrittError
 from spinney.bridges.merritt.states import AccessState, BatchState, JobState
 
 LOCK_ALERT_S: Final = 120.0
-"""From this age on a lock is told."""
+"""A lock that is held for longer than this is reported, in seconds."""
 FAIL_S: Final = 3600.0
 """Up to this age of its node, a finding may be work in progress of another library."""
 

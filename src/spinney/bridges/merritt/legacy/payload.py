@@ -15,9 +15,9 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse(path: str, data: bytes) -> dict[str, Any]:
-    """Return the fields of a payload, whose kind is told by its first characters; ``path`` names the record
-    in errors. Raises MerrittZKNodeInvalid for a serialized Java object, and for XML or JSON that cannot be
-    read."""
+    """Return the fields of a payload; its first characters show of which kind it is, and ``path`` names the
+    record in errors. Raises MerrittZKNodeInvalid for a serialized Java object, and for XML or JSON that
+    cannot be read."""
     if data.startswith(_JAVA_OBJECT):
         raise MerrittZKNodeInvalid(
             f"{path} is a serialized Java object, which is not read because reading it can run code; move it by hand."
