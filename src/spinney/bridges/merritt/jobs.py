@@ -203,11 +203,11 @@ class Jobs(Items[Job]):
     def of_batch(self, bid: str, listed: Iterable[str], ids: Sequence[str]) -> Sequence[str]:
         """Return which of these jobs, all that there are, are of this batch. ``listed``: those that stand in its lists,
         which are its own; of others that are not known yet, the batch that they name is read."""
-        known = dict.fromkeys(listed, bid) | self._bids
-        unread = [job_id for job_id in ids if job_id not in known]
+        bids = dict.fromkeys(listed, bid) | self._bids
+        unread = [job_id for job_id in ids if job_id not in bids]
         read = get_all(self._client, [f"{layout.JOBS}/{job_id}/bid" for job_id in unread])
-        known |= {job_id: codec.read_text(node[0]) for job_id, node in zip(unread, read, strict=True) if node}
-        self._bids = {job_id: known[job_id] for job_id in ids if job_id in known}
+        bids |= {job_id: codec.read_text(node[0]) for job_id, node in zip(unread, read, strict=True) if node}
+        self._bids = {job_id: bids[job_id] for job_id in ids if job_id in bids}
         return [job_id for job_id, each in self._bids.items() if each == bid]
 
     def list(self, state: JobState | None = None) -> list[Job]:

@@ -248,10 +248,10 @@ def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New) ->
     it is behind that, and what it has more if it is that file, grown. Return None for any other."""
     if first.place != last:
         return 0 if first.place > last else None
-    known = db.execute(
+    rows = db.execute(
         "select path from files where session = ? and begun = ? and name = ?", (first.source.session, *last)
     )
-    grown = [contents.grown_from(first.path, Path(path)) for (path,) in known]
+    grown = [contents.grown_from(first.path, Path(path)) for (path,) in rows]
     ends = [end for end in grown if end is not None]
     # Of several copies, one from which it has not grown is damaged, and the session may have gone on from it.
     return max(ends) if ends and len(ends) == len(grown) else None
