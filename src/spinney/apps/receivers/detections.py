@@ -97,7 +97,7 @@ def _reported(job: Job, detected: Detected) -> dict[str, object]:
 
 
 def export(job: Job, receiver: Receiver) -> int:
-    """Write all hits of the receiver as CSV."""
+    """Write all hits of the receiver as CSV, by time; the value: how many they are."""
     name, number = f"{receiver}-hits.csv", 0
     with (
         _snapshot(receiver) as db,
@@ -113,7 +113,7 @@ def export(job: Job, receiver: Receiver) -> int:
 
 
 def plot(job: Job, receiver: Receiver) -> int:
-    """Draw the hits of the receiver over time."""
+    """Draw the hits of the receiver over time; the value: how many tags were heard."""
     with _snapshot(receiver) as db:
         counts = db.execute(_HOURLY).fetchall()
     name = f"{receiver}.svg"

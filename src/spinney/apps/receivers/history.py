@@ -68,11 +68,13 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
     table."""
     try:
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
+            # Text that is not UTF-8 must not end the import: its row is refused by ``_fault``.
             old.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
             columns = ", ".join(OldJob._fields)
             rows = old.execute(f"select {columns} from jobs order by id").fetchall()  # noqa: S608 - names of columns
     except sqlite3.Error as error:
         raise UsageError(f"{source} is no database of a Motus job server: {error}") from error
+    # A row can be judged only when its parent has been, whatever their numbers.
     stump_of: dict[int, int] = {}
     jobs: list[OldJob] = []
     faults: dict[Sequence[Any], str] = {}

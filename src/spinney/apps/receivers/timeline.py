@@ -96,11 +96,13 @@ def totals(db: sqlite3.Connection) -> dict[str, float | None]:
 def read(db: sqlite3.Connection) -> Timeline:
     """Return the timeline of the receiver whose database this is, empty for one without files. Of each
     session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits."""
+    # The newest sessions with their files, by the index ``files_by_session``; a session without a file has no row.
     rows = db.execute(
         "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> '') from files "
         "group by session order by session desc limit ?",
         (SESSIONS_MAX,),
     ).fetchall()
+    # The hits of these sessions only: the primary key begins with the session, so older ones are not read.
     detected = {
         session: (runs, hits, last)
         for session, runs, hits, last in db.execute(
@@ -142,6 +144,7 @@ def _run_marks(
 ) -> tuple[tuple[float, float, str], ...]:
     """Return left edge, width and tag of the runs of a session with the most hits. A short run is still wide
     enough to be seen."""
+    # The runs with most hits are kept, since those of three hits are often noise.
     rows = db.execute(
         "select min(time), max(time), tag from hits join runs using (session, run) where session = ? "
         "group by run order by count(*) desc limit ?",

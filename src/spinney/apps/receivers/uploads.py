@@ -94,7 +94,8 @@ def _take_apart(job: Job, source: Path) -> int:
 
 
 def check_files(job: Job) -> int:
-    """Put files aside that are no good, and list them."""
+    """Put files aside that are no good, and list them, with the archives that were refused, as a product of
+    the job."""
     made = job.folder / MADE
     arrivals.put_aside(made / "raw", made / "aside", made / "aside.jsonl")
     aside = [BadFile(*orjson.loads(line)) for line in (made / "aside.jsonl").read_bytes().splitlines()]
@@ -107,7 +108,8 @@ def check_files(job: Job) -> int:
 
 
 def sort_files(job: Job) -> dict[str, int]:
-    """Store the files by receiver, and spawn a job for each receiver."""
+    """Store the files by receiver, durably, and spawn a job for each receiver; the value: how many files each
+    has."""
     config = settings.load()
     by_receiver = arrivals.store(job.folder / MADE / "raw", config.files)
     lists = job.folder / MADE / "files"
@@ -128,6 +130,7 @@ def report(job: Job) -> str:
     text += f", failed: {', '.join(failed)}" if failed else ""
     if not children and not bad:
         text = "no files were in it"
+    # The page of the job shows the summary, also where nobody gets a mail.
     job.summary(text)
     uploader, mail = _uploader(job), settings.load().mail
     if uploader and mail is not None:

@@ -94,6 +94,7 @@ class ReceiverDatabase:
             key=lambda each: (each.source.session, *each.place, each.sha256),
         )
         with self._writing() as db:
+            # All digests of the receiver: a file may come again under the name of another session.
             digests = {sha256 for (sha256,) in db.execute("select sha256 from files")}
             by_session: dict[int, list[_New]] = defaultdict(list)
             for each in new:
@@ -140,6 +141,8 @@ class ReceiverDatabase:
         once: what is read before the first write would otherwise be out of date when the lock comes."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as db:
+            # WAL lets pages and exports read while a job writes; ``full`` makes the commit durable before the stage is
+            # recorded as passed.
             db.execute("pragma journal_mode = wal")
             db.execute("pragma synchronous = full")
             db.executescript(SCHEMA)
@@ -170,6 +173,7 @@ class ReceiverDatabase:
             every = _ordered([*_known_files(db, session), *new])
             for table in ("runs", "hits", "gps"):
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
+        # The number of a batch is free for the whole transaction, which has the only write lock.
         (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
         db.execute("insert into batches values (?, ?, ?, ?, 0, 0, 0, ?)", (batch, *by, session, afresh))
         bursts = BurstFinder(self._tags, state.get("bursts"))
@@ -187,6 +191,7 @@ class ReceiverDatabase:
             counts.broken += bursts.broken - broken_before
             counts.pulses -= bursts.broken - broken_before
             pulses, broken = pulses + counts.pulses, broken + counts.broken
+            # Files that were there keep the row, and the batch, of the call that brought them.
             if each.sha256 in fresh:
                 _write_file(db, batch, each, counts)
         if every:

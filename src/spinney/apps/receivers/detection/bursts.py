@@ -139,6 +139,7 @@ def _candidates(rows: NDArray[np.float64], tag: Tag, number: int, searched: int)
     chosen = np.arange(first, len(times))
     slop = np.zeros(len(chosen))
     indices = [chosen]
+    # After each gap only those chains are left that have a next pulse; all arrays shrink together.
     for gap_s in tag.gaps_s:
         nexts, error_s = _nexts(times, offsets, indices[0], indices[-1], gap_s, tag)
         fits = nexts >= 0

@@ -37,6 +37,7 @@ def grown_from(path: Path, before: Path) -> int | None:
     None: it does not begin so. Raises OSError."""
     end = size = 0
     pieces = _pieces(path)
+    # Pieces of both have one length, so that they can be compared one by one; only the last of ``before`` is shorter.
     for old in _pieces(before):
         if not next(pieces, b"").startswith(old):
             return None

@@ -94,6 +94,7 @@ class RunFinder:
         runs = [run for run in self._runs.get((burst.tag, burst.port), ()) if run.last >= oldest]
         fitting = [run for run in runs if self._fits(burst.time - run.last, interval)]
         if fitting:
+            # The longest run is the likeliest; of equal ones the latest, and then the one that began first.
             run = max(fitting, key=lambda each: (each.count, each.last, -each.number))
         else:
             self._number += 1
