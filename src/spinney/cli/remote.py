@@ -21,7 +21,7 @@ import typer
 
 from spinney.client import Client
 from spinney.client.calls import Call
-from spinney.client.errors import IncompleteResponse, ServerUnavailable
+from spinney.client.errors import IncompleteResponse
 from spinney.client.verbs import file_path
 from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
@@ -117,7 +117,7 @@ class RetryingClient(Client):
                     self._answered, give_up = True, None
                     start += len(piece)
                     yield piece
-            except ServerUnavailable:
+            except StoreUnavailable:  # from the store behind the server, too
                 if not self._answered:
                     raise
                 if start == before:

@@ -12,6 +12,10 @@ from spinney.cli import remote
 from spinney.cli.remote import RetryingClient
 from spinney.client.errors import IncompleteResponse, ServerUnavailable
 from spinney.features.files import content
+from spinney.features.files.job_folder import elsewhere
+from spinney.model.errors import StoreUnavailable
+from spinney.model.homes import Home
+from spinney.store.parts import Store
 
 SIZE = 3 * 2**20
 BAD = 2**20
@@ -33,6 +37,8 @@ class Failing:
     """What the file is replaced with when the first read fails."""
     failed: list[int] = field(default_factory=list)
     """Where each failed read began."""
+    refusals: int = 0
+    """How many requests behind the first failed read are refused because the store is away."""
 
     def download(self) -> bytes:
         return b"".join(self.client.job_files(self.job).content("result.bin"))
@@ -65,7 +71,14 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Failing
                 made.fail(start)
                 return read(self, start, length)
 
+            def elsewhere_unless_restarting(store: Store, job_id: int, root: Path) -> Home | None:
+                if made.failed and made.refusals:
+                    made.refusals -= 1
+                    raise StoreUnavailable("the store is restarted")
+                return elsewhere(store, job_id, root)
+
             monkeypatch.setattr(content._LocalFile, "_read", failing_read)
+            monkeypatch.setattr(content, "elsewhere", elsewhere_unless_restarting)
             yield made
         server.end()
 
@@ -75,6 +88,28 @@ def test_the_rest_of_the_same_version_is_taken(failing: Failing) -> None:
 
     assert failing.download() == OLD
     assert len(failing.failed) == 3
+
+
+def test_a_store_that_is_restarted_is_waited_for(failing: Failing) -> None:
+    # given: the download breaks off, and then the server answers that its store is away
+    failing.refusals = 3
+
+    # when, then: it continues behind the bytes that it has
+    assert failing.download() == OLD
+    assert failing.refusals == 0
+
+
+def test_a_store_that_stays_away_is_given_up_in_the_end(failing: Failing) -> None:
+    # given
+    failing.refusals = 60  # with a pause after each, more than it has patience for
+    failing.client._outage_limit_s = 0.3
+
+    # when
+    with pytest.raises(StoreUnavailable, match="the store is restarted"):
+        failing.download()
+
+    # then: one request asks why it broke off, and the download is tried more than once
+    assert failing.refusals < 60 - 2
 
 
 @pytest.mark.parametrize("size", [SIZE, 10, SIZE + 10])
