@@ -28,6 +28,7 @@ class Thing:
         (False, [b"plain \xc3", b"\xa9t\xc3\xa9\n\tend\r\n"], "plain été\n\tend\n"),
         (False, [b"\x1b]0;title\x07 \x1b", b"[31mred\rover"], "\\x1b]0;title\\x07 \\x1b[31mred\\rover"),
         (False, ["\x9b2J \u202e".encode()], "\\x9b2J \\u202e"),
+        (False, [b"one\r", b"\ntwo\r", b"three\r"], "one\ntwo\\rthree\\r"),
         (False, [b"cut off \xe2\x82"], "cut off \\xe2\\x82"),
         (True, [b"\x1b[31mred\r"], "\x1b[31mred\r"),
     ],

@@ -213,18 +213,23 @@ class Content:
 
     On a terminal its control characters are escaped, unless ``raw``: they could set its title, hide or forge lines,
     or have it answer as if somebody typed. Line breaks and tabs stay. One object a stream of bytes, because a piece
-    may end within a character.
+    may end within a character or a line break of two characters.
     """
 
     def __init__(self, *, raw: bool) -> None:
         self._escapes = sys.stdout.isatty() and not raw
         self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+        self._carriage_return = ""
+        """The carriage return at the end of the last piece: the next one shows whether it is part of a line break."""
 
     def write(self, piece: bytes, *, last: bool = False) -> None:
-        """Write a piece to stdout. ``last``: nothing follows it, so that a character cut off at its end is shown as it
-        is."""
+        """Write a piece to stdout. ``last``: nothing follows it, so that a character or line break cut off at its end
+        is shown as it is."""
         if self._escapes:
-            piece = safe_lines(self._decode(piece, last).replace("\r\n", "\n")).encode()
+            text = self._carriage_return + self._decode(piece, last)
+            self._carriage_return = "\r" if text.endswith("\r") and not last else ""
+            text = text.removesuffix(self._carriage_return)
+            piece = safe_lines(text.replace("\r\n", "\n")).encode()
         sys.stdout.buffer.write(piece)
 
 
