@@ -18,9 +18,15 @@ def test_repeated_headers_are_joined() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+1", "1_000", "١", "0x10", "1, 2", "9" * 30, "1.5"])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "1_000", "١", "0x10", "1, 2", "5, 05", "5,", "9" * 30, "1.5"]
+)
 def test_a_length_that_is_no_number_is_unknown(text: str) -> None:
     assert response_headers.length_of({"content-length": text}) is None
+
+
+def test_a_length_that_is_repeated_is_that_length() -> None:
+    assert response_headers.length_of({"content-length": "5, 5, 5"}) == 5
 
 
 def test_a_content_range() -> None:

@@ -461,6 +461,18 @@ def test_what_is_no_http_fails_after_its_tries(web: Web, fetch: Fetch, said: byt
     assert web.asked("/a") == 5
 
 
+@pytest.mark.parametrize("lengths", [b"Content-Length: 5, 5", b"Content-Length: 5\r\nContent-Length: 5"])
+def test_a_length_that_is_repeated_ends_the_body_of_a_connection_that_stays_open(
+    web: Web, fetch: Fetch, lengths: bytes
+) -> None:
+    def stay(x: Exchange) -> None:
+        x.raw(b"HTTP/1.1 200 OK\r\n" + lengths + b"\r\n\r\nhello")
+        x.web.closing.wait()
+
+    assert fetch(web.put("/a", always=stay)) == b"hello"
+    assert web.asked("/a") == 1
+
+
 def test_trailers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
     def trail(x: Exchange) -> None:
         x.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n")

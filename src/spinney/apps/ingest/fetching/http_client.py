@@ -180,6 +180,9 @@ class HttpClient:
         response = connection.request(method, _request_head(method, url, headers))
         answer_headers = response_headers.headers_of(response.headers.items())
         _require_valid(response, answer_headers)
+        if response.length is None and not response.chunked:
+            # ``HTTPResponse`` knows no length that is repeated, and would read until the server hangs up.
+            response.length = response_headers.length_of(answer_headers)
         connection.is_reusable = response.length == 0 and not response.will_close
         host = urls.host_name(url)
         if method == "HEAD" or response.status not in (200, 206):
@@ -223,13 +226,13 @@ def _require_valid(response: Response, headers: Mapping[str, str]) -> None:
     """Raise HTTPException where lines are no headers or the length of the body is unclear: ``HTTPResponse`` would
     guess."""
     length = headers.get("content-length")
-    is_clear = "transfer-encoding" not in headers and (length is None or _LENGTH.fullmatch(length))
+    is_clear = "transfer-encoding" not in headers and (
+        length is None or response_headers.length_of(headers) is not None
+    )
     if not (is_clear or response.chunked) or any(isinstance(d, _DEFECTS) for d in response.headers.defects):
         raise http.client.HTTPException("its headers are not valid")
 
 
-_LENGTH = re.compile(r"([0-9]{1,18})(?:, \1)*")
-"""Repeating the same length is harmless (RFC 9110 section 8.6)."""
 _DEFECTS = (
     MissingHeaderBodySeparatorDefect,
     FirstHeaderLineIsContinuationDefect,

@@ -37,8 +37,9 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def length_of(headers: Mapping[str, str]) -> int | None:
-    """Return ``Content-Length`` if it is a number, else None."""
-    return _number(headers.get("content-length", ""))
+    """Return ``Content-Length`` if it is a number, which may be repeated (RFC 9110 section 8.6), else None."""
+    match = _LENGTH.fullmatch(headers.get("content-length", ""))
+    return int(match[1]) if match else None
 
 
 def encoding_of(headers: Mapping[str, str]) -> str | None:
@@ -100,6 +101,7 @@ def _number(text: str) -> int | None:
     return int(text) if _DIGITS.fullmatch(text) else None
 
 
+_LENGTH = re.compile(r"([0-9]{1,18})(?:, \1)*")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _SPAN = re.compile(r"bytes (?:(?P<first>[0-9]+)-(?P<last>[0-9]+)|\*)/(?:(?P<whole>[0-9]+)|\*)")
 _STRONG_TAG = re.compile(r'"[\x21\x23-\x7e]*"')
