@@ -78,6 +78,21 @@ def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_pat
     assert left(service) == []
 
 
+def test_a_file_that_was_read_in_part_before_is_taken_from_there(service: Service, tmp_path: Path) -> None:
+    # given: as with stdin in "(head -n 1 >/dev/null; spinney ingest submit -) <file"
+    path = tmp_path / "labelled"
+    path.write_bytes(b"a label\nthe payload")
+
+    # when
+    with path.open("rb", buffering=0) as source:
+        source.seek(len(b"a label\n"))
+        submit(service, source, GIVEN)
+
+    # then
+    (bid,) = (batch.bid for batch in batches(service))
+    assert (service.settings.incoming / bid / "map.tif").read_bytes() == b"the payload"
+
+
 def test_a_full_disk_takes_nothing_in_and_says_so(service: Service) -> None:
     with small(service.settings.incoming) as folder:
         with pytest.raises(Refused, match=f"^{folder} .* make room, and submit it again"):

@@ -74,13 +74,16 @@ class Incoming:
         return self._sums.values()[SHA256]
 
     def copy(self, source: BinaryIO) -> None:
-        """Append the content of ``source``. Raises Refused when it changed while it was read."""
+        """Append the content of ``source`` from its position on, which for stdin need not be the beginning. Raises
+        Refused when it changed while it was read."""
+        start = source.tell() if source.seekable() else 0
         while piece := source.read(copies.CHUNK_BYTES):
             self.write(piece)
         status = os.fstat(source.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_size != self.size_bytes:
+        size_bytes = status.st_size - start
+        if stat.S_ISREG(status.st_mode) and size_bytes != self.size_bytes:
             raise Refused(
-                f"'{shown(self.path.name)}' has {status.st_size} bytes, and {self.size_bytes} were read: it changes; "
+                f"'{shown(self.path.name)}' has {size_bytes} bytes, and {self.size_bytes} were read: it changes; "
                 f"submit it when it is complete"
             )
 
