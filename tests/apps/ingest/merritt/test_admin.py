@@ -159,6 +159,10 @@ def test_wrong_hosts_names_and_rights_are_said(
     assert "is missing" in merritt("show", "jid0000000009", code=1)
     assert "there is no batch" in merritt("show", "bid-none", code=2)
     assert "is no state" in merritt("ls", "--state", "Lost", code=2)
+    for kind, states in (("batches", BatchState), ("access", AccessState)):
+        refusal = " ".join(merritt("ls", kind, "--state", "Faild", code=2).split())
+        assert f"'Faild' is no state; use one of {', '.join(states)}" in refusal
+    assert "locks have no state" in merritt("ls", "locks", "--state", "Failed", code=2)
     job = new_job(queue)
     client.set_acls(job.path, [make_digest_acl("someone", "else", all=True)])
     client.set_acls("/locks/collections", [make_digest_acl("someone", "else", all=True)])

@@ -86,7 +86,8 @@ def list_items(
 
 
 def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None) -> Iterator[dict[str, Any]]:
-    """Yield a row for each item of this kind, with the values to print by the names of their columns."""
+    """Yield a row for each item of this kind, with the values to print by the names of their columns. Raises
+    UsageError for a state that the kind does not have."""
     if kind is Kind.JOBS:
         for job in queue.jobs.list(None if state is None else _state(JobState, state)):
             if batch in (None, job.bid):
@@ -95,11 +96,14 @@ def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None)
         for each in queue.batches.list(None if state is None else _state(BatchState, state)):
             yield _batch_row(each)
     elif kind is Kind.ACCESS:
+        access_state = None if state is None else _state(AccessState, state)
         for name in layout.ACCESS_QUEUES:
             for request in queue.access.list(name):
-                if state in (None, request.state):
+                if access_state in (None, request.state):
                     yield {"id": request.id, "queue": name, "state": str(request.state), **request.token}
     else:
+        if state is not None:
+            raise UsageError("locks have no state; leave out --state")
         for queue_name in layout.QUEUE_LOCKS:
             if queue.locks.queue_is_locked(queue_name):
                 yield {"lock": "queue", "name": queue_name}
@@ -130,7 +134,7 @@ def _batch_row(batch: Batch) -> dict[str, Any]:
     }
 
 
-_State = TypeVar("_State", JobState, BatchState)
+_State = TypeVar("_State", JobState, BatchState, AccessState)
 
 
 def _state(states: type[_State], name: str) -> _State:
