@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
 
 from spinney.apps.ingest.application import app
 from spinney.apps.ingest.deposits import priorities
-from spinney.apps.ingest.inventory import Entry, File
+from spinney.apps.ingest.inventory import Entry, File, schema
 from spinney.apps.ingest.storage import open_storage
 from spinney.apps.ingest.upkeep import fixity
 from spinney.define.job import Child
@@ -219,6 +220,61 @@ def test_each_damage_is_mailed_once(archive: Service) -> None:
     (mail,) = told().submitted
     assert ARK in mail.params["text"]
     assert OTHER not in mail.params["text"]
+
+
+@on_disk
+def test_all_damage_is_mailed_however_much_there_is(archive: Service) -> None:
+    # given more damaged objects than a mail lists, or a list of damage returns
+    damage_many(archive, count=1200)
+
+    # when
+    first = told()
+
+    # then all are counted, and the text is bounded
+    (mail,) = first.submitted
+    assert mail.params["subject"] == "1200 stored objects are damaged"
+    assert mail.params["text"].count(" in maps, since ") == fixity.LISTED
+    assert "… and 1,000 more" in mail.params["text"]
+    assert first.value == {"damaged": 1200, "news": 1200, "unread": 0}
+    assert first.message.startswith("1200 objects are damaged: ark:/99999/0, ")
+    assert first.message.endswith(" and 1,195 more")
+
+    # when another is damaged while none is mended
+    archive.holds({"a": b"1"})
+    archive.overwrite("a", b"2")
+    read(ARK)
+
+    # then that one is reported, and on another day nothing is
+    (mail,) = told().submitted
+    assert mail.params["subject"] == f"{ARK} is damaged"
+    assert told().value == {"damaged": 1201, "news": 0, "unread": 0}
+
+
+def damage_many(archive: Service, *, count: int) -> None:
+    """Enter this many objects whose last audit found a fault, in one transaction for the sake of time."""
+    with archive.inventory() as inventory, inventory._database.checked().write() as connection:
+        connection.execute(
+            insert(schema.objects),
+            [
+                {
+                    "id": n + 1,
+                    "ark": f"ark:/99999/{n}",
+                    "collection": "maps",
+                    "owner": "library",
+                    "head_version": 1,
+                    "audited_us": NOW,
+                    "damaged_since_us": NOW,
+                }
+                for n in range(count)
+            ],
+        )
+        connection.execute(
+            insert(schema.audits),
+            [
+                {"object_id": n + 1, "at_us": NOW, "files": 1, "size_bytes": 1, "faults": '["torn"]'}
+                for n in range(count)
+            ],
+        )
 
 
 def test_killed_before_it_has_kept_what_it_told_it_tells_the_same_mail(archive: Service) -> None:

@@ -47,10 +47,14 @@ def test_damage_is_told_from_its_beginning_until_an_audit_finds_none(inventory: 
     assert (damaged.audit.when, damaged.audit.files, damaged.audit.size_bytes) == (NOON + DAY, 1, 3)
     assert damaged.audit.faults == [TORN, "and more"]
     assert inventory.object(ARK).damaged_since == NOON
+    assert inventory.damaged_since() == {ARK: NOON}
+    assert [d.ark for d in inventory.damaged(arks=[ARK, "ark:/9/whole"])] == [ARK]
+    assert inventory.damaged(arks=["ark:/9/whole"]) == []
 
     inventory.audited(ARK, NOON + 2 * DAY, 1, 3, [])
 
     assert inventory.damaged() == []
+    assert inventory.damaged_since() == {}
     assert inventory.object(ARK).damaged_since is None
     assert inventory.object(ARK).audited == NOON + 2 * DAY
 

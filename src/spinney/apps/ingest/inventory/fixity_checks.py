@@ -113,17 +113,37 @@ class FixityChecks(OpenTables):
         with self._database.checked().read() as connection:
             return [_audit(row) for row in connection.execute(query)]
 
-    def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
+    def damaged_since(self) -> dict[str, datetime]:
+        """Return since when each damaged object is damaged, by ARK, in the order in which they were recorded.
+
+        These are all of them, however many, so that they are returned without their faults.
+        """
+        query = (
+            select(objects.c.ark, objects.c.damaged_since_us)
+            .where(objects.c.damaged_since_us.is_not(None))
+            .order_by(objects.c.id)
+        )
+        with self._database.checked().read() as connection:
+            return {row.ark: row.damaged_since_us for row in connection.execute(query)}
+
+    def damaged(
+        self,
+        limit: int = 1000,
+        *,
+        within: Sequence[str] | None = None,
+        arks: Collection[str] | None = None,
+    ) -> list[Damaged]:
         """Return up to ``limit`` objects whose newest audit found faults, in the order in which they were
         recorded.
 
-        ``within``: only objects of these collections; None: of all. A partial index has the damaged objects
-        alone, of which there should be few.
+        ``within``: only objects of these collections; ``arks``: only these objects; None: all. A partial index
+        has the damaged objects alone, of which there should be few.
         """
+        of_arks = () if arks is None else (objects.c.ark.in_(arks),)
         query = (
             select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
             .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
-            .where(objects.c.damaged_since_us.is_not(None), *_within(within))
+            .where(objects.c.damaged_since_us.is_not(None), *_within(within), *of_arks)
             .order_by(objects.c.id)
             .limit(limit)
         )

@@ -46,7 +46,6 @@ NAMED = 5
 """How many objects a message names."""
 LISTED = 200
 """How many objects a mail lists."""
-_DAMAGED_MAX = 1000
 _KEEP = timedelta(days=90)
 
 audits = app.pipeline(
@@ -88,13 +87,14 @@ def reporting(job: Job) -> dict[str, Any]:
     many of them were reported now (``news``), and how many could not be read (``unread``)."""
     with admission():
         config = settings.load()
-        damaged = open_resources.inventory(config).damaged(_DAMAGED_MAX)
+        inventory = open_resources.inventory(config)
+        damaged_since = inventory.damaged_since()
     unread = [child for child in job.children() if child.state != "completed"]
-    new_damage = report_new_damage(job, config, damaged)
-    summary = {"damaged": len(damaged), "news": new_damage, "unread": len(unread)}
+    new_damage = report_new_damage(job, config, inventory, damaged_since)
+    summary = {"damaged": len(damaged_since), "news": new_damage, "unread": len(unread)}
     messages = []
-    if damaged:
-        messages.append(f"{len(damaged)} objects are damaged: {_first_arks([d.ark for d in damaged])}")
+    if damaged_since:
+        messages.append(f"{len(damaged_since)} objects are damaged: {_first_arks([*damaged_since])}")
     if unread:
         messages.append(
             f"{len(unread)} objects could not be read: {_first_arks([child.params['ark'] for child in unread])}"
@@ -132,21 +132,28 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     return summary
 
 
-def report_new_damage(job: Job, config: Settings, damaged: list[Damaged]) -> int:
+def report_new_damage(
+    job: Job, config: Settings, inventory: "Inventory", damaged_since: Mapping[str, datetime]
+) -> int:
     """Mail the damage that has not been reported to the admins, and return the number of its objects.
 
-    Damage of an object counts as the same from the audit that found it first until an audit finds none.
+    ``damaged_since``: since when each damaged object is damaged, by ARK. It has all of them, however many: one that is
+    left out would never be reported. Damage of an object counts as the same from the audit that found it first until an
+    audit finds none. The mail counts all objects, and lists the first ``LISTED`` of them with their faults.
     """
     if config.mail is None or not config.mail.admins:
         return 0
     path = config.home / REPORTED
-    reported, current = _reported_damage(path), {d.ark: d.since.isoformat() for d in damaged}
-    new_damage = [d for d in damaged if reported.get(d.ark) != current[d.ark]]
+    reported = _reported_damage(path)
+    current = {ark: since.isoformat() for ark, since in damaged_since.items()}
+    new_damage = [ark for ark in current if reported.get(ark) != current[ark]]
     if new_damage:
-        name = hashlib.sha256(json.dumps([(d.ark, current[d.ark]) for d in new_damage]).encode()).hexdigest()[
+        name = hashlib.sha256(json.dumps([(ark, current[ark]) for ark in new_damage]).encode()).hexdigest()[
             :32
         ]
-        mail = _mail(config, new_damage, name)
+        with admission():
+            listed = inventory.damaged(LISTED, arks=new_damage[:LISTED])
+        mail = _mail(config, new_damage, listed, name)
         job.submit(outbox.mail.options(key=f"damage-{name}", forever=True), **mail)
     if current != reported:
         copies.write_durably(path, json.dumps(current, indent=1) + "\n")
@@ -233,16 +240,17 @@ def _reported_damage(path: Path) -> Mapping[str, str]:
     return reported if isinstance(reported, dict) else {}
 
 
-def _mail(config: Settings, new_damage: list[Damaged], name: str) -> dict[str, Any]:
-    """Return the parameters of the mail to the admins. ``name`` makes its Message-ID, the same for the same damage."""
+def _mail(config: Settings, new_damage: list[str], listed: list[Damaged], name: str) -> dict[str, Any]:
+    """Return the parameters of the mail to the admins about objects with new damage, of which the first are ``listed``
+    with their faults. ``name`` makes its Message-ID, the same for the same damage."""
     assert config.mail is not None
     subject = (
         f"{len(new_damage)} stored objects are damaged"
         if len(new_damage) > 1
-        else f"{new_damage[0].ark} is damaged"
+        else f"{new_damage[0]} is damaged"
     )
     lines = [f"{subject}.", "", "Reading their files again has shown:", ""]
-    for damage in new_damage[:LISTED]:
+    for damage in listed:
         more = f" (and {len(damage.audit.faults) - 1} faults more)" if len(damage.audit.faults) > 1 else ""
         lines += [
             f"  {damage.ark} in {damage.collection}, since {damage.since:%Y-%m-%d %H:%M} UTC",
