@@ -70,6 +70,23 @@ def test_others_are_told_afterwards_when_and_why_for_a_while(told: Told) -> None
     assert told.health.text() is None
 
 
+def test_the_heartbeat_may_read_the_trouble_while_its_first_failure_is_being_noted(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Given a healthy node, when the heartbeat's thread reads the trouble at the moment at which the first failure is
+    logged, then it gets the whole sentence."""
+    texts: list[str | None] = []
+
+    class Heartbeat(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            texts.append(told.health.text())
+            return True
+
+    with caplog.filtering(Heartbeat()):
+        told.health.failed("writer", GONE)
+    assert texts == [f"is cut off since 12:00:00 UTC: {GONE}"]
+
+
 def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(told: Told) -> None:
     for _ in range(3):
         told.health.lasts("the disk of the job folders is full")

@@ -39,6 +39,7 @@ class NodeHealth:
         self._held_back, self._monotonic, self._wall = held_back, monotonic, wall
         self._failing: set[str] = set()
         self._degraded = False
+        self._why = ""
         self._failed_at = 0.0
         self._since = self._since_wall = self._say_at = 0.0
         self._most_held = 0
@@ -57,9 +58,11 @@ class NodeHealth:
         self.on_error(error)
         now = self._monotonic()
         held = self._held_back()
+        self._why = str(error)
         if not self._degraded:
-            self._degraded = True
             self._since, self._since_wall, self._most_held = now, self._wall(), held
+            # The heartbeat's thread may call ``text`` from here on: what it reads is set before.
+            self._degraded = True
             self._say_at = now + AGAIN_S
             log.error("degraded: %s; running attempts continue, and are recorded when that is fixed", error)
         elif now >= self._say_at:
@@ -68,7 +71,6 @@ class NodeHealth:
         self._failing.add(thread)
         self._failed_at = now
         self._most_held = max(self._most_held, held)
-        self._why = str(error)
 
     def worked(self, thread: str) -> None:
         """Note that a call of this thread has succeeded. The trouble is over when the last call of each
@@ -100,9 +102,9 @@ class NodeHealth:
 
     def text(self) -> str | None:
         """Return the trouble for ``spinney nodes``, also one that was over not long ago. None: there is none."""
-        past = self._past
-        if self._lasting is not None:
-            return self._lasting
+        past, lasting = self._past, self._lasting
+        if lasting is not None:
+            return lasting
         if self._degraded:
             return f"is cut off since {_clock(self._since_wall)} UTC: {self._why}"
         return past[0] if past is not None and self._monotonic() < past[1] else None
