@@ -110,6 +110,38 @@ def test_a_copy_with_an_old_time_is_synced(tmp_path, folder, synced_paths):
     assert folder / "copy" in synced_paths
 
 
+class Listing(list):
+    """The entries of a directory as they were when it was read."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.clear()
+
+
+def test_what_vanishes_during_the_sync_needs_none(tmp_path, folder, synced_paths, monkeypatch):
+    """Given a folder to which another process writes, when a file vanishes after the folder was listed, and a
+    directory before it is listed, then the attempt has passed, and what stays is synced."""
+    begun = clock_ns()
+    (folder / "vanishing").mkdir()
+    for name in ("vanishing.tmp", "file"):
+        (folder / name).write_text("x")
+    real = os.scandir
+
+    def scandir(directory):
+        if Path(directory) == folder / "vanishing":
+            Path(directory).rmdir()
+        with real(directory) as entries:
+            listing = Listing(entries)
+        (folder / "vanishing.tmp").unlink()
+        return listing
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert synced(None, str(tmp_path), JOB, begun) is None
+    assert synced_paths == [folder / "file", folder, *folder.parents[:4]]
+
+
 def test_links_pipes_and_the_engines_own_files_are_left_alone(tmp_path, folder, synced_paths):
     begun = clock_ns()
     outside = tmp_path / "outside"

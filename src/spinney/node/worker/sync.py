@@ -25,6 +25,8 @@ _SLACK_NS = 10**9
 """Network and FUSE file systems stamp files with another clock than this machine's."""
 _LEVELS = 4
 """The number of directories from a job's folder up to the folder root, including the folder."""
+_GONE = (FileNotFoundError, NotADirectoryError)
+"""The errors for a path that another process has removed, or a part of it."""
 
 
 def opened(root: str) -> int | None:
@@ -109,7 +111,7 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     folder = Path(_folder(root, job_id))
     try:
         own = folder.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except _GONE:
         return
     if not stat.S_ISDIR(own.st_mode):
         return
@@ -132,10 +134,17 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
 def _changed(directory: str, since_ns: int) -> Iterator["os.DirEntry[str]"]:
     """Yield the files and directories below this one that have changed, the engine's own left out; a
     directory comes after what is in it, so that names are synced after the files that bear them. Links are
-    not followed."""
-    with os.scandir(directory) as entries:
+    not followed. What vanishes meanwhile is left out: other processes may write to the folder."""
+    try:
+        listing = os.scandir(directory)
+    except _GONE:
+        return
+    with listing as entries:
         for entry in entries:
-            state = entry.stat(follow_symlinks=False)
+            try:
+                state = entry.stat(follow_symlinks=False)
+            except _GONE:
+                continue
             if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
                 yield from _changed(entry.path, since_ns)
                 if state.st_ctime_ns >= since_ns:
@@ -149,7 +158,7 @@ def _sync(path: str | Path) -> None:
     system is synced."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except _GONE:
         return  # removed again meanwhile
     except PermissionError:
         _sync_everything(Path(path).parent)
