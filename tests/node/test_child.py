@@ -109,11 +109,12 @@ async def test_a_worker_can_be_ended_before_it_is_ready(host):
     await host.ended(child)
 
 
-async def test_a_python_that_is_not_there_is_an_error_and_leaves_nothing_open(host):
-    before = open_fds()
+async def test_a_python_that_is_not_there_is_an_error_and_leaves_nothing_open_and_no_page(host):
+    before, pages = open_fds(), set(host.place.glob("*.page"))
     with pytest.raises(FileNotFoundError):
         host.start(python="/nowhere/python")
     assert open_fds() == before
+    assert set(host.place.glob("*.page")) == pages
 
 
 async def test_workers_leave_no_descriptors_behind(host, worker):

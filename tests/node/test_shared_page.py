@@ -53,6 +53,16 @@ def test_a_page_is_made_afresh_and_for_its_owner_alone(path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_page_for_which_the_disk_has_no_room_leaves_no_file(path, monkeypatch):
+    def full(fd, offset, size):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space"):
+        SharedPage.create(path)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("content", [None, b"", b"short", b"x" * 4096])
 def test_what_is_no_page_says_that_nothing_was_running(path, content):
     if content is not None:

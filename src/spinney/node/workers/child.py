@@ -131,10 +131,11 @@ class Child:
         self._ended = asyncio.Event()
 
     def start(self) -> None:
-        """Start the process. Raises OSError when that is impossible."""
+        """Start the process. Raises OSError when that is impossible; nothing is left of the try then."""
         self._loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as anyway:
             self.page = SharedPage.create(self._page_path, lines=CONCURRENT_LINES if self.concurrent else 1)
+            on_failure.callback(self._page_path.unlink, missing_ok=True)
             on_failure.callback(self.page.close)
             self.stack_memory = StackMemory()
             on_failure.callback(self.stack_memory.close)

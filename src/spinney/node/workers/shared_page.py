@@ -74,7 +74,8 @@ class SharedPage:
 
     @classmethod
     def create(cls, path: Path, *, lines: int = 1) -> Self:
-        """Create the file anew (0600) for a worker that runs at most ``lines`` attempts at once."""
+        """Create the file anew (0600) for a worker that runs at most ``lines`` attempts at once. Raises OSError, as on
+        a full disk; there is no file then."""
         needed = (CELL_LINE + lines * _LINE_CELLS) * _CELL_BYTES
         size = -(-needed // _PAGE_BYTES) * _PAGE_BYTES
         path.unlink(missing_ok=True)
@@ -86,6 +87,7 @@ class SharedPage:
             return cls(fd)
         except OSError:
             os.close(fd)
+            path.unlink(missing_ok=True)
             raise
 
     @classmethod
