@@ -11,6 +11,7 @@ from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Reconciliation,
 from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.recorder import Recorder
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.store_thread import StoreThread, StoreThreadEnded
 
 
@@ -66,7 +67,7 @@ class FakeDesk:
         self.slots: list[SlotRequest] = []
         self.taken: list[Lease] = []
         self.results: dict[int, str] = {}
-        self.answers = 0
+        self.answered: list[ClaimRequest | None] = []
 
     def claim_request(self) -> ClaimRequest | None:
         return ClaimRequest(node_id=1, slots=self.slots, lanes={})
@@ -76,7 +77,7 @@ class FakeDesk:
         self.results |= results
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        self.answers += 1
+        self.answered.append(claim_request)
 
     def leases(self) -> tuple[int, set[int]]:
         return 1, {50}
@@ -106,7 +107,12 @@ class Scene:
         await asyncio.sleep(0)
 
 
-async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int = 600) -> None:
+async def running(
+    scene: Scene,
+    work: Callable[[RecordQueue], Any],
+    batch: int = 600,
+    measurements: NodeMeasurements | None = None,
+) -> None:
     async with StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
         recorder = Recorder(
@@ -116,6 +122,7 @@ async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int =
             batch=batch,
             now_us=lambda: 1,
             use_results={("t", "s")},
+            measurements=measurements,
             spans=scene.spans,
             pause=scene.pause,
             draw=lambda: 0.5,
@@ -235,6 +242,41 @@ async def test_records_are_held_through_trouble_and_none_is_lost() -> None:
     assert scene.store.batches == [[1, 2]]
     assert scene.pauses == [0.05, 0.1, 0.2, 0.4]
     assert scene.store.claim_requests[1:] == [None] * 4
+
+
+async def test_a_claim_that_trouble_has_dropped_is_no_answer_and_is_made_afterwards() -> None:
+    """Given an idle slot and a database that fails once, when the exchange is made again without its claim, then the
+    dispatcher does not learn that nothing is claimable, and the claim follows."""
+    scene = Scene()
+    scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
+    scene.store.trouble = 1
+    measurements = NodeMeasurements()
+
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(1)])
+        while len(scene.dispatcher.answered) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    await running(scene, work, measurements=measurements)
+    assert [request is not None for request in scene.store.claim_requests] == [True, False, True]
+    assert [request is not None for request in scene.dispatcher.answered] == [False, True]
+    assert {kind: sum(times.counts) for kind, times in measurements.exchanges.items()} == {
+        "flush": 1,
+        "claim": 1,
+    }
+
+
+async def test_a_claim_that_was_dropped_because_of_one_record_is_made_afterwards() -> None:
+    scene = Scene()
+    scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
+
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(1)._replace(outcome=Outcome.DEFER, delay_s=ENDLESS_S)])
+        while len(scene.dispatcher.answered) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    await running(scene, work)
+    assert [request is not None for request in scene.dispatcher.answered] == [False, True]
 
 
 async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:

@@ -122,7 +122,7 @@ class NodeMeasurements:
         self.recorded += len(records)
         self.refused += refused
         self.claimed += leases
-        kind = "claim" if not records else "both" if claims else "flush"
+        kind = "flush" if not claims else "both" if records else "claim"
         self.exchanges[kind].add(round(took_s * 1e6))
 
     def transaction(self, turn_s: float, statements_s: float, commit_s: float) -> None:

@@ -53,7 +53,7 @@ class Dispatcher(Protocol):
         """Give new leases to workers. ``results``: by fence, the results of earlier stages that go with a lease."""
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        """React to an exchange, after its leases were given to workers."""
+        """React to an exchange, after its leases were given to workers. ``claim_request`` None: it made no claim."""
 
     def leases(self) -> tuple[int, set[int]]:
         """Return the node's id, and the fences of all leases that it knows."""
@@ -103,14 +103,14 @@ class Recorder:
             return
         self._results = {}
         begun_s = time.perf_counter()
-        answer = await self._flush_and_claim(records, claim_request)
+        answer, answered_request = await self._flush_and_claim(records, claim_request)
         if self._measurements is not None:
             self._measurements.exchanged(
                 time.perf_counter() - begun_s,
                 records=records,
                 refused=len(answer.refused),
                 leases=len(answer.leases),
-                claims=claim_request is not None and bool(claim_request.slots),
+                claims=answered_request is not None and bool(answered_request.slots),
             )
         self._queue.remove(len(records))
         for late in answer.refused:
@@ -121,14 +121,18 @@ class Recorder:
                 late.outcome,
             )
         await self._dispatcher.take(answer.leases, self._results)
-        self._dispatcher.after_claim(claim_request, answer)
+        self._dispatcher.after_claim(answered_request, answer)
+        if answered_request is not claim_request:
+            self._queue.request_claim()  # the slots that asked may still be idle
 
     async def _flush_and_claim(
         self, records: list[Record], claim_request: ClaimRequest | None
-    ) -> FlushResult:
+    ) -> tuple[FlushResult, ClaimRequest | None]:
         """Make the exchange, for as long as it takes: repeated while the database is in trouble, after a
         reconciliation when it is not known whether the last try was committed, and record by record when the
-        store cannot write one of them. Raises other errors of the store."""
+        store cannot write one of them. Return its answer and the claim request that was answered: None when
+        that was dropped on the way, so that an answer without leases does not mean that nothing is claimable.
+        Raises other errors of the store."""
         delays = RetryDelays(draw=self._draw)
         while True:
             begun_us = self._now_us()
@@ -145,7 +149,7 @@ class Recorder:
                     continue
                 answer, self._results = await self._db.call(flush_and_claim)
                 self._send_spans(records, begun_us, {record.fence for record in answer.refused})
-                return answer
+                return answer, claim_request
             except StoreUnusable as error:
                 # The claim request is dropped: when the store answers again its slots may be gone.
                 claim_request = None
@@ -157,7 +161,7 @@ class Recorder:
                 if not any(record.outcome is not Outcome.RETURNED for record in records):
                     raise
                 log.exception("%d records cannot be recorded together", len(records))
-                return await self._one_by_one(records, error)
+                return await self._one_by_one(records, error), None
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
         """Return the records that the store has not written yet. Leases that the node does not know are
@@ -199,12 +203,12 @@ class Recorder:
         """Record each by itself, because the store cannot write one of them (a delay of a million years): that job
         fails, and the others are not affected."""
         if len(records) == 1:
-            return await self._flush_and_claim([_as_error(records[0], error)], None)
-        answers = [await self._flush_and_claim([record], None) for record in records]
+            answer, _ = await self._flush_and_claim([_as_error(records[0], error)], None)
+            return answer
+        answers = [(await self._flush_and_claim([record], None))[0] for record in records]
         return FlushResult(
             leases=[lease for answer in answers for lease in answer.leases],
             refused=[late for answer in answers for late in answer.refused],
-            starved=True,
         )
 
 
