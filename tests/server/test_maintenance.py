@@ -4,18 +4,22 @@ import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contract.words import Clock, Site, kind, stage
 from new_store import new_store
+from spinney.model.errors import UsageError
 from spinney.model.external import ExternalWorker
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import Isolation
+from spinney.scheduling import cron
 from spinney.server.maintenance import ServerMaintenance
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
@@ -126,6 +130,32 @@ def test_where_a_node_is_that_is_left_to_it(site: Site, watcher: Watcher) -> Non
     # And when nothing has been heard of that node for long, it is not
     watcher.look(60)
     assert site.store.job(job_id).state is State.PENDING
+
+
+def test_a_schedule_that_cannot_be_computed_keeps_no_other_work_from_being_done(
+    site: Site, watcher: Watcher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Given a schedule in a time zone that this host does not have, when it is due together with a job, then the
+    schedule is logged, and the job becomes claimable in the same round."""
+    put = site.store.schedules.put
+    put(Schedule(name="abroad", type="talk", cron="0 * * * *", zone="Europe/Berlin"), ANN, now_us=site.now)
+    put(Schedule(name="here", type="talk", cron="0 * * * *"), ANN, now_us=site.now)
+    job_id = site.submit_one("talk", at_us=site.now + 3_600_000_000)
+
+    zone_of = cron.zone_of
+
+    def zone_here(name: str) -> Any:
+        if name == "Europe/Berlin":
+            raise UsageError(f"there is no time zone {name!r}")
+        return zone_of(name)
+
+    monkeypatch.setattr(cron, "zone_of", zone_here)
+    watcher.look(3_601)
+    assert site.store.job(job_id).state is State.PENDING
+    assert [run.outcome for run in site.store.schedules.runs("here", limit=10)] == ["submitted"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "schedule 'abroad': there is no time zone 'Europe/Berlin'"
+    ]
 
 
 def test_it_looks_while_it_is_entered(tmp_path: Path, site: Site) -> None:

@@ -19,6 +19,7 @@ from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.node.lifecycle.recovery import LivenessWatch
+from spinney.store import due_schedules
 from spinney.store.external_timeouts import take_back_silent, take_overdue
 from spinney.store.parts import Store
 from spinney.web.background import BackgroundLoop
@@ -117,7 +118,7 @@ def _housekeeping(store: Store, now_us: int) -> bool:
     have become claimable. A backlog of more than ``_SWEEPS`` steps goes on in the next round."""
     changed = False
     for _ in range(_SWEEPS):
-        if not store.schedules.tick(now_us=now_us):
+        if not due_schedules.tick(store, now_us=now_us):
             break
         changed = True
     for _ in range(_SWEEPS):

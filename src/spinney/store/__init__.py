@@ -5,6 +5,7 @@
                        imported when it is first used
 ``sql``                the contract on SQLite and PostgreSQL
 ``external_timeouts``  taking back attempts of external workers that are silent or overdue
+``due_schedules``      creating the jobs of schedules that are due
 ``completion_names``   names for a shell's completion, read past the contract without opening a store
 ``skip_scan``          the statement by which a completion reads the distinct values of an index
 

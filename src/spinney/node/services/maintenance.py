@@ -21,13 +21,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from spinney.folders import folders
-from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LivenessWatch, take_back
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.folders.deleted_folders import DeletedFolders
 from spinney.node.services.loop import every
+from spinney.store import due_schedules
 from spinney.store.external_timeouts import take_overdue
 
 log = logging.getLogger(__name__)
@@ -154,14 +155,8 @@ class Maintenance:
     async def _tick(self) -> None:
         """Create the jobs of schedules that are due. The sweep's answer has the time of the next one."""
         for _ in range(_TICKS_AT_ONCE):
-            try:
-                if not await self._writer.call(lambda store: store.schedules.tick(now_us=self._now_us())):
-                    return
-            except StoreUnusable:
-                raise
-            except SpinneyError as error:
-                log.error("%s", error)  # of one schedule; others may follow
-                continue
+            if not await self._writer.call(lambda store: due_schedules.tick(store, now_us=self._now_us())):
+                return
             self._promoted()
         self.wake()
 
