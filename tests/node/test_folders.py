@@ -69,6 +69,14 @@ def test_the_highest_job_with_a_folder_is_read_from_the_directories(root, job_id
     assert folders.highest_job(root) == highest
 
 
+@pytest.mark.parametrize("level", ["00", "00/00", "00/00/12", "00/00/12/000000001270"])
+def test_a_file_in_the_way_is_refused(root, level):
+    (root / level).parent.mkdir(parents=True, exist_ok=True)
+    (root / level).write_text("x")
+    with pytest.raises(StoreUnusable, match=r"cannot make the folder .* of job 1270"):
+        folders.make(root, 1270)
+
+
 def test_a_link_in_the_way_is_refused(root, tmp_path):
     """Given a link where a folder should be, then nothing is made behind it."""
     elsewhere = tmp_path / "elsewhere"

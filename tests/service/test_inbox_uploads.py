@@ -368,6 +368,32 @@ def test_what_nobody_goes_on_with_is_removed_and_answers_are_forgotten(house: Ho
         house.find(half)
 
 
+def test_an_upload_that_cannot_be_finished_keeps_no_other(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Given three uploads whose process died before their files were in place, when the folder of one job cannot be
+    made, then the others are finished, and that one when it can."""
+    house.inbox(duplicates="accept")
+    with monkeypatch.context() as dying:
+        dying.setattr(OpenUpload, "place", _dies)
+        for name in ("a.zip", "b.zip", "c.zip"):
+            with pytest.raises(StoreUnusable):
+                house.write(house.begin(name=name), BYTES)
+    first = house.store.inboxes.of_upload(UploadFolder(house.root).opened_by("bob")[0])
+    assert first is not None
+    in_the_way = folders.path(house.root, first.job_id or 0)
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.touch()
+
+    assert house.sweep() == 2
+    assert len(house.open_uploads()) == 1
+    (line,) = caplog.messages
+    assert line.startswith(f"the upload of {first.name!r} to inbox in waits: cannot make the folder")
+    in_the_way.unlink()
+    assert house.sweep() == 1
+    assert house.open_uploads() == []
+
+
 # --- crashes ---------------------------------------------------------------------------------------
 
 _CALLS = ("rename", "replace", "unlink", "mkdir", "fsync")

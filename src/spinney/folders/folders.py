@@ -61,9 +61,9 @@ def make(root: Path, job_id: int) -> Path:
     Raises DiskFull; StoreUnusable when the root is missing, not marked or read-only, or when a part of the
     path is no directory."""
     folder = path(root, job_id)
-    if _is_directory(folder):
-        return folder
     try:
+        if _is_directory(folder):
+            return folder
         require_marked(root)
         _make_below(root, folder)
     except OSError as error:
