@@ -11,6 +11,7 @@ from spinney.config import FILE
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
+from spinney.model.values.networks import unmapped
 
 TABLE = "server"
 PORT = 8620
@@ -160,12 +161,13 @@ class ServerSettings(BaseModel):
         return self.https if self.secure_cookies is None else self.secure_cookies
 
     def trusts(self, address: str | None) -> bool:
-        """Return whether this is the address of a trusted reverse proxy."""
+        """Return whether this is the address of a trusted reverse proxy. Where the server listens on ``::``, a proxy
+        with an IPv4 address comes as ``::ffff:127.0.0.1``, which counts as that address."""
         try:
-            ip = ip_address(address or "")
+            ip, plain = ip_address(address or ""), ip_address(unmapped(address or ""))
         except ValueError:
             return False
-        return any(ip in ip_network(network) for network in self.trusted_proxies)
+        return any(ip in network or plain in network for network in map(ip_network, self.trusted_proxies))
 
 
 def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:

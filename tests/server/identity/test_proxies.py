@@ -30,6 +30,11 @@ def _request(client: str, *forwarded: str) -> Request:
         ("10.9.0.1", ("<script>",), "10.9.0.1"),
         ("10.9.0.1", (), "10.9.0.1"),
         ("uid:1000", ("198.51.100.1",), None),
+        # A server that listens on :: sees IPv4 addresses like these.
+        ("::ffff:10.9.0.1", ("198.51.100.1",), "198.51.100.1"),
+        ("::ffff:192.0.2.5", ("198.51.100.1",), "192.0.2.5"),
+        ("10.9.0.1", ("::ffff:198.51.100.1, ::ffff:10.9.0.2",), "198.51.100.1"),
+        ("2001:db8::1", ("198.51.100.1",), "2001:db8::1"),
     ],
 )
 def test_given_what_was_passed_on_then_the_address_is_the_last_that_is_no_proxy_of_ours(
@@ -46,3 +51,18 @@ def test_given_nothing_set_then_not_even_this_host_is_believed() -> None:
     assert not proxies.ignored(_request("127.0.0.1"), settings)
     assert not proxies.ignored(_request("10.9.0.1", "198.51.100.1"), SETTINGS)
     assert not proxies.ignored(_request("uid:1000", "198.51.100.1"), settings)
+
+
+@pytest.mark.parametrize("network", ["127.0.0.1/32", "::ffff:127.0.0.1/128"])
+def test_given_a_server_for_both_families_then_a_proxy_of_ipv4_is_believed_as_it_is_named(
+    network: str,
+) -> None:
+    settings = ServerSettings(trusted_header="x-user", trusted_proxies=(network,))
+    headers = [(b"x-user", b"ann")]
+
+    def user(client: str) -> str | None:
+        return proxies.user(Request({"type": "http", "client": (client, 1), "headers": headers}), settings)
+
+    assert user("::ffff:127.0.0.1") == "ann"
+    assert user("::ffff:127.0.0.2") is None
+    assert user("::1") is None

@@ -1,5 +1,5 @@
-"""Addresses that outgoing connections may reach (not those of private networks), this machine's own, and blocks of
-client addresses. Pure functions.
+"""Addresses that outgoing connections may reach (not those of private networks), this machine's own, and the
+addresses and blocks of clients. Pure functions.
 
 A URL that a user gives is requested from inside the server's network. If it led to loopback, to a neighbour or to a
 cloud's metadata service, the user would reach through the server what must not be reachable (server-side request
@@ -52,6 +52,17 @@ def block(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(parsed.ipv4_mapped or ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
     return str(parsed)
+
+
+def unmapped(address: str) -> str:
+    """Return the IPv4 address of a client that a socket for both families shows as ``::ffff:192.0.2.1`` (RFC 4291,
+    2.5.5.2); any other text as it is."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return address if mapped is None else str(mapped)
 
 
 def bracketed(host: str) -> str:

@@ -7,6 +7,7 @@ from starlette.requests import HTTPConnection
 
 from spinney.model.errors import BadName, Forbidden
 from spinney.model.rights.accounts import user_name
+from spinney.model.values.networks import unmapped
 from spinney.web.settings import ServerSettings
 
 _PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
@@ -14,7 +15,8 @@ _PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 
 def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
     """Return the IP address of the client: the last in X-Forwarded-For that is no trusted proxy, or the peer of the
-    connection. None over the Unix socket."""
+    connection. An IPv4 address is returned as such, also where the server listens on ``::``. None over the Unix
+    socket."""
     host = None if request.client is None else request.client.host
     if host is None or host.startswith("uid:"):
         return None
@@ -24,7 +26,7 @@ def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
         if not _is_address(before):
             break
         host = before
-    return host
+    return unmapped(host)
 
 
 def ignored(request: HTTPConnection, settings: ServerSettings) -> bool:
