@@ -35,6 +35,16 @@ def test_a_row_of_a_table_becomes_a_job_with_a_key(tmp_path: Path) -> None:
     assert [str(key).rpartition(":")[2] for key, _ in rows] == ["SG-1", "SG-2"]
 
 
+@pytest.mark.parametrize(
+    ("text", "suffix"), [("receiver\nSG-1\n", "csv"), ('{"receiver": "SG-1"}\n', "jsonl")]
+)
+def test_a_byte_order_mark_as_spreadsheets_write_it_is_no_part_of_the_list(
+    text: str, suffix: str, tmp_path: Path
+) -> None:
+    rows = submitted(f"\ufeff{text}", tmp_path, suffix)
+    assert [params for _, params in rows] == [{"receiver": "SG-1"}]
+
+
 def test_lines_of_json_and_functions_are_lists_too(tmp_path: Path) -> None:
     rows = submitted('{"receiver": "SG-1"}\n\n{"receiver": "SG-1", "port": 1}\n', tmp_path, "jsonl")
     assert [params for _, params in rows] == [{"receiver": "SG-1"}]  # the same row twice is one job

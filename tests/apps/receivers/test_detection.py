@@ -443,6 +443,19 @@ def test_other_names_are_no_raw_files(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("tag,frequency,gap1,gap2,gap3,interval\n1,166.38,45,61,99,5\n", "csv"),
+        ('[{"tag": "1", "frequency": 166.38, "gap1": 45, "gap2": 61, "gap3": 99, "interval": 5}]', "json"),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_a_table_of_tags(text: str, suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"tags.{suffix}"
+    file.write_text(f"\ufeff{text}")
+    assert [tag.tag for tag in read_tags(file)] == ["1"]
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("tag,frequency,gap1,gap2,gap3,interval\n1,166.38,45,61,x,5\n", "row 1 .*gap3"),

@@ -46,7 +46,7 @@ def _read(path: Path, kind: SubmittableType) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file: CSV with a heading, whose words are read as the schema of ``kind`` wants them
     and whose empty cells are left out, or JSON lines. Raises BadParameters for a line that is no JSON object,
     with its number."""
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         if path.suffix.lower() == ".csv":
             for row in csv.DictReader(file):
                 words = {

@@ -54,7 +54,7 @@ def read_tags(path: Path) -> tuple[Tag, ...]:
     count as missing. Raises UsageError for a file that cannot be read, for a wrong row, whose number and
     field it names, and for a name that is there twice."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         rows: list[Mapping[str, Any]] = (
             json.loads(text) if path.suffix.lower() == ".json" else list(csv.DictReader(text.splitlines()))
         )
