@@ -1,5 +1,6 @@
 """The audit: what is due is read, what is damaged is told once, and nothing else is called damaged."""
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -139,6 +140,38 @@ def test_damage_is_entered_and_warned_of(archive: Service, damage: Callable[[Ser
     damage(archive)
 
     assert is_found(archive, read(ARK))
+
+
+@on_disk
+def test_an_object_that_was_restored_from_an_older_copy_is_damaged(archive: Service) -> None:
+    # Given a sound object whose second version is lost,
+    archive.holds({"a": b"1"})
+    root = archive.bed.fetch() / where(ARK)
+    shutil.copytree(root, archive.folder / "copy")
+    archive.holds({"a": b"2"}, version=2)
+    shutil.rmtree(root)
+    (archive.folder / "copy").rename(root)
+    # when it is read,
+    ran = read(ARK)
+    # then that is a fault.
+    assert is_found(archive, ran)
+    assert "version 2 is in the inventory, and not in the storage; restore the object from a newer copy" in (
+        ran.message
+    )
+
+
+@everywhere
+def test_an_object_with_other_files_than_the_inventory_has_is_damaged(archive: Service) -> None:
+    archive.holds({"a": b"1", "b": b"1"})
+    for ark, paths in (("ark:/99999/1", "a"), ("ark:/99999/2", "abc")):
+        archive.holds({"a": b"1", "b": b"1"}, ark=ark, recorded=dict.fromkeys(paths, b"1"))
+    archive.holds({"a": b"1"}, ark="ark:/99999/3", recorded={"a": b"2"})
+
+    assert read(ARK).outcome is Outcome.OK
+    for ark, path in (("ark:/99999/1", "b"), ("ark:/99999/2", "c"), ("ark:/99999/3", "a")):
+        ran = read(ark)
+        assert ran.outcome is Outcome.WARNING
+        assert f"'{path}' of version 1 is another in the storage than in the inventory" in ran.message
 
 
 @on_disk

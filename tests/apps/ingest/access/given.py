@@ -81,8 +81,9 @@ class Service:
         ark: str = ARK,
         version: int = 1,
         modified: Mapping[str, str] | None = None,
+        recorded: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Store and record a version of an object."""
+        """Store and record a version of an object; ``recorded``: as one of these files instead."""
         sources = self.folder / "sources"
         sources.mkdir(exist_ok=True)
         incoming = []
@@ -102,7 +103,13 @@ class Service:
         )
         changes = modified or {}
         entries = [
-            File(path=path, size_bytes=len(raw), modified=changes.get(path)) for path, raw in files.items()
+            File(
+                path=path,
+                size_bytes=len(raw),
+                modified=changes.get(path),
+                digests={"sha512": hashlib.sha512(raw).hexdigest()},
+            )
+            for path, raw in (recorded or files).items()
         ]
         with self.inventory() as inventory:
             inventory.record(

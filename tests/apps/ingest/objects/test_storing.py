@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.identifiers.ezid_server import EzidServer, says
-from apps.ingest.objects.scene import Deposit, Service, about, payload, tarred, zipped
+from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
 from apps.ingest.signals import failure
 from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import LocalMinter
@@ -232,6 +232,39 @@ def test_sent_back_from_its_first_stage_it_makes_a_version_only_of_what_differs(
     service.web.put("/1/a.txt", b"another map")
     deposit.harness.results.clear()
     assert (deposit.deposit()["version"], service.stored(first["ark"])) == (2, {"a.txt": b"another map"})
+
+
+def test_a_version_that_the_storage_has_lost_is_made_again_by_what_made_it_and_by_nothing_else(
+    service: Service,
+) -> None:
+    # Given an object whose second version is lost, since the archive's disk was restored from an older copy;
+    description = about(local_ids=("m",))
+    ark = service.of_file(b"1", about=description).deposit()["ark"]
+    [root] = (path.parent for path in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
+    shutil.copytree(root, service.folder / "copy")
+    second = service.of_file(b"2", number=2, about=description)
+    second.deposit()
+    shutil.rmtree(root)
+    (service.folder / "copy").rename(root)
+    # when other content is deposited to it, or the content of the version that is left,
+    for number, content in ((3, b"3"), (4, b"1")):
+        refused = service.of_file(content, number=number, about=description).to("processing")
+        # then that is refused,
+        assert not failure(refused).retryable
+        assert refused.message == (
+            f"the inventory has version 2 of {ark}, and the storage has only version 1; restore the object there from "
+            f"a newer copy, or requeue {second.order['jid']} of {BID}, which made version 2, and then requeue this one"
+        )
+    service.web.put("/2/a.txt", b"another")
+    second.harness.results.clear()
+    assert second.to("processing").message == refused.message
+    assert len(service.storage.versions(ark)) == 1
+    # and the deposit that made the version makes it again, with the same content.
+    service.web.put("/2/a.txt", b"2")
+    (second.folder / "payload/a.txt").unlink()
+    second.harness.results.clear()
+    assert second.deposit()["version"] == 2
+    assert service.stored(ark) == {"a.txt": b"2"}
 
 
 def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Service) -> None:

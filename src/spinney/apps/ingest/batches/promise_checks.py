@@ -20,6 +20,7 @@ from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.inventory import Recorded, open_inventory
+from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.work import CONTENT, MANIFEST, PAYLOAD
 from spinney.apps.ingest.storage import Storage
 from spinney.files.paths import NotAdmitted
@@ -158,25 +159,15 @@ def _verify(storage: Storage, inventory: "Inventory", entry: Recorded, faults: l
     try:
         result = storage.verify(entry.ark)
         faults += [f"{entry.ark}: {fault}" for fault in result.faults]
-        faults += _file_differences(storage, inventory, entry)
+        number = entry.version.version
+        faults += [
+            f"{entry.ark}: version {number}: '{path}' is not the same in the archive and in the inventory"
+            for path in recorded_files.differing_paths(storage, inventory, entry.ark, number)
+        ]
     except NotAdmitted as error:
         faults.append(f"{entry.ark}: {error}")
         return 0, 0
     return result.files, result.bytes
-
-
-def _file_differences(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iterator[str]:
-    """Yield a message for each file of a version that differs between inventory and storage."""
-    number = entry.version.version
-    stored = {file.path: (file.size_bytes, file.digest.value) for file in storage.files(entry.ark, number)}
-    algorithms = {file.path: file.digest.algorithm for file in storage.files(entry.ark, number)}
-    entered = {
-        file.path: (file.size_bytes, file.digests.get(algorithms.get(file.path, "")))
-        for file in inventory.files(entry.ark, number)
-    }
-    for path in sorted(stored.keys() | entered.keys()):
-        if stored.get(path) != entered.get(path):
-            yield f"{entry.ark}: version {number}: '{path}' is not the same in the archive and in the inventory"
 
 
 def _leftover_faults(

@@ -8,6 +8,7 @@
 ``notify``              submits the callback, and clears the working folder
 ``work``                what stages share: order, profile, working folder, the lists that they hand on
 ``work_places``         an object's working folders, when its profile names another area meanwhile
+``recorded_files``      what the inventory has, compared with a storage and with a deposit
 ``unpacked_content``    the content of a container, unpacked once and hashed
 ``unresponsive_hosts``  hosts that do not answer: one job tries them, the others wait without a slot
 

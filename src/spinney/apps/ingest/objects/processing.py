@@ -14,8 +14,9 @@ from spinney.apps.ingest.deposits import identities, metadata
 from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.provenance import Provenance
-from spinney.apps.ingest.inventory import LocalIdTaken, entry_rules
+from spinney.apps.ingest.inventory import LocalIdTaken, Match, entry_rules
 from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.provisioning import release
 from spinney.apps.ingest.objects.unpacked_content import modified, unpacked, warning
 from spinney.apps.ingest.objects.work import (
@@ -28,8 +29,8 @@ from spinney.apps.ingest.objects.work import (
     read_list,
     write_list,
 )
-from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, Storage, StoredFile
-from spinney.files.paths import PRODUCER, SYSTEM
+from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, Storage, StoredFile, Version
+from spinney.files.paths import PRODUCER, SYSTEM, NotAdmitted
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
@@ -60,10 +61,14 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # An object stays where it is, since its next version is stored as a change of the last one.
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
-        if not (is_minted and _is_new(work, inventory, storage, ark)):
+        about = replace(about, ark=ark)
+        files = _files(content, about)
+        versions = _versions(storage, ark)
+        if not (is_minted and _is_new(work, inventory, versions, ark)):
             identities.require_same_owner(recorded, storage, work.profile, ark)
+            _require_new_number(work, inventory, recorded, versions, files)
         _bind(work, inventory, about, ark)
-        value = _store(work, content, replace(about, ark=ark), ark, storage_name)
+        value = _store(work, files, about, ark, storage_name)
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
     return value
@@ -133,13 +138,21 @@ def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bo
     return ark, data.get(MINTED) == ark
 
 
-def _is_new(work: Work, inventory: "Inventory", storage: Storage, ark: str) -> bool:
+def _versions(storage: Storage, ark: str) -> list[Version]:
+    """Return the versions of an object in the storage, oldest first; none where it has no such object."""
+    try:
+        return storage.versions(ark)
+    except NoSuchObject:
+        return []
+
+
+def _is_new(work: Work, inventory: "Inventory", versions: list[Version], ark: str) -> bool:
     """Whether there is no object yet under an ARK that was minted for this object.
 
     There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
     object, and Defer is raised to mint another: this object would be stored as the next version of that one.
     """
-    jids = _deposited_by(inventory, storage, ark)
+    jids = _deposited_by(inventory, versions, ark)
     if jids is None:
         return True
     if work.order.jid in jids or "processing" in work.job.results:
@@ -153,15 +166,43 @@ def _is_new(work: Work, inventory: "Inventory", storage: Storage, ark: str) -> b
     )
 
 
-def _deposited_by(inventory: "Inventory", storage: Storage, ark: str) -> list[str] | None:
+def _deposited_by(inventory: "Inventory", versions: list[Version], ark: str) -> list[str] | None:
     """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
     inventory; None: there is no such object."""
-    try:
-        versions = storage.versions(ark)
-    except NoSuchObject:
-        recorded = inventory.object(ark)  # lost from the storage
-        return None if recorded is None else [version.job_id for version in recorded.versions]
-    return [(version.key or "").partition(".")[0] for version in versions]
+    if versions:
+        return [(version.key or "").partition(".")[0] for version in versions]
+    recorded = inventory.object(ark)  # lost from the storage
+    return None if recorded is None else [version.job_id for version in recorded.versions]
+
+
+def _require_new_number(
+    work: Work, inventory: "Inventory", recorded: Match | None, versions: list[Version], files: list[Incoming]
+) -> None:
+    """Raise NotAdmitted where the storage has lost recorded versions, and would give the number of one of them to other
+    content. What made the lost version may make it again."""
+    if recorded is None or recorded.head.version <= len(versions):
+        return
+    ark, number = recorded.ark, len(versions) + 1
+    object_ = inventory.object(ark)
+    lost = (
+        next((version for version in object_.versions if version.version == number), None)
+        if object_
+        else None
+    )
+    if (
+        lost is not None
+        and lost.job_id == work.order.jid
+        and recorded_files.is_content_of(files, inventory.files(ark, number), merge=work.order.update)
+    ):
+        return
+    stored = f"only version {len(versions)}" if versions else "none"
+    again = (
+        "" if lost is None else f", or requeue {lost.job_id} of {lost.batch_id}, which made version {number}"
+    )
+    raise NotAdmitted(
+        f"the inventory has version {recorded.head.version} of {ark}, and the storage has {stored}; restore the object "
+        f"there from a newer copy{again}, and then requeue this one"
+    )
 
 
 def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
@@ -173,13 +214,12 @@ def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
         raise Defer(TAKEN_S, str(error)) from error
 
 
-def _store(work: Work, content: list[Incoming], about: About, ark: str, storage_name: str) -> dict[str, Any]:
+def _store(work: Work, files: list[Incoming], about: About, ark: str, storage_name: str) -> dict[str, Any]:
     """Store the version, list its files for `recording`, and return the stage's value. Idempotent by ``_key``.
 
     The value has what the inventory records: of the version that is stored, which may be that of an earlier job
     (``own`` False) where this one had nothing new.
     """
-    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
     storage = open_resources.storage(work.settings, storage_name)
     provenance = Provenance(
         bid=work.order.bid,
@@ -245,6 +285,11 @@ def _list_stored(work: Work, files: Iterable[StoredFile]) -> None:
         for f in files
     )
     write_list(work.folder / STORED, listed, sync=work.syncs)
+
+
+def _files(content: list[Incoming], about: About) -> list[Incoming]:
+    """Return the files of the version: the depositor's and those that describe the object."""
+    return [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
 
 
 def _description_files(about: About) -> list[Incoming]:

@@ -27,6 +27,7 @@ from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import Damaged
+from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.storage import Storage, Verified
 from spinney.errors import UsageError
@@ -35,7 +36,7 @@ from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import PRIORITIES, LockTaken
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory import Inventory, Object
 
 PRIORITY = PRIORITIES[-1]
 """The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
@@ -106,7 +107,8 @@ def reporting(job: Job) -> dict[str, Any]:
 
 @readings.stage(max_attempts=3)
 def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
-    """Read every file of every version, and enter the result in the inventory. The value: ``files``, ``bytes``, and the
+    """Read every file of every version, compare what is sound with the inventory (an object that was restored from an
+    older copy is sound, and lacks versions), and enter the result there. The value: ``files``, ``bytes``, and the
     number of ``faults``.
 
     An object that is being written stays due for the next run: it may be held for any time before it is recorded, and
@@ -124,11 +126,15 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     with admission():
         object_ = inventory.object(ark)
         expected = max((v.size_bytes for v in object_.versions), default=0) if object_ else 0
-        verified = _read(_open_storage(config, storage), ark, byte_progress(job, expected))
-        inventory.audited(ark, datetime.now(UTC), verified.files, verified.bytes, verified.faults)
-    summary = {"files": verified.files, "bytes": verified.bytes, "faults": len(verified.faults)}
-    if verified.faults:
-        raise Warn(f"{ark} is damaged: {verified.faults[0]}", value=summary)
+        opened_storage = _open_storage(config, storage)
+        verified = _read(opened_storage, ark, byte_progress(job, expected))
+        faults = list(verified.faults)
+        if object_ is not None and not faults:
+            faults = _differences(opened_storage, inventory, object_)
+        inventory.audited(ark, datetime.now(UTC), verified.files, verified.bytes, faults)
+    summary = {"files": verified.files, "bytes": verified.bytes, "faults": len(faults)}
+    if faults:
+        raise Warn(f"{ark} is damaged: {faults[0]}", value=summary)
     return summary
 
 
@@ -223,9 +229,19 @@ def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verifie
     except NotAdmitted as error:  # it is not there, or something else is in its place
         return Verified(files=0, bytes=0, faults=(str(error),))
     except OSError as error:
-        raise Fail(
-            f"the storage could not be read ({error.strerror or error}); repair it and retry"
-        ) from error
+        raise _unreadable(error) from error
+
+
+def _differences(storage: Storage, inventory: "Inventory", object_: "Object") -> list[str]:
+    """Return the faults of an object that contradicts the inventory. Raises Fail when the storage does not answer."""
+    try:
+        return list(recorded_files.differences(storage, inventory, object_))
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: OSError) -> Fail:
+    return Fail(f"the storage could not be read ({error.strerror or error}); repair it and retry")
 
 
 # --- the mail to the admins ---------------------------------------------------------------------
