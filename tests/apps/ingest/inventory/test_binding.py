@@ -34,6 +34,18 @@ def test_binding_again_changes_nothing_and_adds_what_is_new(inventory: Inventory
     assert inventory.ark_of("maps", "m-2") == ARK
 
 
+def test_what_was_bound_is_free_again_and_nothing_else(inventory: Inventory) -> None:
+    inventory.bind("maps", ["m-1"], ARK)
+    inventory.bind("letters", ["m-2"], ARK)
+    inventory.bind("maps", ["m-1", "m-2", "m-3"], ARK)
+
+    inventory.unbind("maps", ["m-2", "m-3", "m-4"], ARK)
+    inventory.unbind("maps", ["m-1"], OTHER)
+
+    assert [inventory.ark_of("maps", name) for name in ("m-1", "m-2", "m-3")] == [ARK, None, None]
+    assert inventory.ark_of("letters", "m-2") == ARK
+
+
 def test_of_several_all_are_bound_or_none(inventory: Inventory) -> None:
     inventory.bind("maps", ["m-2"], ARK)
 

@@ -132,6 +132,7 @@ VERBS: dict[str, Callable[[Inventory], object]] = {
     "number": lambda i: i.number("m", "77"),
     "new number": lambda i: i.number("m2", "new"),
     "bind": lambda i: i.bind("c17", ["l-77", "new"], "ark:/9/77"),
+    "unbind": lambda i: i.unbind("c17", ["l-77", "new"], "ark:/9/77"),
     "record": lambda i: i.record(entry(ARK, files=[file("a")])),
     "next version": lambda i: i.record(
         entry("ark:/9/77", 2, [file("a")], collection="c17", owner="o", local_ids=["l-77"])

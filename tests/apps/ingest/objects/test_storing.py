@@ -11,12 +11,14 @@ import pytest
 from apps.ingest.identifiers.ezid_server import EzidServer, says
 from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
 from apps.ingest.signals import failure
+from apps.ingest.storage.given import put
 from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.inventory.model import Version
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
+from spinney.apps.ingest.storage import Incoming, open_storage
 from spinney.testing import StageHarness
 
 # --- whose it is ------------------------------------------------------------------------------
@@ -64,6 +66,44 @@ def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
         assert deposit.run("processing").outcome == "defer"
     assert deposit.run("processing").outcome == "ok"
     assert deposit.harness.results["processing"]["ark"] == "ark:/99999/fk4other"
+
+
+def test_a_deposit_that_the_storage_refuses_binds_no_local_id(service: Service) -> None:
+    # Given an update with another local id, which would make a folder of a file, and is refused,
+    ark = service.of_container(zipped({"x": b"1"}), about=about(local_ids=("m",))).deposit()["ark"]
+    description = about(primary_id=ark, local_ids=("m", "n"))
+    clash = service.of_container(zipped({"x/y": b"2"}), number=2, update=True, about=description)
+    refused = clash.to("processing")
+    assert not failure(refused).retryable
+    assert "'x' is a file, and" in refused.message.replace("producer/", "")
+    # when that local id is deposited,
+    other = service.of_file(b"3", number=3, about=about(local_ids=("n",))).deposit()
+    # then it is an object of its own, and the local id that was bound before stays bound.
+    assert other["ark"] != ark
+    assert other["version"] == 1
+    assert service.of_file(b"4", number=4, about=about(local_ids=("m",))).deposit()["ark"] == ark
+
+
+def test_nor_does_one_that_waits_for_another_writer(service: Service) -> None:
+    # Given an object that meets another writer in the storage,
+    ark = "ark:/12345/x"
+    deposit = service.of_file(about=about(primary_id=ark, local_ids=("m",)))
+    deposit.to("downloading")
+    outcomes: list[str] = []
+
+    def meanwhile(step: str) -> None:
+        if step == "content":
+            outcomes.append(deposit.run("processing").outcome)
+
+    other = open_storage(service.settings.storage["main"].url, on_step=meanwhile)
+    put(other, Incoming(path="a", source=b"a", size_bytes=1), object_id=ark)
+    # then its local id is free while it waits,
+    assert outcomes == ["defer"]
+    with service.inventory as inventory:
+        assert inventory.ark_of("maps", "m") is None
+        # and is bound when it is stored.
+        assert deposit.run("processing").outcome == "ok"
+        assert inventory.ark_of("maps", "m") == ark
 
 
 def test_a_given_ark_that_is_not_the_local_ids_fails(service: Service) -> None:

@@ -82,6 +82,19 @@ class Bindings(OpenTables):
         with self._database.checked().write() as connection:
             self._bind_within(connection, collection, admitted, ark)
 
+    def unbind(self, collection: str, names: Sequence[str], ark: str) -> None:
+        """Free those of these local ids that are bound to this ARK; for names that ``bind`` has bound to it, and that
+        no version has."""
+        with self._database.checked().write() as connection:
+            for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
+                connection.execute(
+                    local_ids.delete().where(
+                        local_ids.c.local_id.in_(chunk),
+                        local_ids.c.collection == collection,
+                        local_ids.c.ark == ark,
+                    )
+                )
+
     def _bind_within(self, connection: Connection, collection: str, names: Sequence[str], ark: str) -> None:
         """Bind local ids within a transaction. Raises LocalIdTaken.
 

@@ -1,7 +1,8 @@
 """The stage that unpacks, identifies, describes and stores an object."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,16 @@ from spinney.apps.ingest.objects.work import (
     read_list,
     write_list,
 )
-from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject, Storage, StoredFile, Version
+from spinney.apps.ingest.storage import (
+    Busy,
+    Incoming,
+    Late,
+    NoSuchObject,
+    Storage,
+    Stored,
+    StoredFile,
+    Version,
+)
 from spinney.files.paths import PRODUCER, SYSTEM, NotAdmitted
 
 if TYPE_CHECKING:
@@ -47,7 +57,7 @@ BUSY_S = 10.0
 
 def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Give the object its ARK and its descriptions, and store it as a new version. The value has what ``recording``
-    enters in the inventory (``_store``)."""
+    enters in the inventory (``_value``)."""
     work = load_work(job, order)
     with admission():
         content = _content(work)
@@ -67,8 +77,9 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         if not (is_minted and _is_new(work, inventory, versions, ark)):
             identities.require_same_owner(recorded, storage, work.profile, ark)
             _require_new_number(work, inventory, recorded, versions, files)
-        _bind(work, inventory, about, ark)
-        value = _store(work, files, about, ark, storage_name)
+        with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
+            stored = _put(work, storage, ark, files)
+        value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
     return value
@@ -205,35 +216,46 @@ def _require_new_number(
     )
 
 
-def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
-    """Bind the local ids to the ARK. Raises Defer where another object was quicker."""
+def _new_local_ids(about: About, recorded: Match | None, versions: list[Version]) -> list[str]:
+    """Return the local ids that no version of the object has; none where the inventory does not know the versions.
+    Under the lock on the ARK nobody else binds to it."""
+    if recorded is None:
+        return [] if versions else list(about.local_ids)
+    return [name for name in about.local_ids if name not in recorded.local_ids]
+
+
+@contextmanager
+def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> Iterator[None]:
+    """Bind the local ids to the ARK while its version is stored; the ``new`` ones are free again if it is refused.
+    Otherwise the next deposit with one of them would be taken for a version of this object. Raises Defer where another
+    object was quicker.
+
+    They stay bound after an OSError, since the version may be stored then.
+    """
+    assert about.ark is not None
     try:
-        inventory.bind(work.profile.collection, about.local_ids, ark)
+        inventory.bind(work.profile.collection, about.local_ids, about.ark)
     except LocalIdTaken as error:
         # Another object was bound since the lookup; the next attempt makes this one a version of that, or refuses it.
         raise Defer(TAKEN_S, str(error)) from error
-
-
-def _store(work: Work, files: list[Incoming], about: About, ark: str, storage_name: str) -> dict[str, Any]:
-    """Store the version, list its files for `recording`, and return the stage's value. Idempotent by ``_key``.
-
-    The value has what the inventory records: of the version that is stored, which may be that of an earlier job
-    (``own`` False) where this one had nothing new.
-    """
-    storage = open_resources.storage(work.settings, storage_name)
-    provenance = Provenance(
-        bid=work.order.bid,
-        jid=work.order.jid,
-        submitter=work.order.submitter,
-        owner=work.profile.owned_by,
-        collection=work.profile.collection,
-    )
     try:
-        stored = storage.put(
+        yield
+    except Late:  # a newer attempt of this job stores the version, and needs them
+        raise
+    except (NotAdmitted, Defer):
+        if new:
+            inventory.unbind(work.profile.collection, new, about.ark)
+        raise
+
+
+def _put(work: Work, storage: Storage, ark: str, files: list[Incoming]) -> Stored:
+    """Store the version, and return it. Idempotent by ``_key``."""
+    try:
+        return storage.put(
             ark,
             files,
             key=_key(work, files),
-            message=provenance.message(),
+            message=_provenance(work).message(),
             user=work.order.submitter,
             created=datetime.now(UTC),
             merge=work.order.update,
@@ -241,6 +263,24 @@ def _store(work: Work, files: list[Incoming], about: About, ark: str, storage_na
         )
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
+
+
+def _provenance(work: Work) -> Provenance:
+    return Provenance(
+        bid=work.order.bid,
+        jid=work.order.jid,
+        submitter=work.order.submitter,
+        owner=work.profile.owned_by,
+        collection=work.profile.collection,
+    )
+
+
+def _value(work: Work, storage: Storage, about: About, ark: str, stored: Stored) -> dict[str, Any]:
+    """List the version's files for `recording`, and return the stage's value.
+
+    It has what the inventory records: of the version that is stored, which may be that of an earlier job (``own``
+    False) where this one had nothing new.
+    """
     version, stored_files = storage.version(ark, stored.version)
     _list_stored(work, stored_files)
     return {
@@ -250,8 +290,7 @@ def _store(work: Work, files: list[Incoming], about: About, ark: str, storage_na
         "added_bytes": stored.added_bytes,
         "created": version.created.isoformat(),
         "own": (version.key or "").startswith(f"{work.order.jid}."),
-        "by": asdict(Provenance.of(version.message) or provenance),
-        "storage": storage_name,
+        "by": asdict(Provenance.of(version.message) or _provenance(work)),
         "collection": work.profile.collection,
         "owner": work.profile.owned_by,
         "who": about.who,
