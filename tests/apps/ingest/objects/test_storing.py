@@ -406,6 +406,33 @@ def test_the_depositors_own_erc_speaks_where_the_order_is_silent(service: Servic
         assert b"who: Bea\nwhat: Old maps\n" in file.read()
 
 
+def test_an_update_keeps_the_description_that_it_does_not_give(service: Service) -> None:
+    # Given an object with a description,
+    description = about(local_ids=("m",), title="A map of the world", creator="Ann", date="1912")
+    ark = service.of_file(b"1", about=description).deposit()["ark"]
+    # when an update gives none, another a part, and the first one is sent back,
+    bare = service.of_file(b"2", number=2, name="b.txt", update=True, about=about(primary_id=ark))
+    bare.deposit()
+    changes = about(primary_id=ark, title="Old", local_ids=("n",))
+    service.of_file(b"3", number=3, name="c.txt", update=True, about=changes).deposit()
+    bare.harness.results.clear()
+    again = bare.deposit()
+    # then what was not given stays, in the inventory and in the object.
+    with service.inventory as inventory:
+        described = [(v.who, v.what, v.when) for v in _versions(inventory, ark)]
+    assert described == [("Ann", "A map of the world", "1912")] * 2 + [("Ann", "Old", "1912")]
+    with service.storage.opened(ark, "system/mrt-erc.txt") as file:
+        assert (
+            file.read()
+            == f"erc:\nwho: Ann\nwhat: Old\nwhen: 1912\nwhere: {ark}\nwhere: n\nwhere: m\n".encode()
+        )
+    assert (again["version"], again["what"]) == (2, "A map of the world")
+    # A deposit of the whole object describes it anew.
+    service.of_file(b"4", number=4, about=about(primary_id=ark)).deposit()
+    with service.inventory as inventory:
+        assert (_versions(inventory, ark)[-1].what, _versions(inventory, ark)[-1].who) == ("a.txt", None)
+
+
 @pytest.mark.parametrize(
     ("erc", "sentence"),
     [

@@ -72,13 +72,18 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
         about = replace(about, ark=ark)
+        # Of what was deposited: what an update takes over from the newest version may be another in another attempt.
+        key = _key(work, _files(content, _titled(work, about)))
+        about = _titled(work, _completed(work, about, recorded))
         files = _files(content, about)
         versions = _versions(storage, ark)
         if not (is_minted and _is_new(work, inventory, versions, ark)):
             identities.require_same_owner(recorded, storage, work.profile, ark)
             _require_new_number(work, inventory, recorded, versions, files)
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
-            stored = _put(work, storage, ark, files)
+            stored = _put(work, storage, ark, files, key)
+        if order.update and recorded is not None and stored.version < recorded.head.version:
+            about = _as_recorded(inventory, about, stored.version)
         value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
@@ -112,21 +117,48 @@ def _content(work: Work) -> list[Incoming]:
 
 
 def _about(work: Work, content: list[Incoming]) -> About:
-    """Return the description of the order, completed from the depositor's own ``mrt-erc.txt``."""
+    """Return the description of the order, with what it lacks from the depositor's own ``mrt-erc.txt``."""
     description = work.order.about
     erc_file = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
     erc = About() if erc_file is None else metadata.read_erc(erc_file, _ERC_MAX_BYTES)
     about = About(
         who=description.creator or erc.who,
-        what=description.title or erc.what or work.order.payload.name,
+        what=description.title or erc.what,
         when=description.date or erc.when,
         ark=description.primary_id or erc.ark,
         local_ids=description.local_ids or erc.local_ids,
     )
     # Checked before storing, since everything that is stored must be recordable.
-    for field, value in (("creator", about.who), ("title", about.what), ("date", about.when)):
+    for field, value in (("creator", about.who), ("title", _titled(work, about).what), ("date", about.when)):
         entry_rules.plain(field, value or "")
     return about
+
+
+def _titled(work: Work, about: About) -> About:
+    """Return a description with a title: that of the payload where there is no other."""
+    return replace(about, what=about.what or work.order.payload.name)
+
+
+def _completed(work: Work, about: About, recorded: Match | None) -> About:
+    """Return the description of an update, with what it lacks from the newest version of its object."""
+    if not work.order.update or recorded is None:
+        return about
+    head = recorded.head
+    return replace(
+        about,
+        who=about.who or head.who,
+        what=about.what or head.what,
+        when=about.when or head.when,
+        local_ids=tuple(dict.fromkeys((*about.local_ids, *recorded.local_ids))),
+    )
+
+
+def _as_recorded(inventory: "Inventory", about: About, number: int) -> About:
+    """Return the description with which an earlier version of this job was recorded, which later ones have changed."""
+    object_ = inventory.object(about.ark) if about.ark is not None else None
+    versions = object_.versions if object_ is not None else ()
+    version = next((version for version in versions if version.version == number), None)
+    return about if version is None else replace(about, who=version.who, what=version.what, when=version.when)
 
 
 def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
@@ -140,7 +172,9 @@ def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bo
     if ark is None:
         refused = data.get(REFUSED, 0)
         key = f"{work.order.jid}.{refused}" if refused else work.order.jid
-        ark = identities.minter(work.settings, work.profile, inventory).mint(key, identities.described(about))
+        ark = identities.minter(work.settings, work.profile, inventory).mint(
+            key, identities.described(_titled(work, about))
+        )
         work.job.data[MINTED] = data[MINTED] = known_ark = (
             ark  # before all else: no other may be minted for it
         )
@@ -248,13 +282,13 @@ def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> 
         raise
 
 
-def _put(work: Work, storage: Storage, ark: str, files: list[Incoming]) -> Stored:
-    """Store the version, and return it. Idempotent by ``_key``."""
+def _put(work: Work, storage: Storage, ark: str, files: list[Incoming], key: str) -> Stored:
+    """Store the version, and return it. Idempotent by ``key``."""
     try:
         return storage.put(
             ark,
             files,
-            key=_key(work, files),
+            key=key,
             message=_provenance(work).message(),
             user=work.order.submitter,
             created=datetime.now(UTC),
