@@ -274,6 +274,37 @@ def test_sent_back_from_its_first_stage_it_makes_a_version_only_of_what_differs(
     assert (deposit.deposit()["version"], service.stored(first["ark"])) == (2, {"a.txt": b"another map"})
 
 
+def test_sent_back_with_its_earlier_content_it_makes_a_version_of_that_again(service: Service) -> None:
+    # Given an object whose content is changed, and changed back, each time sent back,
+    deposit = service.of_file(b"A", about=about(local_ids=("m",)))
+    ark = deposit.deposit()["ark"]
+    for number, content in ((2, b"B"), (3, b"A"), (4, b"B"), (4, b"B")):
+        service.web.put("/1/a.txt", content)
+        deposit.harness.results.clear()
+        done = deposit.deposit()
+        # then the newest version has it; and of the same content again none is made.
+        assert (done["version"], done["own"], service.stored(ark)) == (number, True, {"a.txt": content})
+    # When another deposit has made a version since, it is not taken back.
+    service.of_file(b"C", number=2, about=about(local_ids=("m",))).deposit()
+    service.web.put("/1/a.txt", b"A")
+    deposit.harness.results.clear()
+    assert deposit.deposit()["version"] == 3
+    assert service.stored(ark) == {"a.txt": b"C"}
+    with service.inventory as inventory:
+        assert [v.version for v in _versions(inventory, ark)] == [1, 2, 3, 4, 5]
+
+
+def test_killed_before_the_result_is_kept_it_makes_that_version_once(service: Service) -> None:
+    deposit = service.of_file(b"A")
+    for content in (b"A", b"B", b"A"):
+        service.web.put("/1/a.txt", content)
+        deposit.harness.results.clear()
+        deposit.deposit()
+    deposit.harness.results.clear()
+    deposit.to("downloading")
+    assert deposit.run("processing").value["version"] == 3
+
+
 def test_a_version_that_the_storage_has_lost_is_made_again_by_what_made_it_and_by_nothing_else(
     service: Service,
 ) -> None:

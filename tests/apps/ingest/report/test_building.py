@@ -17,6 +17,7 @@ def told(report: Report) -> PreviousReport:
         number=report.facts.number,
         completed={e.jid: e.label for e in report.completed},
         failed={e.jid: e.label for e in report.failed},
+        versions={e.jid: e.version for e in report.completed if e.version is not None},
     )
 
 
@@ -57,6 +58,23 @@ def test_an_update_tells_what_has_changed() -> None:
     assert changes.newly_failed == ("map 4",)
     assert changes.added == ("map 5", "map 7")
     assert changes.gone == ("map 6",)
+
+
+def test_an_update_names_the_completed_objects_that_made_another_version() -> None:
+    first = build(facts(), [end(1, version=1), end(2, version=1), end(3, version=1), failed(4)])
+
+    ends = [
+        end(1, version=2),
+        end(2, version=1),
+        end(3, version=2, unchanged=True),
+        end(4, version=1),
+        end(5, version=1),
+    ]
+    second = build(facts(2), ends, told(first))
+
+    assert second.changes is not None
+    assert second.changes.new_versions == ("map 1",)
+    assert (second.changes.mended, second.changes.added) == (("map 4",), ("map 5",))
 
 
 def test_a_first_report_has_no_changes() -> None:

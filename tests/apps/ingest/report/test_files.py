@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from long_tests import long_alone
-from spinney.apps.ingest.report import ObjectEnd, build, read_previous, write
+from spinney.apps.ingest.report import ObjectEnd, build, read_previous, text, write
 
 from .samples import end, facts, failed
 
@@ -64,6 +64,25 @@ def test_the_next_report_is_compared_with_what_was_written(tmp_path: Path) -> No
     assert report.completed == {"jid-1": "map 1", "jid-4": "Größe\n\u2028"}
     assert update.changes is not None
     assert (update.changes.mended, update.changes.gone) == (("map 2",), ())
+
+
+def test_another_version_since_what_was_written_is_a_change(tmp_path: Path) -> None:
+    write(build(facts(), [end(1, version=1), end(2), failed(3)]), tmp_path)
+
+    update = build(facts(2), [end(1, version=2), end(2, version=1)], read_previous(tmp_path))
+
+    assert update.changes is not None
+    assert update.changes.new_versions == ("map 1",)
+    assert "new version" in text(update)
+
+
+def test_a_report_of_an_earlier_release_is_compared_without_versions(tmp_path: Path) -> None:
+    (tmp_path / "comparison.jsonl").write_text('{"number":1}\n["completed","jid-1","map 1"]\n')
+
+    update = build(facts(2), [end(1, version=2)], read_previous(tmp_path))
+
+    assert update.changes is not None
+    assert update.changes.new_versions == ()
 
 
 MANY = """

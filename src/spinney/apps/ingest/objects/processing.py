@@ -73,7 +73,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         storage = open_resources.storage(work.settings, storage_name)
         about = replace(about, ark=ark)
         # Of what was deposited: what an update takes over from the newest version may be another in another attempt.
-        key = _key(work, _files(content, _titled(work, about)))
+        deposited_key = _key(work, _files(content, _titled(work, about)))
         about = _titled(work, _completed(work, about, recorded))
         files = _files(content, about)
         versions = _versions(storage, ark)
@@ -81,7 +81,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
             identities.require_same_owner(recorded, storage, work.profile, ark)
             _require_new_number(work, inventory, recorded, versions, files)
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
-            stored = _put(work, storage, ark, files, key)
+            stored = _put(work, storage, ark, files, _put_key(work, deposited_key, versions))
         if order.update and recorded is not None and stored.version < recorded.head.version:
             about = _as_recorded(inventory, about, stored.version)
         value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
@@ -371,6 +371,23 @@ def _description_files(about: About) -> list[Incoming]:
     return [
         Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)) for name, text in texts.items()
     ]
+
+
+def _put_key(work: Work, key: str, versions: list[Version]) -> str:
+    """Return the key of the put of this content.
+
+    It is ``key``, or that of the last version with this content, except where the job was requeued with other content
+    since, and no other job has made a version after it: then the content is to be the newest again, and the key has a
+    suffix. After a version of another job it stays as it is, since requeuing a batch does not take back later deposits.
+    """
+    same = [v for v in versions if v.key is not None and (v.key == key or v.key.startswith(f"{key}."))]
+    if not same:
+        return key
+    last = same[-1]
+    later = versions[versions.index(last) + 1 :]
+    if later and all((v.key or "").startswith(f"{work.order.jid}.") for v in later):
+        return f"{key}.{versions[-1].number + 1}"
+    return last.key or key
 
 
 def _key(work: Work, files: list[Incoming]) -> str:

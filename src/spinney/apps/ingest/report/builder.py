@@ -48,6 +48,8 @@ class Changes:
     """Objects that have failed now and had not then, whether they were in the other list or in none."""
     added: tuple[str, ...]
     """Objects that are completed now, and were in neither list then."""
+    new_versions: tuple[str, ...]
+    """Objects that are completed now as then, and have made another version since."""
     gone: tuple[str, ...]
     """Objects that were in one of the lists then and are in neither now: deleted, cancelled or open again."""
 
@@ -59,6 +61,8 @@ class PreviousReport:
     number: int
     completed: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """The versions of completed objects, by jid; none in reports that earlier releases wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +171,18 @@ def _changes(before: PreviousReport, completed: list[ObjectEnd], failed: list[Ob
     """Return the differences between the previous report and these results."""
     good, bad = ({end.jid: end.label for end in ends} for ends in (completed, failed))
     labels = {**before.completed, **before.failed}
+    newer = [
+        end.jid
+        for end in completed
+        if not end.unchanged
+        and end.jid in before.completed
+        and before.versions.get(end.jid, end.version) != end.version
+    ]
     return Changes(
         mended=_labels(good, good.keys() & before.failed.keys()),
         newly_failed=_labels(bad, bad.keys() - before.failed.keys()),
         added=_labels(good, good.keys() - labels.keys()),
+        new_versions=_labels(good, newer),
         gone=_labels(labels, labels.keys() - good.keys() - bad.keys()),
     )
 

@@ -59,13 +59,15 @@ def write(report: Report, folder: Path) -> dict[str, Written]:
 def read_previous(folder: Path) -> PreviousReport:
     """Read the part of the report in this folder with which the next is compared. Raises FileNotFoundError
     where there is none."""
-    completed, failed = dict[str, str](), dict[str, str]()
+    completed, failed, versions = dict[str, str](), dict[str, str](), dict[str, int]()
     with (folder / COMPARISON).open("rb") as file:
         number = orjson.loads(next(file))["number"]
         for line in file:
-            word, jid, label = orjson.loads(line)
+            word, jid, label, *version = orjson.loads(line)  # earlier releases wrote no version
             (completed if word == "completed" else failed)[jid] = label
-    return PreviousReport(number=number, completed=completed, failed=failed)
+            if word == "completed" and any(version):
+                versions[jid] = version[0]
+    return PreviousReport(number=number, completed=completed, failed=failed, versions=versions)
 
 
 def _whole(report: Report) -> Iterator[bytes]:
@@ -87,12 +89,12 @@ def _list(ends: Iterable[ObjectEnd]) -> Iterator[bytes]:
 
 
 def _comparison(report: Report) -> Iterator[bytes]:
-    """Yield ``comparison.jsonl``: the number of the report, then the list, jid and label of each object that
-    counts."""
+    """Yield ``comparison.jsonl``: the number of the report, then the list, jid, label and version of each object
+    that counts."""
     yield orjson.dumps({"number": report.facts.number}) + b"\n"
     for word, ends in (("completed", report.completed), ("failed", report.failed)):
         for end in ends:
-            yield orjson.dumps([word, end.jid, end.label]) + b"\n"
+            yield orjson.dumps([word, end.jid, end.label, end.version]) + b"\n"
 
 
 def _write_file(path: Path, chunks: Iterable[bytes]) -> Written:

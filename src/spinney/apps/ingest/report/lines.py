@@ -20,6 +20,7 @@ _CHANGES = {
     "mended": "mended",
     "newly_failed": "newly failed",
     "added": "added",
+    "new_versions": "new version",
     "gone": "no longer counted",
 }
 
