@@ -1,12 +1,16 @@
 """``spinney keep``: the rules, and a walk now."""
 
 import json
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from contract.everything import STANDS, filled
 from spinney.folders import folders
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.store.sql import open_store
 
 from .shell import Shell
 
@@ -97,10 +101,28 @@ def test_a_sweep_removes_rows_and_folders_now(tmp_path: Path) -> None:
     assert shell.listed("keep", "--sweep") == [{"removed": 0}]
 
 
-def _declares(url: str) -> None:
-    from spinney.model.types import StageSpec, TypeSpec
-    from spinney.store.sql import open_store
+def test_given_a_leader_whose_clock_has_jumped_then_the_list_says_so_until_an_operator_sweeps(
+    tmp_path: Path,
+) -> None:
+    shell, url = Shell(tmp_path), f"sqlite:///{tmp_path}/spinney.db"
+    _declares(url)
+    folders.write_token(tmp_path / "spinney.folders", "token")
+    now_us = time.time_ns() // 1000
+    with closing(open_store(url)) as store:
+        store.retention.observe_clock(now_us=now_us)
+        assert "clock" not in shell.run("keep").stderr
+        store.retention.observe_clock(now_us=now_us + 31 * 86_400_000_000)
 
+        assert "nodes remove no jobs: the leader's clock jumped from" in shell.run("keep").stderr
+        shell.ok("keep", "--sweep", "--by", "ann")
+
+        assert "clock" not in shell.run("keep").stderr
+        clock = store.retention.clock()
+        assert clock is not None
+        assert now_us <= clock.trusted_us < now_us + 3_600_000_000, "the time of this host"
+
+
+def _declares(url: str) -> None:
     store = open_store(url)
     store.create()
     store.register([TypeSpec(name="archive", stages=(StageSpec(name="pack"),), keep={"completed": None})], [])

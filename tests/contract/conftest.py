@@ -144,6 +144,7 @@ WITHOUT_BEING_ASKED = {
     "test_shares",
     "test_submissions",
     "test_sweep",
+    "test_trusted_clock",
 }
 """The kernel: what nodes ask of a store, and what pages alone ask. ``make test`` runs it on PostgreSQL, too; ``make
 postgres`` runs all there."""

@@ -147,6 +147,7 @@ def test_given_old_slices_then_they_go_with_the_next_record(site: Site) -> None:
     assert all(by_slice(site, width_s) for width_s in KEPT)
 
     site.clock.forward(QUARTER_S * (KEPT[QUARTER_S] + 2))
+    site.store.retention.confirm_clock(now_us=site.now)
     record(site)
 
     assert len(by_slice(site, MINUTE_S)) == 1

@@ -1,10 +1,11 @@
 """A node removes jobs whose time is over, rows and folders together, while it works."""
 
+import os
 import time
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, until
+from node_fixtures import Cluster, cluster, lines, until
 
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
@@ -42,6 +43,46 @@ def test_rows_and_folders_go_together_and_the_node_goes_on(cluster: Cluster) -> 
     assert sum(entry.count for entry in entries) == 5
     cluster.store.retention.set("*", "completed", None, ANN, now_us=time.time_ns() // 1000)
     assert [job.state for job in cluster.run("shout")] == ["completed"]
+
+
+def test_a_node_whose_clock_is_a_month_ahead_removes_nothing_and_says_why(cluster: Cluster) -> None:
+    # Given: jobs are kept for 30 days, and a node whose clock is right has removed what was due
+    now_us = time.time_ns() // 1000
+    cluster.store.retention.set("*", "completed", 30 * 86_400.0, ANN, now_us=now_us)
+    cluster.store.retention.set("*", "cancelled", 0.0, ANN, now_us=now_us)
+    oak = cluster.node(retention_s=0.1)
+    (kept,) = cluster.run("shout")
+    (due,) = cluster.submit("shout", at_us=now_us + 3_600_000_000)
+    cluster.store.cancel(due, tree=False, by="ann", reason=None, now_us=now_us)
+    until(lambda: _ids(cluster) == [kept.id], "what is due is removed")
+    oak.stop()
+
+    # When: the next leader's clock is 31 days ahead
+    log = cluster.file("elm.log")
+    cluster.start(name="elm", env=_ahead(cluster.place, days=31), log=log, retention_s=0.1).joined()
+
+    # Then
+    def warnings() -> list[str]:
+        assert _ids(cluster) == [kept.id], "the job is a few seconds old"
+        return [line for line in lines(log) if "no jobs are removed" in line]
+
+    assert "spinney keep --sweep" in until(warnings)[0]
+    assert _ids(cluster) == [kept.id]
+
+
+def _ids(cluster: Cluster) -> list[int]:
+    return [job.id for job in cluster.store.jobs(Filter())]
+
+
+def _ahead(place: Path, days: int) -> dict[str, str]:
+    """The environment in which Python is told a time of day so many days ahead; monotonic clocks are right."""
+    folder = place / "ahead"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        f"import time\n_true_ns = time.time_ns\n"
+        f"time.time_ns = lambda: _true_ns() + {days * 86_400 * 10**9}\ntime.time = lambda: time.time_ns() / 1e9\n"
+    )
+    return {"PYTHONPATH": os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))}
 
 
 @pytest.mark.parametrize("draining", [False, True])

@@ -70,7 +70,12 @@ from spinney.features.jobs.commands import (
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
-from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
+from spinney.features.retention.commands import (
+    ListRetention,
+    SetRetention,
+    ShowRetentionClock,
+    UnsetRetention,
+)
 from spinney.features.schedules.commands import (
     DropSchedule,
     ListComingTimes,
@@ -382,6 +387,7 @@ CASES: dict[str, Case] = {
     "doctor.checks": Case(call=lambda c, t: c.part(Doctor).checks(), least=Role.VIEWER, outside=None),
     "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
     "ListRetention": Case(call=lambda c, t: c.do(ListRetention()), least=Role.VIEWER, outside=None),
+    "ShowRetentionClock": Case(call=lambda c, t: c.do(ShowRetentionClock()), least=Role.VIEWER, outside=None),
     "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
     **{
         name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden, stops=stops)

@@ -25,6 +25,7 @@ What is around a job:
 ``subjects``         the line by which people tell a job from others of its type
 ``external``         external workers, which run stages over the API and are no nodes
 ``queue_selection``  which node may serve which queue
+``trusted_clock``    whether a wall clock is trusted to delete what is old
 
 ``errors``  the exceptions, each ending with what to do next
 

@@ -408,6 +408,7 @@ ROWS = (
     ),
     Row(method="POST", path="/jobs/{job}/rehome", least="admin", ok=409, make=sends(json={})),
     Row(method="GET", path="/retention", least="viewer"),
+    Row(method="GET", path="/retention/clock", least="viewer"),
     Row(
         method="PUT",
         path="/retention/{type}/{state}",

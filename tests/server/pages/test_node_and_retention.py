@@ -102,6 +102,16 @@ def test_given_an_admin_when_a_rule_is_set_and_removed_then_the_page_follows(wor
     assert world.store.retention.all() == []
 
 
+def test_given_a_leader_whose_clock_has_jumped_then_the_page_says_so(world: World) -> None:
+    retention = world.store.retention
+    retention.observe_clock(now_us=now_us())
+    assert "clock" not in get(world.client("viewer"), "/retention")
+
+    retention.observe_clock(now_us=now_us() + 31 * 86_400 * SECOND)
+
+    assert "Nodes remove no jobs" in get(world.client("viewer"), "/retention")
+
+
 @pytest.mark.parametrize(
     ("form", "reason"),
     [

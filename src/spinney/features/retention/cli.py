@@ -52,7 +52,10 @@ def keep(
         ),
     ] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Remove expired jobs now, instead of when a node next does it.")
+        bool,
+        typer.Option(
+            "--sweep", help="Remove expired jobs now, by this host's clock, which is trusted from then on."
+        ),
     ] = False,
     reason: ReasonOption = None,
     json: JsonOption = False,
@@ -86,10 +89,11 @@ def keep(
 
 def _show(store: str | None, *, json: bool) -> None:
     """Print all rules, also those that others overrule, which are marked so."""
-    from spinney.features.retention.commands import ListRetention
+    from spinney.features.retention.commands import ListRetention, ShowRetentionClock
 
     with open_commands(store) as performer:
         rules = performer.do(ListRetention()).items
+        clock = performer.do(ShowRetentionClock())
     display.print_list(
         rules,
         {
@@ -102,6 +106,13 @@ def _show(store: str | None, *, json: bool) -> None:
         json=json,
         empty="everything is kept for ever; 'spinney keep TYPE STATE 30d' sets how long",
     )
+    if clock.jumped_us is not None:
+        typer.echo(
+            f"nodes remove no jobs: the leader's clock jumped from {display.format_time(clock.trusted_us)} to "
+            f"{display.format_time(clock.jumped_us)}; set it right if it is wrong. If no node ran in between, nodes go "
+            f"on at {display.format_time(clock.trusted_again_us)}, or at once after 'spinney keep --sweep'",
+            err=True,
+        )
 
 
 def _set(

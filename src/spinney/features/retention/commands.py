@@ -11,6 +11,7 @@ from spinney.commands.fields import Name, Reason
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Role
 from spinney.model.settings.retention import ALL_TYPES, RetentionRule
+from spinney.model.trusted_clock import TrustedClock
 from spinney.model.types import KEEP_MAX_S
 from spinney.model.values.lists import All
 from spinney.service.service import Service
@@ -41,6 +42,26 @@ class UnsetResult:
     """False: none was set."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionClock:
+    """The clock by which nodes remove jobs whose time is over."""
+
+    trusted_us: int | None
+    """The latest time at which the leader's clock was trusted; null: no leader has looked yet."""
+    jumped_us: int | None = None
+    """The time that the leader's clock showed after a jump ahead; until ``trusted_again_us`` nodes remove no jobs."""
+    trusted_again_us: int | None = None
+    """The time from which on that clock is trusted; null: it has not jumped."""
+
+    @classmethod
+    def of(cls, clock: TrustedClock | None) -> "RetentionClock":
+        if clock is None:
+            return cls(trusted_us=None)
+        return cls(
+            trusted_us=clock.trusted_us, jumped_us=clock.jumped_us, trusted_again_us=clock.trusted_again_us
+        )
+
+
 class ListRetention(Command, route="GET /retention"):
     """List how long settled jobs are kept.
 
@@ -48,6 +69,15 @@ class ListRetention(Command, route="GET /retention"):
 
     def run(self, service: Service) -> All[RetentionRule]:
         return All(items=service.store.retention.all())
+
+
+class ShowRetentionClock(Command, route="GET /retention/clock"):
+    """Show whether nodes remove jobs whose time is over.
+
+    A leader whose clock has jumped ahead removes nothing, until it has gone on for a day or an admin sweeps."""
+
+    def run(self, service: Service) -> RetentionClock:
+        return RetentionClock.of(service.store.retention.clock())
 
 
 class SetRetention(Command, route="PUT /retention/{type}/{state}", role=Role.ADMIN, everywhere=True, to=_TO):
@@ -94,4 +124,4 @@ class UnsetRetention(
         return UnsetResult(unset=unset)
 
 
-COMMANDS = (ListRetention, SetRetention, UnsetRetention)
+COMMANDS = (ListRetention, ShowRetentionClock, SetRetention, UnsetRetention)

@@ -8,7 +8,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
+from spinney.features.retention.commands import (
+    ListRetention,
+    SetRetention,
+    ShowRetentionClock,
+    UnsetRetention,
+)
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
@@ -114,14 +119,19 @@ async def _list(
 ) -> Response:
     """Show the rules with their form. ``refused``: with what was entered, and why it was refused.
     ``to_confirm``: the form that was sent, and what the user has to confirm."""
-    rules, types = await context.run(
-        lambda control: (control.do(ListRetention()).items, sorted(control.queries.types()))
+    rules, clock, types = await context.run(
+        lambda control: (
+            control.do(ListRetention()).items,
+            control.do(ShowRetentionClock()),
+            sorted(control.queries.types()),
+        )
     )
     return page_or_part(
         request,
         context,
         "retention",
         rules=rules,
+        clock=clock,
         types=[ALL_TYPES, *types],
         states=sorted(SETTLED - {"deleted"}),
         every_type=ALL_TYPES,

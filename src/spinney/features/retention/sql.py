@@ -15,6 +15,7 @@ from spinney.model.errors import UnknownType, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.retention import ALL_TYPES, RetentionRule, RetentionRules
 from spinney.model.states import SETTLED, State
+from spinney.model.trusted_clock import TrustedClock, observed
 from spinney.model.types import KEEP_MAX_S
 from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.store.sql.audit import note
@@ -22,7 +23,9 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
-from spinney.store.sql.transitions import removal
+from spinney.store.sql.transitions import removal, trusted_clock
+
+_MINUTE_US = 60_000_000
 
 
 class SqlRetention:
@@ -72,6 +75,38 @@ class SqlRetention:
         with self._session.look() as tx:
             return _rules(tx, self._session.registry).all_rules()
 
+    # --- the clock ------------------------------------------------------------------------
+
+    def clock(self) -> TrustedClock | None:
+        """Return the latest time at which a leader's clock was trusted, and whether it has jumped; None:
+        no leader has looked yet."""
+        with self._session.look() as tx:
+            return trusted_clock.read(tx)
+
+    def observe_clock(self, *, now_us: int) -> TrustedClock:
+        """Compare the leader's clock with the latest trusted time, keep the result and return it.
+
+        Where it has jumped ahead (``jumped_us``), the caller must not sweep by this clock.
+        """
+        with self._session.look() as tx:
+            before = trusted_clock.read(tx)
+        clock = observed(before, now_us)
+        # Steps of a walk follow each other closely; a transaction for each would keep other writers waiting.
+        if (
+            before is not None
+            and clock.jumped_us == before.jumped_us
+            and now_us < before.trusted_us + _MINUTE_US
+        ):
+            return clock
+        with self._session.write(durable=False) as tx:
+            return trusted_clock.observe(tx, now_us)
+
+    def confirm_clock(self, *, now_us: int) -> None:
+        """Trust this clock, which a person vouches for, however far it is ahead of the latest trusted
+        time or behind it."""
+        with self._session.write() as tx:
+            trusted_clock.write(tx, TrustedClock(trusted_us=now_us))
+
     # --- the walk -------------------------------------------------------------------------
 
     def sweep(
@@ -83,7 +118,7 @@ class SqlRetention:
         found before: a tree without open jobs whose top settled long enough ago. Rows are removed for
         good; ``deleted_folders`` lists their folders until those are removed. Returns the removed
         jobs, and the id after which to continue (None: the walk is complete). Any number of processes
-        may walk at the same time, and stop anywhere.
+        may walk at the same time, and stop anywhere. The caller has observed or confirmed the clock.
         """
         with self._session.look() as tx:
             rules = _rules(tx, self._session.registry)

@@ -31,11 +31,13 @@ def sweep(
     """Remove every job whose time is over, with its folder, and return how many jobs were removed.
 
     ``remove`` removes the folder of one job. The caller must be an admin. The walk may be interrupted between any two
-    steps: nodes remove the remaining folders, and the next walk starts from the beginning. Raises StoreUnusable at the
-    end if some folders could not be removed; nodes try those again.
+    steps: nodes remove the remaining folders, and the next walk starts from the beginning. The caller vouches for the
+    clock of this host: nodes trust it from now on (``spinney.model.trusted_clock``). Raises StoreUnusable at the end if
+    some folders could not be removed; nodes try those again.
     """
     service.require_everywhere(Role.ADMIN, "remove jobs whose time is over")
     actor = service.actor()
+    service.store.retention.confirm_clock(now_us=service.clock())
     removed, after = 0, 0
     failures: list[StoreUnusable] = []
     while True:

@@ -22,6 +22,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import duration_samples
 from spinney.store.sql.record import throughput
 from spinney.store.sql.session import Session
+from spinney.store.sql.transitions import trusted_clock
 
 MINUTE_S, QUARTER_S, HOUR_S = 60, 900, 3600
 """The widths of slices, in seconds."""
@@ -72,7 +73,8 @@ class SqlThroughputHistory:
         self._session = session
 
     def record(self, *, now_us: int) -> None:
-        """Roll up what happened until the last full minute, and delete what is older than ``KEPT``.
+        """Roll up what happened until the last full minute, and delete what is older than ``KEPT``
+        unless the clock has jumped ahead (``spinney.model.trusted_clock``).
 
         The leader calls it once a minute. Depths and times are read before the transaction that
         writes, so that sampling, the slow part, does not keep other writers waiting on SQLite; they
@@ -93,6 +95,8 @@ class SqlThroughputHistory:
             )
             for width_s in (QUARTER_S, HOUR_S):
                 _sum_up(tx, width_s, minute * MINUTE_S)
+            if trusted_clock.observe(tx, now_us).jumped_us is not None:
+                return
             for width_s, kept in KEPT.items():
                 oldest = minute * MINUTE_S // width_s - kept
                 tx.run("delete from throughput_history where width_s = ? and slice < ?", (width_s, oldest))

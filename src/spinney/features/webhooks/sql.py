@@ -37,6 +37,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.registry.registry import read_webhook
 from spinney.store.sql.session import Session
+from spinney.store.sql.transitions import trusted_clock
 
 KEPT_US = 30 * 86_400 * 1_000_000
 """How long deliveries are kept, sent or not: 30 days."""
@@ -90,7 +91,7 @@ class SqlWebhooks:
             # time.
             "delete from webhook_events where seq in (select o.seq from (select seq, at_us from webhook_events "
             "order by seq limit ?) o where o.at_us < ?)",
-            (STEP, now_us - KEPT_US),
+            (STEP, trusted_clock.past_us(tx, now_us) - KEPT_US),
         )
         return bool(tx.changed() == STEP)
 

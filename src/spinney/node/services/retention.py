@@ -5,6 +5,10 @@ the scan pauses nine times as long, so that it does not slow down claims. While 
 leads, no step begins. The folders of the jobs that a step removed are removed before the next step; where that is
 interrupted, or a folder cannot be removed, ``maintenance`` continues, as for all deleted jobs.
 
+Before each step the clock is compared with the latest time at which a leader's clock was trusted
+(``spinney.model.trusted_clock``). A clock that has jumped ahead ends the scan, so that it removes no job that is to be
+kept still.
+
 The steps run in the reader's thread, so that an exchange never waits for one.
 """
 
@@ -13,10 +17,12 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.rights.actor import Actor
+from spinney.model.trusted_clock import TrustedClock
 from spinney.node.context import NodeContext
 
 log = logging.getLogger(__name__)
@@ -27,6 +33,8 @@ REST_SHARE = 9.0
 """The pause between two steps, as a multiple of the step's duration."""
 FIRST_S = 60.0
 """The first scan begins so many seconds after the node, or after one interval if that is shorter."""
+WARN_EVERY_S = 3600.0
+"""The least time between two warnings that the clock has jumped ahead, in seconds."""
 
 
 class Pruner:
@@ -34,6 +42,8 @@ class Pruner:
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
+        self._warned_s: float | None = None
+        """When the last warning about the clock was logged, by the monotonic clock; None: never."""
 
     async def run(self) -> None:
         """Scan all jobs every ``retention_s`` seconds until the task is cancelled."""
@@ -69,8 +79,26 @@ class Pruner:
         """Remove the jobs of one step; return their ids, and the id behind which the next step begins (None:
         that was the last)."""
         now_us = self._context.now_us()
+        clock = await self._context.reader.call(lambda store: store.retention.observe_clock(now_us=now_us))
+        if clock.jumped_us is not None:
+            self._warn(clock, now_us)
+            return (), None
+        self._warned_s = None
         return await self._context.reader.call(
             lambda store: store.retention.sweep(after, actor, now_us=now_us)
+        )
+
+    def _warn(self, clock: TrustedClock, now_us: int) -> None:
+        """Log that the clock has jumped ahead, at most once in ``WARN_EVERY_S``."""
+        now_s = time.monotonic()
+        if self._warned_s is not None and now_s - self._warned_s < WARN_EVERY_S:
+            return
+        self._warned_s = now_s
+        log.warning(
+            "no jobs are removed: this node's clock shows %s, and the latest trusted time is %s; if the clock is "
+            "wrong, set it right; if no node has run since then, removal goes on at %s, or at once after "
+            "'spinney keep --sweep'",
+            *map(_utc, (now_us, clock.trusted_us, clock.trusted_again_us or now_us)),
         )
 
     async def _remove_folders(self, job_ids: Sequence[int]) -> None:
@@ -80,6 +108,10 @@ class Pruner:
         if job_ids:
             removed = await asyncio.to_thread(folders.remove_each, self._context.folder_root, job_ids, _stays)
             await self._context.reader.call(lambda store: store.note_removed_folders(removed))
+
+
+def _utc(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _stays(job_id: int, error: SpinneyError) -> None:

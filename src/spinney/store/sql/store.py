@@ -412,7 +412,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         from spinney.store.sql.record import circuit_breaker, throughput
         from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
         from spinney.store.sql.submit import idempotency, staging
-        from spinney.store.sql.transitions import failures
+        from spinney.store.sql.transitions import failures, trusted_clock
 
         more = self._staging_step(now_us) == 0
         with self._write() as tx:
@@ -433,8 +433,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             self.fetches.expire(tx, now_us)
             if not 0 <= now_us - self._forgot_us < FORGET_EVERY_US:
                 self._forgot_us = now_us
-                self.sign_in.expire(tx, now_us)
-                idempotency.forget(tx, now_us)
+                past_us = trusted_clock.past_us(tx, now_us)
+                self.sign_in.expire(tx, past_us)
+                idempotency.forget(tx, past_us)
             if self._registry.subscriptions:
                 more = self.webhooks.expire(tx, now_us) or more
             wake_us, _ = next_wake_us(tx, self._registry, now_us)

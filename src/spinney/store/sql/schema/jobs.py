@@ -28,7 +28,8 @@ counters = Table(
 ``watermarks``: incremented when a process has to refresh its cache of declarations, or of watermarks.
 ``turn``: on PostgreSQL, the row that writers lock. ``lift``: how many holds have ended; ``lift_swept``: up to
 which of them the sweep is complete; ``hold_sweep``: when a process last did a step of it. ``removed``: the
-highest id of a job whose row retention has removed."""
+highest id of a job whose row retention has removed. ``clock_trusted``, ``clock_jumped``: two rows that
+``spinney.store.sql.transitions.trusted_clock`` makes when it first needs them."""
 
 types = Table(
     "types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)

@@ -15,6 +15,7 @@
 ``job_operations``  operators' verbs on single jobs, one transaction's worth
 ``operator_calls``  those verbs in as many transactions as they take, with their entries in the audit
 ``removal``         trees whose retention time is over
+``trusted_clock``   the latest time at which a clock was trusted to delete what is old
 
 Except for ``operator_calls`` these modules begin no transaction and commit none: submissions, records, claims,
 recoveries and operators' verbs call them between their own statements. Each caller first writes the facts, adds what
@@ -26,6 +27,6 @@ of ``spinney.model.states``.
 Specified by ``tests/contract``, by subject: ``tests/contract/test_needs.py``, ``tests/contract/test_serial.py``,
 ``tests/contract/test_locks.py``, ``tests/contract/test_deadlocks.py``, ``tests/contract/test_regrowth.py``,
 ``tests/contract/test_cancel.py``, ``tests/contract/test_delete.py``, ``tests/contract/test_holds.py``,
-``tests/contract/test_retention.py``; and at random by ``tests/contract/test_machine.py`` and
-``tests/contract/test_holds_machine.py``.
+``tests/contract/test_retention.py``, ``tests/contract/test_trusted_clock.py``; and at random by
+``tests/contract/test_machine.py`` and ``tests/contract/test_holds_machine.py``.
 """

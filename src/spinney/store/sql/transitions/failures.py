@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from spinney.model.attempts.failures import Cause
 from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.transitions import trusted_clock
 
 KEPT_US = 30 * 86_400_000_000
 """How long a cause without failed jobs is remembered after it last occurred: one that comes back after a retry is the
@@ -49,7 +50,10 @@ def forget(tx: Tx, after: str, now_us: int) -> str:
         "from failures where fingerprint > ? order by fingerprint limit ?",
         (after, FORGET_STEP),
     )
-    forgotten = [(mark,) for mark, last_us, alive in rows if not alive and last_us < now_us - KEPT_US]
+    forgotten = [(mark, last_us) for mark, last_us, alive in rows if not alive and last_us < now_us - KEPT_US]
     if forgotten:
-        tx.change(_FORGOTTEN, forgotten)
+        before_us = trusted_clock.past_us(tx, now_us) - KEPT_US
+        forgotten = [(mark, last_us) for mark, last_us in forgotten if last_us < before_us]
+    if forgotten:
+        tx.change(_FORGOTTEN, [(mark,) for mark, _ in forgotten])
     return rows[-1][0] if len(rows) == FORGET_STEP else ""
