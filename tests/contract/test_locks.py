@@ -7,6 +7,7 @@ from spinney.model.jobs import Lease
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec
@@ -145,6 +146,24 @@ def test_a_job_moved_back_and_then_cancelled_holds_nobody_up(site: Site) -> None
     site.sweep()
 
     assert site.claim_one().job_id == second
+
+
+def test_short_steps_of_housekeeping_reach_all_locks_that_have_room(site: Site) -> None:
+    # Given more locks with waiting jobs than one step looks at
+    rows = [{"serno": f"SG-{n}"} for n in range(5)] * 3
+    ids = site.submit("locked", *rows)
+    site.claim()
+    site.claim()
+    # When an application declares that two may have each of them
+    site.store.register([], [], [LockCapacity(name="receiver:*", capacity=2)])
+    # Then a second job of every lock goes on, and the scan begins again at the first lock
+    for _ in range(3):
+        site.store.sweep(now_us=site.now, limit=2)
+    assert site.states(ids[5:10]) == [State.PENDING] * 5
+    site.store.register([], [], [LockCapacity(name="receiver:*", capacity=3)])
+    for _ in range(3):
+        site.store.sweep(now_us=site.now, limit=2)
+    assert site.states(ids[10:]) == [State.PENDING] * 5
 
 
 def test_two_jobs_with_one_lock_are_not_given_ahead_to_one_slot(site: Site) -> None:

@@ -101,6 +101,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         """Whether a published submission has jobs that are not in ``ready`` yet."""
         self._looked_at_failures = ""
         """The position of the scan that forgets old causes."""
+        self._looked_at_locks = ""
+        """The position of the scan that grants locks with room."""
         self._forgot_us = 0
         """When expired sessions, idempotency keys and the like were last removed."""
         self._random = random.Random()  # noqa: S311  # it spreads retries, and is no secret
@@ -424,7 +426,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP))
             due = sweep.due()
             sweep.vanished_stages()
-            sweep.free_locks()
+            self._looked_at_locks = sweep.free_locks(self._looked_at_locks)
             trees = sweep.trees_to_cancel()
             if self._registry.streaks:
                 circuit_breaker.forget(tx, self._registry, now_us)

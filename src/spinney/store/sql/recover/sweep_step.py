@@ -69,8 +69,10 @@ class SweepStep:
                 )
             self.more = self.more or len(rows) == self.limit
 
-    def free_locks(self) -> None:
-        """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it."""
+    def free_locks(self, after: str) -> str:
+        """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it, and
+        because a larger capacity wakes jobs of the first locks of a family only. Return the position at which the next
+        step goes on; empty: from the beginning. ``after``: the position that the step before has returned."""
         # A reservation that led to no claim for so long keeps the lock from others.
         reserved = self.tx.all(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
@@ -78,19 +80,22 @@ class SweepStep:
         )
         for (job_id,) in reserved:
             self.cascade.free_locks(job_id, locks.RESERVED)
-        # Then the locks that jobs wait for, by one seek in the partial index for each: the first ones by name, as
-        # many as the limit allows.
-        name = ""
+        # Then the locks that jobs wait for, by one seek in the partial index for each: as many as the limit allows,
+        # from where the last call ended.
+        position = after or "lock:"
         for _ in range(self.limit):
-            name = self.tx.value(
+            waits_for = self.tx.value(
                 "select min(waits_for) from inactive_jobs where waits_for > ? and waits_for like 'lock:%'",
-                (name or "lock:",),
+                (position,),
             )
-            if name is None:
+            if waits_for is None:
+                position = ""
                 break
-            self.cascade.lock_freed(name[5:])
+            position = waits_for
+            self.cascade.lock_freed(position[5:])
         self.cascade.drain()
         self.more = self.more or self.cascade.left_locks
+        return position
 
     def trees_to_cancel(self) -> list[int]:
         """Return the roots of cancel requests for trees. A missing one (in a damaged database) is left to the doctor;
