@@ -5,7 +5,8 @@ one primary-key look-up to be up to date.
 
 Whoever changes one of these tables calls ``touch`` in the same transaction. The counter and the change are
 committed together, so a later transaction sees both or neither. A change reads all of them again, in every
-process: they are small, and change rarely."""
+process: they are small, and change rarely. Only new lanes come by the thousand, with a submission into as many new
+queues; the store that creates one adds it to its cache, and others read them with their next transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ class Registry:
         """The subscriptions of webhooks, including paused ones, which get their events later."""
         self.watermarks = Watermarks()
         self._lane_ids: dict[tuple[str, str, str, int], int] = {}
+        self._probing: dict[tuple[str, str], Lane] = {}
+        """One lane of each (type, stage) that was put to sleep; all of them sleep until the same time."""
         self._shares: dict[str, int] = {}
         self._undeclared: dict[str, QueueSpec] = {}
         self._closed: dict[int, frozenset[int]] = {}
@@ -99,6 +102,7 @@ class Registry:
         self._lane_ids = {
             (lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()
         }
+        self._probing = {(lane.type, lane.stage): lane for lane in self.lanes.values() if lane.probing}
         self.capacities = capacities.read(tx)
         self.homes = homes.read(tx)
         self.holds = hold_coverage.read(tx)
@@ -186,22 +190,32 @@ class Registry:
         if lane_id is not None:
             return lane_id
         # A stage that was put to sleep also sleeps in new lanes, the first of their queue or home.
-        same = (x for x in self.lanes.values() if (x.type, x.stage) == (type_, stage))
-        asleep = next((x for x in same if x.probing), None)
+        asleep = self._probing.get((type_, stage))
+        lane = Lane(
+            id=tx.take("lane"),
+            queue=queue,
+            type=type_,
+            stage=stage,
+            asleep_until_us=asleep.asleep_until_us if asleep else None,
+            probing=asleep is not None,
+            home=home,
+        )
         tx.run(
             "insert into lanes (id, queue, type, stage, asleep_until_us, probing, home) values (?, ?, ?, ?, ?, ?, ?)",
-            (
-                tx.take("lane"),
-                queue,
-                type_,
-                stage,
-                asleep.asleep_until_us if asleep else None,
-                asleep is not None,
-                home,
-            ),
+            tuple(lane),
         )
-        self.touch(tx)
-        return self._lane_ids[(queue, type_, stage, home)]
+        self._add(tx, lane)
+        return lane.id
+
+    def _add(self, tx: Tx, lane: Lane) -> None:
+        """Add a new lane to the cache, and increment the counter for the caches of others."""
+        version = tx.take("registry")
+        self.lanes[lane.id] = lane
+        self._lane_ids[(lane.queue, lane.type, lane.stage, lane.home)] = lane.id
+        if self.holds.stops(lane.queue, lane.type):
+            self.stopped_lanes |= {lane.id}
+        self._closed.clear()
+        self.version = version
 
     def lane_to_fill(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
         """Return the id of a lane to which jobs are added now, and remember it in ``filled``."""

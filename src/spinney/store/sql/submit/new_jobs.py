@@ -303,13 +303,15 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     cascade = Cascade(tx, registry, now_us)
     _hold_covered(cascade, first, last)
     groups = tx.all(
-        # When a call is placed in steps, some jobs may have run by now, and have a folder.
-        f"select distinct queue, type, stage, {registry.homes.sql} from jobs where id between ? and ? "
-        "and state = 'pending'",
+        # When a call is placed in steps, some jobs may have run by now, and have a folder. The first and last id keep
+        # the jobs of other queues from being read once for each of very many queues.
+        "select min(id), max(id), queue, type, stage, home from (select id, queue, type, stage, "
+        f"{registry.homes.sql} as home from jobs where id between ? and ? and state = 'pending') p "
+        "group by queue, type, stage, home",
         (first, last),
     )
     for group in groups:
-        _into_ready(tx, registry, first, last, *group)
+        _into_ready(tx, registry, *group)
     specials = tx.all(
         "select id from jobs where id between ? and ? and state = 'waiting' order by id", (first, last)
     )
@@ -383,9 +385,21 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
         put_in_place(tx, registry, first_id, last_id, now_us)
     else:
         # The usual call: new roots without holds, in known lanes and without a home.
-        for place in dict.fromkeys((p.queue, p.spec.name, p.stage) for p in plans):
-            _into_ready(tx, registry, first_id, last_id, *place, 0)
+        for place, (first, last) in _ends(plans, first_id).items():
+            _into_ready(tx, registry, first, last, *place, 0)
     return list(range(first_id, first_id + total))
+
+
+def _ends(plans: Sequence[Plan], first_id: int) -> dict[tuple[str, str, str], tuple[int, int]]:
+    """Return the first and the last id of the jobs of each queue, type and stage."""
+    ends: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for p in plans:
+        next_id = first_id + len(p.submission.params)
+        place = (p.queue, p.spec.name, p.stage)
+        if next_id > first_id:
+            ends[place] = (ends.get(place, (first_id,))[0], next_id - 1)
+        first_id = next_id
+    return ends
 
 
 def _is_plain_root(registry: Registry, p: Plan) -> bool:
