@@ -43,6 +43,9 @@ RUN_US = 160.0
 """How many jobs of a share, or how much run time, may be assigned ahead one after the other, before it is the next
 share's turn: with one job of each share in turn every page of the table would be written for one job. A round of two
 slots over a thousand shares takes no longer than slots are filled ahead anyway."""
+QUEUES_AHEAD = 100
+"""The most queues from which one claim assigns jobs ahead: each costs some statements, and the next claim begins behind
+them."""
 AHEAD_US = 100_000
 """How long slots may be filled ahead while another job waits for a free one."""
 
@@ -232,7 +235,7 @@ class Claim:
             if len(at_floor) == 1 and self._uniform(only_lanes := next(iter(at_floor.values()))):
                 tickets = self._deal_uniform(only_lanes[0], floor, tickets, budget, ahead=ahead)
                 continue
-            tickets = self._deal_priority(at_floor, floor, tickets, budget)
+            tickets = self._deal_priority(at_floor, floor, tickets, budget, ahead=ahead)
         return tickets
 
     # --- the common case: one lane without limits ---------------------------------
@@ -288,11 +291,21 @@ class Claim:
         return self.registry.queue(lane.queue).shared
 
     def _deal_priority(
-        self, queues: dict[str, list[Lane]], priority: int, tickets: list[int], budget: dict[int, float]
+        self,
+        queues: dict[str, list[Lane]],
+        priority: int,
+        tickets: list[int],
+        budget: dict[int, float],
+        *,
+        ahead: bool,
     ) -> list[int]:
-        """Deal slots to queues in turn at one priority; return the tickets that got no job."""
+        """Deal slots to queues in turn at one priority; return the tickets that got no job. A queue offers its
+        candidates when its turn comes: beside thousands of queues a claim costs what its slots cost."""
         order = self.rotation.queues_in_turn(list(queues))
-        supplies = {q: self._offer(q, queues[q], priority, len(tickets) + 1) for q in order}
+        bounded = ahead and len(order) > QUEUES_AHEAD
+        if bounded:
+            order, self.starved = order[:QUEUES_AHEAD], True
+        supplies: dict[str, list[Candidate]] = {}
         unserved: list[int] = []
         turn = 0
         for slot in tickets:
@@ -300,6 +313,8 @@ class Claim:
                 continue
             for step in range(len(order)):
                 name = order[(turn + step) % len(order)]
+                if name not in supplies:
+                    supplies[name] = self._offer(name, queues[name], priority, len(tickets) + 1)
                 candidate = self._next(name, slot, priority, supplies[name])
                 if candidate is not None:
                     self._give(name, slot, priority, candidate)
@@ -308,7 +323,15 @@ class Claim:
                     break
             else:
                 unserved.append(slot)
-        self.starved = self.starved or any(supplies.values())
+        if bounded and order[-1] in supplies:
+            self.rotation.queue = order[-1]
+        # Their heads say that queues whose turn did not come have jobs.
+        not_reached = (name for name in order if name not in supplies)
+        self.starved = (
+            self.starved
+            or any(supplies.values())
+            or any(self._limits.limit(name) != 0 for name in not_reached)
+        )
         return unserved
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:

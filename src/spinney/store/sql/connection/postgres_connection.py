@@ -93,14 +93,20 @@ class _Flag(Dumper):
 
 _PASSING = {
     "25P03",  # idle for too long in a transaction
-    "25P04",  # a transaction took longer than the server allows
 }
 """SQL states of temporary conditions that the driver takes for programming errors."""
 
 _NO_ROOM = ("too many clients", "connection slots are reserved", "too many connections")
 """Messages of a server without free connections, in English; in other languages a more general sentence is shown."""
 
+_TOO_LONG = "25P04"
+"""The SQL state of a transaction that took longer than the server allows."""
+
 T = TypeVar("T")
+
+
+class TransactionTooLong(psycopg.OperationalError):
+    """The server answered, but all statements of the transaction together took longer than its time limit."""
 
 
 class Connection(psycopg.Connection[Any]):
@@ -112,15 +118,19 @@ class Connection(psycopg.Connection[Any]):
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for an answer of the server, at most until the time limit of the transaction. Raises
-        psycopg.OperationalError then, and closes the connection: the answer might still come."""
+        psycopg.OperationalError then, and closes the connection: the answer might still come. It is TransactionTooLong
+        where most of the time went into statements that were answered."""
         if timeout is not None:  # the caller waits for something that need not come
             return super().wait(gen, interval, timeout)
-        left_s = self.patience_s if self.until_s is None else max(0.0, self.until_s - time.monotonic())
+        begun_s = time.monotonic()
+        left_s = self.patience_s if self.until_s is None else max(0.0, self.until_s - begun_s)
         try:
             return super().wait(gen, interval, left_s)
         except psycopg.errors._WaitTimeout:
             # An answer may still come, so the connection cannot be used for anything else.
             self.pgconn.finish()
+            if time.monotonic() - begun_s < self.patience_s / 2:
+                raise TransactionTooLong(f"not done within {self.patience_s:g} s") from None
             raise psycopg.OperationalError(f"no answer within {self.patience_s:g} s") from None
 
 
@@ -260,6 +270,13 @@ class Connector:
             return StoreUnavailable(
                 f"{self.name} did not answer in time ({_one_line(error)}); "
                 "look who keeps it (pg_stat_activity), then go on"
+            )
+        if isinstance(error, psycopg.Error) and (
+            isinstance(error, TransactionTooLong) or error.sqlstate == _TOO_LONG
+        ):
+            return StoreUnavailable(
+                f"{self.name} answered, but a transaction took too long ({_one_line(error)}); look what keeps "
+                "the server or this process busy, then go on: nothing was half-written"
             )
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             return StoreUnavailable(

@@ -99,12 +99,11 @@ class Watermarks:
             (self.fence,),
         )
         rows = [(lane, *key) for lane, key in first.items()]
-        for row in [*rows, (_LEASES, 0, self.fence, "")]:
-            tx.run(
-                "insert into low_watermarks (lane, priority, share, position) values (?, ?, ?, ?) on conflict (lane) "
-                "do update set priority = excluded.priority, share = excluded.share, position = excluded.position",
-                row,
-            )
+        tx.many(
+            "insert into low_watermarks (lane, priority, share, position) values (?, ?, ?, ?) on conflict (lane) "
+            "do update set priority = excluded.priority, share = excluded.share, position = excluded.position",
+            [*rows, (_LEASES, 0, self.fence, "")],
+        )
         self._version = tx.take("watermarks")
 
     # --- for inserts into ready ------------------------------------------------

@@ -1,0 +1,91 @@
+"""A claim beside very many queues with jobs: it costs what its slots cost, and each queue has its turn."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contract.words import USUAL, Clock, Site, submission
+from new_store import new_store
+from spinney.model.jobs import FlushResult
+from spinney.store.sql import open_store
+from spinney.store.sql.claim import claims
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(open_store(new_store(tmp_path / "jobs.db"))) as store:
+        made = Site(store, Clock())
+        made.knows(*USUAL)
+        yield made
+
+
+def fill(site: Site, first: int, last: int, jobs: int = 3) -> None:
+    site.submit_all(*[submission(n=jobs, queue=f"q{n:03d}") for n in range(first, last)])
+
+
+def claim(site: Site, **how: float) -> tuple[FlushResult, int]:
+    """The claim of a new node with four slots, and the number of its statements."""
+    node = site.node(f"node{site.now}")
+    site.clock.forward(1)
+    seen: list[str] = []
+    writer = site.store.database._writer  # type: ignore[attr-defined]
+    writer.set_trace_callback(seen.append)
+    result = site.flush_and_claim([], site.want(node, **how))  # type: ignore[arg-type]
+    writer.set_trace_callback(None)
+    return result, len(seen)
+
+
+def test_a_claim_sends_as_many_statements_beside_many_queues_as_beside_few(site: Site) -> None:
+    fill(site, 0, 8)
+    claim(site)
+    _, beside_few = claim(site)
+
+    fill(site, 8, 200)
+    claim(site)
+    result, beside_many = claim(site)
+
+    assert len(result.leases) == 4
+    assert result.starved
+    assert beside_many <= beside_few
+
+
+def test_each_of_many_queues_has_its_turn_before_one_has_a_second(site: Site) -> None:
+    fill(site, 0, 20, jobs=2)
+
+    queues = [job_queue(site, lease.job_id) for _ in range(10) for lease in claim(site)[0].leases]
+
+    assert queues == [f"q{n:03d}" for n in range(20)] * 2
+    assert not claim(site)[0].leases
+
+
+def test_a_claim_is_starved_as_long_as_a_queue_that_was_not_reached_has_jobs(site: Site) -> None:
+    fill(site, 0, 5, jobs=1)
+
+    first, _ = claim(site)
+    last, _ = claim(site)
+
+    assert (len(first.leases), first.starved) == (4, True)
+    assert (len(last.leases), last.starved) == (1, False)
+
+
+def test_jobs_ahead_come_from_a_bounded_number_of_queues_and_go_on_behind_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "QUEUES_AHEAD", 6)
+    fill(site, 0, 30, jobs=4)
+    names: list[set[str]] = []
+
+    for _ in range(3):
+        result, _ = claim(site, jobs=3, run_us=1.0)
+        assert result.starved
+        names.append({job_queue(site, lease.job_id) for lease in result.leases})
+
+    # Four for the free slots, and those of which jobs are assigned ahead
+    assert [len(queues) for queues in names] == [10, 10, 10]
+    assert len(set.union(*names)) == 30
+
+
+def job_queue(site: Site, job_id: int) -> str:
+    return site.job(job_id).queue
