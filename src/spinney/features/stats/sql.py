@@ -6,9 +6,10 @@ sample of recent jobs. A lease is not a running attempt: a node claims ahead, so
 occupied slots.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 from spinney.model.access import AccessScope
 from spinney.model.fleet import presumed_dead
@@ -24,6 +25,7 @@ from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.session import Session
 
+K = TypeVar("K")
 _SHOWN_INACTIVE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
 """The states of inactive jobs that ``QueueStats`` has a field for."""
 
@@ -193,17 +195,18 @@ class _Look:
             *(lane.queue for lane in self.registry.lanes.values()),
             *(queue for queue, _ in inactive),
         }
+        by_queue = self._totals(lambda lane: lane.queue)
         queues = []
         for name in sorted(filter(self._is_within, names)):
             spec = self.registry.queue(name)
-            totals = self._totals(lambda lane, name=name: lane.queue == name)  # type: ignore[misc]
+            totals = by_queue[name]
             queues.append(
                 QueueStats(
                     queue=name,
                     limit=nodes.limit(self.tx, spec),
                     limit_setting=spec.limit,
                     pending=totals.pending,
-                    running=totals.running,
+                    running=len(totals.slots),
                     rate=self._rate(totals.ended),
                     **{str(state): inactive[name, state] for state in _SHOWN_INACTIVE},
                 )
@@ -216,17 +219,17 @@ class _Look:
         declared = [(spec.name, stage.name) for spec in self.registry.types.values() for stage in spec.stages]
         busy = {(kind.type, kind.stage) for kind in self.pending}
         busy |= {(lane.type, lane.stage) for lane in (self.registry.lanes[slot.lane] for slot in self.slots)}
-        return [self._stage(*stage) for stage in [*declared, *sorted(busy - {*declared})]]
+        by_stage = self._totals(lambda lane: (lane.type, lane.stage))
+        return [self._stage(*stage, by_stage[stage]) for stage in [*declared, *sorted(busy - {*declared})]]
 
-    def _stage(self, type_: str, stage: str) -> StageStats:
+    def _stage(self, type_: str, stage: str, totals: "_Totals") -> StageStats:
         """Return the figures of a stage over all queues."""
-        totals = self._totals(lambda lane: (lane.type, lane.stage) == (type_, stage))
         sample = self.samples.get((type_, stage), Sample(0, None, None))
         return StageStats(
             type=type_,
             stage=stage,
             pending=totals.pending,
-            running=totals.running,
+            running=len(totals.slots),
             ended=totals.ended if self.is_measured else None,
             failures=totals.failed if self.is_measured else None,
             rate=self._rate(totals.ended),
@@ -235,18 +238,21 @@ class _Look:
             run_s=sample.run_s,
         )
 
-    def _totals(self, of: "Callable[[Kind | Lane], bool]") -> "_Totals":
-        """Return the figures of the lanes for which ``of`` is true, added up; a slot counts once,
-        whatever it was given."""
-        lanes = {lane.id for lane in self.registry.lanes.values() if of(lane)}
-        ends = [ended for lane, ended in self.lane_throughput.items() if lane in lanes]
-        return _Totals(
-            # Pending jobs go by kind and not by lane, since some are not in a lane yet.
-            pending=sum(n for kind, n in self.pending.items() if of(kind)),
-            running=len({(slot.node, slot.slot) for slot in self.slots if slot.lane in lanes}),
-            ended=sum(lane.ended for lane in ends),
-            failed=sum(lane.failed for lane in ends),
-        )
+    def _totals(self, key: "Callable[[Kind | Lane], K]") -> "Mapping[K, _Totals]":
+        """Return the figures of the lanes that have a key in common, by one pass over all of them; zeros for keys
+        without jobs."""
+        lanes = self.registry.lanes
+        totals: defaultdict[K, _Totals] = defaultdict(_Totals)
+        # Pending jobs go by kind and not by lane, since some are not in a lane yet.
+        for kind, n in self.pending.items():
+            totals[key(kind)].pending += n
+        for slot in self.slots:
+            totals[key(lanes[slot.lane])].slots.add((slot.node, slot.slot))
+        for lane, lane_ended in self.lane_throughput.items():
+            of_key = totals[key(lanes[lane])]
+            of_key.ended += lane_ended.ended
+            of_key.failed += lane_ended.failed
+        return totals
 
     def _rate(self, ended: int) -> float | None:
         """Return attempts a second over the window; None where the figure would count jobs beyond the
@@ -303,14 +309,16 @@ class _Look:
         ]
 
 
-class _Totals(NamedTuple):
-    """Figures of several lanes: pending jobs, occupied slots (one that was given work of several lanes
-    counts once), and the attempts that ended within the window, and how many of these failed."""
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    """Figures of several lanes: pending jobs, occupied slots (one that was given work of several lanes counts once),
+    and the attempts that ended within the window, and how many of these failed."""
 
-    pending: int
-    running: int
-    ended: int
-    failed: int
+    pending: int = 0
+    slots: set[tuple[int, int]] = field(default_factory=set)
+    """(node, slot) pairs."""
+    ended: int = 0
+    failed: int = 0
 
 
 class Kind(NamedTuple):
