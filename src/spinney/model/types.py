@@ -18,7 +18,7 @@ from spinney.model.errors import UnknownType, UsageError
 from spinney.model.states import SETTLED
 from spinney.model.values import durations, limits, lock_names, names
 from spinney.model.values.durations import Duration
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import unknown
 from spinney.model.values.limits import Limit
 
 # What a job gets for which neither submission, parent, stage nor type says anything else.
@@ -464,8 +464,5 @@ def known_type(types: Mapping[str, TypeSpec], name: str) -> TypeSpec:
     """Return the type of that name. Raises UnknownType, which suggests the nearest name."""
     spec = types.get(name)
     if spec is None:
-        raise UnknownType(
-            f"no job type {name!r} is known to this store{did_you_mean(name, types)}; start a node whose "
-            f"application has it{f', or use one of: {listed(types)}' if types else ': it knows none yet'}"
-        )
+        raise UnknownType(unknown("job type", name, types, "start a node whose application has it"))
     return spec

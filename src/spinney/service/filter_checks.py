@@ -12,14 +12,12 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.states import State
 from spinney.model.types import known_type
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed, some_of
 
 if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 _ALL = AccessScope()
-_LISTED = 20
-"""How many names a refusal lists when none is similar."""
 
 
 def require_known(store: "Store", job_filter: Filter, *, labels: bool, within: AccessScope = _ALL) -> None:
@@ -80,8 +78,7 @@ def _require(name: str, names: Collection[str] | None, sentence: str) -> None:
         return
     hint = did_you_mean(name, names)
     if not hint:
-        some = sorted(names)[:_LISTED]
-        hint = f"; use one of: {listed(some)}{' …' if len(names) > _LISTED else ''}"
+        hint = f"; use one of: {some_of(names)}"
     raise UsageError(f"{sentence.format(repr(name))}{hint}")
 
 

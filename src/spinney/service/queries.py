@@ -22,7 +22,7 @@ from spinney.model.subjects import subject
 from spinney.model.types import TypeSpec, known_type, passed_queues
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, unknown
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.service import redaction
 from spinney.service.service import Service
@@ -164,9 +164,7 @@ class Queries(Service):
         queues = None if self._within is None else self._within.queues
         if queues is not None and name not in queues:
             names = set(queues) & set(self.names("queue"))
-            raise UsageError(
-                f"no queue {name!r} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"
-            )
+            raise UsageError(unknown("queue", name, names))
         return self.store.queue_admin.get(name, within=self._within)
 
     def nodes(self) -> Sequence[NodeStatus]:

@@ -21,7 +21,7 @@ from spinney.model.fleet import (
 )
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, some_of
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import upsert
@@ -155,7 +155,7 @@ def _require_known(tx: Tx, name: str) -> None:
         return
     names = [row[0] for row in tx.all("select distinct name from nodes")]
     raise Refused(
-        f"no node {name!r} has ever joined{did_you_mean(name, names)}; those that have are: {listed(names)}"
+        f"no node {name!r} has ever joined{did_you_mean(name, names)}; those that have are: {some_of(names)}"
     )
 
 

@@ -215,15 +215,16 @@ def _require_queue(performer: "Performs", queue: str) -> None:
     A submission would create it, without a limit and perhaps from a typing error. Code, the API and lines
     of jobs may name any.
     """
-    from spinney.features.queues.commands import ShowQueue
+    from spinney.features.queues.commands import ListQueues, ShowQueue
+    from spinney.model.values.hints import unknown
 
     names.name("queue", queue)
     try:
         performer.do(ShowQueue(name=queue))
-    except NoSuch as error:
-        raise UsageError(
-            f"{error}, or create it with 'spinney queue {shlex.quote(queue)} --create'"
-        ) from None
+    except NoSuch:
+        existing = [info.queue for info in performer.do(ListQueues()).items]
+        create = f"create it with 'spinney queue {shlex.quote(queue)} --create'"
+        raise UsageError(unknown("queue", queue, existing, create)) from None
 
 
 def _default_type(performer: "Performs", queue: str) -> str:

@@ -1,6 +1,6 @@
 """Suggestions for messages about unknown names."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -10,9 +10,20 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+LISTED = 20
+"""How many names of a store's own a message lists: there may be thousands of queues."""
+
+
 def listed(words: Iterable[str]) -> str:
     """Return the words in order, for the end of a message; ``(none yet)`` when there are none."""
     return ", ".join(sorted(words)) or "(none yet)"
+
+
+def some_of(names: Collection[str]) -> str:
+    """Return the first of these names, of which there may be very many, and how many more there are."""
+    if len(names) <= LISTED:
+        return listed(names)
+    return f"{', '.join(sorted(names)[:LISTED])}, and {len(names) - LISTED:,} more"
 
 
 def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:
@@ -20,7 +31,12 @@ def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:
     return f"there is no {noun} {name!r:.80}{did_you_mean(name, existing)}; '{command}' shows those there are"
 
 
-def unknown(noun: str, name: str, existing: Iterable[str]) -> str:
-    """Return the message about a queue or job type that the store does not know, with the nearest and all names."""
+def unknown(noun: str, name: str, existing: Iterable[str], or_else: str = "") -> str:
+    """Return the message about a queue or job type that the store does not know, with the nearest name and some of
+    those that exist. ``or_else``: what else the caller can do, ahead of the list."""
     names = list(existing)
-    return f"no {noun} {name!r:.80} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"
+    instead = f"{or_else}, or " if or_else else ""
+    return (
+        f"no {noun} {name!r:.80} is known to this store{did_you_mean(name, names)}; "
+        f"{instead}use one of: {some_of(names)}"
+    )

@@ -44,7 +44,7 @@ from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairConte
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, some_of
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import nodes as node_rows
@@ -168,7 +168,7 @@ class SqlDoctor:
                 names = {node.name for node in present}
                 raise Refused(
                     f"there is no node {name!r} that has not left{did_you_mean(name, names)}; "
-                    f"those that have not left are: {listed(names)}"
+                    f"those that have not left are: {some_of(names)}"
                 )
             for node in dead:
                 # A heartbeat takes no writer's turn, so it may commit until the row is marked.

@@ -129,10 +129,9 @@ class Registry:
         """Return the job type of this name. Raises UnknownType."""
         spec = self.types.get(name)
         if spec is None:
-            raise UnknownType(
-                f"no job type {name!r} is known to this store; start a node whose application has it, "
-                f"or use one of: {', '.join(sorted(self.types)) or '(none yet)'}"
-            )
+            from spinney.model.values.hints import unknown  # slow to import, and rarely needed here
+
+            raise UnknownType(unknown("job type", name, self.types, "start a node whose application has it"))
         return spec
 
     def once_lanes(self) -> frozenset[int]:

@@ -1,0 +1,23 @@
+"""Suggestions in messages about unknown names."""
+
+from spinney.model.values.hints import some_of, unknown
+
+MANY = [f"q{n:04d}" for n in range(3_001)]
+
+
+def test_a_message_lists_all_of_a_few_names() -> None:
+    assert some_of(["b", "a"]) == "a, b"
+    assert some_of([]) == "(none yet)"
+    assert some_of(MANY[:20]).endswith("q0018, q0019")
+
+
+def test_of_very_many_names_a_message_lists_the_first_and_the_number_of_the_others() -> None:
+    assert some_of(MANY) == f"{', '.join(MANY[:20])}, and 2,981 more"
+
+
+def test_what_else_to_do_is_said_before_the_names() -> None:
+    message = unknown("queue", "q300l", MANY, "create it")
+
+    assert message.startswith("no queue 'q300l' is known to this store (did you mean 'q300")
+    assert "; create it, or use one of: q0000, q0001, " in message
+    assert len(message) < 300
