@@ -213,6 +213,14 @@ def test_the_promise_falls_to_what_is_still_to_come(service: Service) -> None:
     assert promised == [None, 2 * len(archive), len(archive), 0]
 
 
+def test_a_container_larger_than_its_estimate_is_promised_the_space_to_unpack(service: Service) -> None:
+    archive = zipped({"a": b"x" * 100})
+    deposit = service.of_container(archive)
+    service.web.pages["/1/a.zip"].first.append(status(405))
+    assert deposit.to("downloading").outcome == "ok"
+    assert deposit.harness.amounts["ingest-working:jobs"] == len(archive)
+
+
 def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) -> None:
     service.write(downloads={"at_once": 1})
     deposit = service.of_files({"a": b"x" * 100, "b": b"y" * 10})

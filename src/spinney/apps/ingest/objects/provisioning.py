@@ -58,15 +58,21 @@ def renew(work: Work, present_bytes: int) -> None:
 
     The disk may be full by now: an object that has begun frees its space only when it ends.
     """
-    missing_bytes = max(0, _needed(work) - present_bytes)
-    measured = disk(work.folder)
-    capacity = max(missing_bytes, measured.allowed(work.settings.working) - measured.used_bytes)
-    work.job.lock(promises(work.area), until="job", amount=missing_bytes, capacity=capacity)
+    _promise(work, max(0, _needed(work) - present_bytes))
 
 
 def release(work: Work, remaining_bytes: int = 0) -> None:
-    """Give up the promise except for ``remaining_bytes``: what has been fetched counts as used space of the disk."""
-    work.job.lock(promises(work.area), until="job", amount=remaining_bytes)
+    """Reduce the promise to ``remaining_bytes``: what has been fetched counts as used space of the disk.
+
+    A container whose size was not known, or was too small, may need more than it was promised.
+    """
+    _promise(work, remaining_bytes)
+
+
+def _promise(work: Work, amount_bytes: int) -> None:
+    measured = disk(work.folder)
+    capacity = max(amount_bytes, measured.allowed(work.settings.working) - measured.used_bytes)
+    work.job.lock(promises(work.area), until="job", amount=amount_bytes, capacity=capacity)
 
 
 def _needed(work: Work) -> int:
