@@ -352,6 +352,81 @@ def test_a_completed_object_that_is_sent_back_too_late_is_told_from_where(servic
     assert deposit.to("notify").outcome == "ok"
 
 
+# --- requeued from an earlier stage -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["estimating", "provisioning", "downloading"])
+def test_an_object_whose_download_passed_is_fetched_anew_when_it_is_requeued_from_there(
+    service: Service, first: str
+) -> None:
+    # Given a container without a digest that was cut off at its server, which processing refuses,
+    whole = zipped({"a": b"x" * 1000})
+    deposit = service.of_container(whole[:500])
+    assert failure(deposit.to("processing")).message
+    # when the server has the whole container, and an operator requeues the object from an earlier stage,
+    service.web.put("/1/a.zip", whole)
+    # then the whole container is fetched.
+    assert deposit.to("processing", first).outcome == "ok"
+    assert service.stored(deposit.harness.results["processing"]["ark"]) == {"a": b"x" * 1000}
+
+
+def test_a_download_that_has_not_passed_goes_on_when_it_is_requeued(service: Service) -> None:
+    deposit = service.of_files({"a": b"1", "b": b"2"})
+    deposit.to("provisioning")
+    service.web.pages["/files/b"].always = status(404)
+    service.write(downloads={"at_once": 1})
+    assert deposit.run("downloading").outcome == "error"
+    service.web.pages["/files/b"].always = None
+    assert deposit.run("downloading").outcome == "ok"
+    assert service.web.asked("/files/a", "GET") == 1
+
+
+def test_a_corrected_manifest_may_have_a_folder_where_a_file_was(service: Service) -> None:
+    # Given an object of which the file 'scans' was fetched, and another file is missing,
+    deposit = service.of_files({"scans": b"1", "z": b"2"})
+    service.web.pages["/files/z"].always = status(404)
+    service.write(downloads={"at_once": 1})
+    assert deposit.to("downloading").outcome == "error"
+    # when the manifest names a file below 'scans' instead,
+    service.manifest({"scans/f": b"1"}, path="/1.checkm")
+    # then it is fetched once the object is requeued from the stage that reads the manifest.
+    assert deposit.to("downloading", "estimating").outcome == "ok"
+
+
+@pytest.fixture
+def filling_disk(monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
+    """A disk of 100 bytes, of which payloads in the folders of jobs use what they have now."""
+    service.write(working={"limit": 0.7, "warning": 0.8}, downloads={"at_once": 1})
+
+    def measured(_: object) -> SimpleNamespace:
+        payloads = service.folder.glob("jobs-1/**/payload/*")
+        free = 100 - sum(path.stat().st_size for path in payloads)
+        return SimpleNamespace(f_blocks=100, f_bfree=free, f_bavail=free, f_frsize=1)
+
+    monkeypatch.setattr(os, "statvfs", measured)
+
+
+@pytest.mark.usefixtures("filling_disk")
+@pytest.mark.parametrize("first", ["estimating", "provisioning"])
+def test_an_object_does_not_wait_for_space_that_its_first_download_takes(
+    service: Service, first: str
+) -> None:
+    deposit = service.of_file(b"x" * 40)
+    deposit.to("downloading")
+    assert deposit.to("downloading", first).outcome == "ok"
+
+
+@pytest.mark.usefixtures("filling_disk")
+def test_files_that_are_kept_do_not_count_twice_as_space(service: Service) -> None:
+    deposit = service.of_files({"a": b"x" * 40, "b": b"y" * 10})
+    deposit.to("provisioning")
+    service.web.pages["/files/b"].always = status(404)
+    assert deposit.run("downloading").outcome == "error"
+    ran = deposit.run("provisioning")
+    assert (ran.outcome, ran.value["bytes"]) == ("ok", 50)
+    assert deposit.harness.amounts["ingest-working:jobs"] == 10
+
+
 # --- drills -----------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from apps.ingest.signals import failure
 from containers.test_names import without_case
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
+from spinney.files.digests import digest
 
 
 def test_an_object_is_fetched_named_stored_and_recorded(service: Service) -> None:
@@ -130,8 +131,10 @@ def test_every_stage_may_run_again_and_makes_nothing_twice(service: Service) -> 
     assert [v.number for v in service.storage.versions(done["ark"])] == [1]
 
 
-def test_a_retry_fetches_only_what_is_missing_or_wrong(service: Service) -> None:
-    deposit = service.of_files({"good": b"good", "gone": b"gone", "bad": b"bad"})
+def test_a_complete_download_that_is_requeued_fetches_what_is_missing_or_wrong(service: Service) -> None:
+    given = digest("sha256", hashlib.sha256(b"map").hexdigest())
+    url = service.manifest(dict.fromkeys(("good", "gone", "bad"), b"map"), digest=given)
+    deposit = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm"))
     deposit.to("downloading")
     (deposit.folder / "payload/gone").unlink()
     (deposit.folder / "payload/bad").write_bytes(b"!!!")

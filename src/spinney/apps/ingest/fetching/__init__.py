@@ -2,6 +2,7 @@
 
     estimate(urls, rules)              HEAD on every URL, many at once
     fetch_all(files, folder, rules)    GET, several at once, resumed after a break
+    forget(folder)                     have the next call fetch anew what has no digest
     hosts_of(urls)                     the servers of URLs, for a lock with a capacity for each host
 
 Only ``http``, ``https`` and ``file`` (below configured roots) are supported. Depositors write the URLs, so
@@ -47,7 +48,7 @@ one whose file never got its name, has no effect.
 Specified by ``tests/apps/ingest/fetching``.
 """
 
-from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all
+from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all, forget
 from spinney.apps.ingest.fetching.rules import (
     Estimate,
     Fetched,
@@ -71,5 +72,6 @@ __all__ = [
     "aside_of",
     "estimate",
     "fetch_all",
+    "forget",
     "hosts_of",
 ]

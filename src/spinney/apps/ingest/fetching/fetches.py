@@ -34,6 +34,11 @@ def aside_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.fetching")
 
 
+def forget(folder: Path) -> None:
+    """Have the next call fetch anew all files whose digest is not given, since their sources may have changed."""
+    (aside_of(folder) / JOURNAL).unlink(missing_ok=True)
+
+
 def fetch_all(
     files: Sequence[RemoteFile],
     folder: Path,

@@ -1,11 +1,10 @@
 """The stage that fetches the whole payload and checks it."""
 
 import hashlib
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects import unresponsive_hosts
+from spinney.apps.ingest.objects import unresponsive_hosts, work_places
 from spinney.apps.ingest.objects.provisioning import disk, release, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
@@ -44,20 +43,23 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
     over all nodes.
 
     The value: ``files``, ``bytes``, and how many of the files had a digest (``verified``). Files that an
-    earlier attempt fetched are kept. The promise of space is renewed first, since a job that failed has lost
-    it, and reduced to what a container still needs at the end.
+    earlier attempt fetched are kept. Where that one was complete, an operator has requeued the object from here:
+    then those are kept whose digest was given and is right. The promise of space is renewed first, since a job that
+    failed has lost it, and reduced to what a container still needs at the end.
     """
     work = load_work(job, order)
     rows = list(read_list(work.folder / WANTED, "estimating"))
     remote_files = [_remote_file(row) for row in rows if row["url"]]
-    renew(work, _present_bytes(work))
+    work_places.forget_complete_download(work)
+    renew(work, work_places.present_bytes(work))
     with admission():
         _require_apart(work, rows)
         files = _fetch(work, remote_files) if remote_files else []
         files += [_copy_held(work, row) for row in rows if not row["url"]]
-    write_list(work.folder / FETCHED, files, sync=work.syncs)
     total = sum(row["size"] for row in files)
     release(work, total if order.payload.kind is PayloadKind.CONTAINER else 0)
+    # Last, since the list says that the download is complete.
+    write_list(work.folder / FETCHED, files, sync=work.syncs)
     return {"files": len(files), "bytes": total, "verified": sum(1 for row in rows if row["digest"])}
 
 
@@ -122,13 +124,6 @@ def _lock(job: Job, lock: str, most: int, capacity: int) -> int:
             return most
 
 
-def _present_bytes(work: Work) -> int:
-    """Return the bytes that earlier attempts have fetched, whole files and parts."""
-    folder = work.folder / PAYLOAD
-    whole = (Path(top, name) for top, _, files in os.walk(folder) for name in files)
-    return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
-
-
 def _remote_file(row: dict[str, Any]) -> RemoteFile:
     return RemoteFile(url=row["url"], name=row["name"], digest=_digest(row), size_bytes=row["size"])
 
@@ -164,7 +159,7 @@ def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
             )
     except disk_space.NoRoom as error:
         raise disk_space.no_room(
-            work.folder, max(0, job.results["estimating"]["bytes"] - _present_bytes(work))
+            work.folder, max(0, job.results["estimating"]["bytes"] - work_places.present_bytes(work))
         ) from error
     except Stopped:
         job.check_cancelled()

@@ -30,8 +30,12 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     difference is only a warning: many servers answer HEAD differently from GET.
 
     The value: ``files``, ``bytes`` (the known sizes), and how many sizes are ``unknown``.
+
+    Files are there only when an operator has requeued the object from here: they are removed first, since the source
+    may have changed, and their space is to be promised anew.
     """
     work = load_work(job, order)
+    work_places.clear_fetched(work)
     with admission():
         warnings = Warnings()
         rows = payload_rows(work, warnings)

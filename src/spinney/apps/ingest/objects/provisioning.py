@@ -26,25 +26,29 @@ def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
 
     The value: the promised ``bytes``, and the ``area`` in which they are. Raises Hold where it can never fit,
     Defer while the disk has too little room; where other objects have been promised the room, the stage waits
-    for the lock. The capacity of the lock is what the disk has left below the limit, measured now.
+    for the lock. The capacity of the lock is what the disk has left below the limit, measured now. Files that
+    an earlier attempt fetched, which ``downloading`` keeps, need no more space.
     """
     work = load_work(job, order)
     if not work_places.bring_list(work):
         with admission():
             write_file_list(work, payload_rows(work))
+    work_places.forget_complete_download(work)
     measured, working = disk(work.folder), work.settings.working
     needed, allowed = _needed(work), measured.allowed(working)
+    present_bytes = work_places.present_bytes(work)
+    others_bytes = measured.used_bytes - present_bytes
     if needed > allowed:
         raise Hold(
             f"it needs {needed:,} bytes, and working storage may hold {allowed:,} in all; give its profile a larger "
             f"area, then release it"
         )
-    if measured.used_bytes > allowed:
+    if others_bytes > allowed:
         # Where there are other areas, the objects that use them must not wait too.
         raise Defer(FULL_S, f"{measured.full(working)}; make room", lane=not work.settings.areas)
-    if measured.used_bytes + needed > allowed:
+    if others_bytes + needed > allowed:
         raise Defer(FULL_S, f"{needed:,} bytes do not fit now: {measured.full(working)}; make room")
-    job.lock(promises(work.area), until="job", amount=needed, capacity=allowed - measured.used_bytes)
+    renew(work, present_bytes)
     return {"bytes": needed, "area": work.area}
 
 
@@ -54,9 +58,9 @@ def promises(area: str | None) -> str:
 
 
 def renew(work: Work, present_bytes: int) -> None:
-    """Promise the space that is still needed beyond ``present_bytes``, since a job that failed has lost its promise.
+    """Promise the space that is still needed beyond ``present_bytes``; a job that failed has lost its promise.
 
-    The disk may be full by now: an object that has begun frees its space only when it ends.
+    The disk may be full by then: an object that has begun frees its space only when it ends.
     """
     _promise(work, max(0, _needed(work) - present_bytes))
 

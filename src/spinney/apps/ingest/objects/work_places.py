@@ -4,9 +4,12 @@ Its profile may name another area while the object is in progress. It moves ther
 the files to fetch, and stays from then on: the files fill the space that was promised to it in that area.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from spinney.apps.ingest import fetching
@@ -58,6 +61,38 @@ def clear(work: Work) -> None:
     for folder in (work.folder / PAYLOAD, work.folder / MANIFEST):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
+
+
+def clear_fetched(work: Work) -> None:
+    """Remove the files that were fetched and unpacked, so that all are fetched anew.
+
+    Raises OSError where a file cannot be removed, which would pass for one that is right.
+    """
+    unpacked_content.clear(work)
+    for folder in (work.folder / PAYLOAD, fetching.aside_of(work.folder / PAYLOAD)):
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+    (work.folder / FETCHED).unlink(missing_ok=True)
+
+
+def forget_complete_download(work: Work) -> None:
+    """Have all files fetched anew whose digest was not given, where the download was complete before: it runs again
+    only when an operator wants that, and a source may have changed.
+
+    What an incomplete download has left stays, so that the next one continues it. A download that a crash has kept from
+    being recorded after its last write counts as complete.
+    """
+    if (work.folder / FETCHED).exists():
+        unpacked_content.clear(work)
+        fetching.forget(work.folder / PAYLOAD)
+        (work.folder / FETCHED).unlink()
+
+
+def present_bytes(work: Work) -> int:
+    """Return the bytes that earlier attempts have fetched, whole files and parts."""
+    folder = work.folder / PAYLOAD
+    whole = (Path(top, name) for top, _, files in os.walk(folder) for name in files)
+    return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
 
 
 def _others(work: Work) -> Iterator[Path]:
