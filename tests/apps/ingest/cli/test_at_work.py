@@ -269,7 +269,7 @@ def test_a_batch_of_a_held_collection_waits_for_that(working: House) -> None:
     status = working.until(bid, "completed")
     assert status["profile"] == "swift"
     (entry,) = working.lines("objects", bid)
-    assert (entry["priority"], entry["resource"]) == (7, "ingest-working:fast")
+    assert (entry["priority"], entry["resource"]) == (7, "ingest-working:jobs")
 
 
 def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -> None:

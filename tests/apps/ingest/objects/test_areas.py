@@ -9,6 +9,7 @@ import pytest
 
 from apps.ingest.objects.scene import BID, Deposit, Service, about
 from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.objects.provisioning import promises
 
 FILES = {"a": b"x" * 50, "b": b"y" * 30}
 
@@ -52,7 +53,7 @@ def test_who_is_given_a_larger_area_goes_on_there(service: Service, areas: None,
     assert deposit.run("provisioning").value["area"] == "large"
 
     assert names(place(service, before, deposit)) == []
-    assert "ingest-working:large" in deposit.harness.amounts
+    assert "ingest-working:jobs" in deposit.harness.amounts
     assert deposit.to("notify", "downloading").outcome == "ok"
     assert service.stored(deposit.harness.results["processing"]["ark"]) == FILES
     assert not place(service, "large", deposit).exists()
@@ -94,6 +95,38 @@ def test_sent_back_before_that_it_goes_to_the_area_of_today(service: Service, ar
     service.profile(area="small")
     ran = deposit.run("processing")
     assert (ran.outcome, "no working area 'large' any more" in ran.message) == ("defer", True)
+
+
+def test_areas_on_one_disk_share_its_space(service: Service) -> None:
+    # Given two areas and the folders of jobs on one disk, and objects in each of them,
+    service.write(areas={"one": "one", "two": "two"})
+    service.prepare()
+    locks = []
+    for number, table in enumerate(({"area": "one"}, {"area": "two"}, {}), 1):
+        service.profile(**table)
+        deposit = service.of_file(number=number)
+        # when space is promised to them,
+        assert deposit.to("provisioning").outcome == "ok"
+        locks.append(deposit.harness.amounts)
+    # then all promises are amounts of one lock.
+    assert locks == [{"ingest-working:jobs": 3}] * 3
+
+
+def test_an_area_on_a_disk_of_its_own_has_a_lock_of_its_own(service: Service) -> None:
+    service.write(areas={"own": "/proc", "same": "/proc/self", "away": "missing"})
+    locks = [promises(service.settings, service.folder, area) for area in ("same", "own", "away", None)]
+    assert locks == [f"ingest-working:{name}" for name in ("own", "own", "away", "jobs")]
+
+
+def test_a_promise_keeps_its_lock_where_disks_are_mounted_otherwise(service: Service) -> None:
+    service.write(areas={"one": "one"})
+    service.prepare()
+    service.profile(area="one")
+    deposit = service.of_file()
+    deposit.to("provisioning")
+    deposit.harness.results["provisioning"]["lock"] = "ingest-working:one"
+    deposit.run("downloading")
+    assert deposit.harness.amounts["ingest-working:one"] == 0
 
 
 def test_staff_see_it_where_it_is(service: Service, areas: None) -> None:

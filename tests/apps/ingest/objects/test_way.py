@@ -117,7 +117,7 @@ def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:
     deposit.deposit("recording")
     area = service.folder / "fast" / orders.jid(BID, 1)
     assert (area / "payload/a.txt").read_bytes() == b"map"
-    assert "ingest-working:fast" in deposit.harness.locks
+    assert "ingest-working:jobs" in deposit.harness.locks
     deposit.run("notify")
     assert list((service.folder / "fast").iterdir()) == []
 

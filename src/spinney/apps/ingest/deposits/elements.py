@@ -109,7 +109,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         date=stored.get("when") or about.date,
         needed_bytes=estimated.get("bytes"),
         unsized_files=estimated.get("unknown"),
-        resource=promises(area),
+        resource=(results.get("provisioning") or {}).get("lock") or promises(settings, folders, area),
         folder=_folder(settings, folders, job, area, order.jid),
         retries=retries(store.attempts(job.id)),
         response=order.response,

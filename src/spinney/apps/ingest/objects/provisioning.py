@@ -12,22 +12,22 @@ from typing import Any
 
 from spinney import Defer, Hold, Job
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.config.settings import Working
+from spinney.apps.ingest.config.settings import Settings, Working
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import work_places
 from spinney.apps.ingest.objects.estimating import payload_rows, write_file_list
-from spinney.apps.ingest.objects.work import Work, load_work
+from spinney.apps.ingest.objects.work import PROMISING, Work, load_work
 from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Promise the object its space, until the job is settled.
 
-    The value: the promised ``bytes``, and the ``area`` in which they are. Raises Hold where it can never fit,
-    Defer while the disk has too little room; where other objects have been promised the room, the stage waits
-    for the lock. The capacity of the lock is what the disk has left below the limit, measured now. Files that
-    an earlier attempt fetched, which ``downloading`` keeps, need no more space.
+    The value: the promised ``bytes``, the ``area`` in which they are, and the ``lock`` that has them. Raises Hold
+    where it can never fit, Defer while the disk has too little room; where other objects have been promised the
+    room, the stage waits for the lock. The capacity of the lock is what the disk has left below the limit, measured
+    now. Files that an earlier attempt fetched, which ``downloading`` keeps, need no more space.
     """
     work = load_work(job, order)
     if not work_places.bring_list(work):
@@ -49,12 +49,36 @@ def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     if others_bytes + needed > allowed:
         raise Defer(FULL_S, f"{needed:,} bytes do not fit now: {measured.full(working)}; make room")
     renew(work, present_bytes)
-    return {"bytes": needed, "area": work.area}
+    return {"bytes": needed, "area": work.area, "lock": _lock(work)}
 
 
-def promises(area: str | None) -> str:
-    """Return the name of the lock whose holders have been promised space in a working area."""
-    return f"ingest-working:{area or 'jobs'}"
+def promises(settings: Settings, jobs_folder: Path, area: str | None) -> str:
+    """Return the name of the lock whose holders have been promised space on the disk of a working area.
+
+    Places on one disk share its space, so the lock is named after the first of them: the folders of jobs, then the
+    areas by name. An area that is not mounted here shares with none.
+    """
+    name = area or "jobs"
+    if settings.areas:
+        places = [("jobs", jobs_folder), *sorted(settings.areas.items())]
+        device = _device(jobs_folder if area is None else settings.areas.get(area))
+        same = (place for place, folder in places if device is not None and _device(folder) == device)
+        name = next(same, name)
+    return f"ingest-working:{name}"
+
+
+def _device(folder: Path | None) -> int | None:
+    try:
+        return None if folder is None else folder.stat().st_dev
+    except OSError:
+        return None
+
+
+def _lock(work: Work) -> str:
+    """Return the lock that has the promise of an object; the node that promised counts, whose disks may be mounted
+    otherwise than here."""
+    promised: str | None = work.job.results.get(PROMISING, {}).get("lock")
+    return promised or promises(work.settings, work.job.folder, work.area)
 
 
 def renew(work: Work, present_bytes: int) -> None:
@@ -76,7 +100,7 @@ def release(work: Work, remaining_bytes: int = 0) -> None:
 def _promise(work: Work, amount_bytes: int) -> None:
     measured = disk(work.folder)
     capacity = max(amount_bytes, measured.allowed(work.settings.working) - measured.used_bytes)
-    work.job.lock(promises(work.area), until="job", amount=amount_bytes, capacity=capacity)
+    work.job.lock(_lock(work), until="job", amount=amount_bytes, capacity=capacity)
 
 
 def _needed(work: Work) -> int:
