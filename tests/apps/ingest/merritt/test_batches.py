@@ -251,3 +251,21 @@ def test_each_field_that_is_wrong_is_named_as_it_was_submitted_with_its_reason(
     (job,) = queue.jobs.list()
     reasons = [f"{field}: Input should be a valid string" for field in keys]
     assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"
+
+
+@pytest.mark.parametrize(
+    ("value", "local_ids"), [(["L-1", "L-2"], ["L-1", "L-2"]), ("L-1; L-2", ["L-1", "L-2"]), ([1], None)]
+)
+def test_local_ids_of_a_submission_are_text_or_a_list_of_texts(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path, value: object, local_ids: list[str] | None
+) -> None:
+    client.ensure_path("/spinney/batches")
+    put_submission(client, type="file", localIdentifier=value)
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    (job,) = queue.jobs.list()
+    if local_ids is None:
+        assert "the local id [1] is neither text nor a list of texts" in job.message
+    else:
+        assert job.identifiers["local_id"] == local_ids

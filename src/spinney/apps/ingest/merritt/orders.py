@@ -185,7 +185,7 @@ def batch_order(batch: Batch) -> BatchOrder:
             digest=_sum(submission),
             about=Description(
                 primary_id=texts["primary_id"],
-                local_ids=tuple(filter(None, str(submission.get("localIdentifier") or "").split(";"))),
+                local_ids=_local_ids(submission.get("localIdentifier") or []),
                 creator=texts["creator"],
                 title=texts["title"],
                 date=texts["date"],
