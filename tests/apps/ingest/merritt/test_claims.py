@@ -115,6 +115,23 @@ def test_a_job_whose_configuration_is_odd_fails_with_its_reason_and_does_not_sto
     assert (failed.state, reason in failed.message) == (JobState.FAILED, True), failed.message
 
 
+def test_a_job_that_others_have_locked_is_left_to_them_although_it_describes_no_object(
+    queue: MerrittQueue, consumer: MerrittConsumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Such as the job of a mirrored object whose payload its batch holds.
+    odd = queue.jobs.lock(queue.jobs.create(new_batch(queue).id, CONFIGURATION | {"payload_url": ""}))
+
+    assert taken(consumer) == []
+
+    assert caplog.messages == []
+    assert queue.jobs.load(odd.id).state is JobState.PENDING
+    # Once nobody has it, it fails.
+    queue.jobs.unlock(odd)
+    assert taken(consumer) == []
+    failed = queue.jobs.load(odd.id)
+    assert (failed.state, queue.locks.holder(odd.lock_path)) == (JobState.FAILED, None)
+
+
 def test_a_fault_that_nobody_foresaw_passes_over_one_job_and_names_it(
     queue: MerrittQueue, consumer: MerrittConsumer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -239,7 +239,8 @@ class MerrittConsumer:
             try:
                 claim = self._claim_of(job, new_claim(job))
             except UsageError as error:
-                self._owned.fail(job, str(error))
+                # Under its lock: one that others have, such as an object of a mirrored batch, is left to them.
+                self._owned.fail(self._owned.lock(job), str(error))
                 return None
             self._owned.take(job, claim.claim)
         except (MerrittLocked, MerrittConflict, MerrittStateError):

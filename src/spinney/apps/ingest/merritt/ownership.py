@@ -77,10 +77,15 @@ class Ownership:
         The lock comes first, since a mark without a lock would reserve a job that another consumer works on.
         Raises MerrittLocked and MerrittConflict where another consumer was first.
         """
-        release_own_lock(self.client, job.lock_path, self.owner)
-        job = self.queue.jobs.lock(job)
-        self._held[job.id], self.priorities[job.id] = job, job.priority
+        job = self.lock(job)
+        self.priorities[job.id] = job.priority
         self.marks.write(job.id, Mark(claim))
+
+    def lock(self, job: Job) -> Job:
+        """Lock a job, without a mark. Raises MerrittLocked and MerrittConflict where another consumer was first."""
+        release_own_lock(self.client, job.lock_path, self.owner)
+        self._held[job.id] = job = self.queue.jobs.lock(job)
+        return job
 
     def standing(self, marks: Mapping[str, Mark]) -> Collection[str]:
         """Return which of the jobs with these marks are as this process knows them: locked by it in a state whose work
