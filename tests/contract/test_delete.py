@@ -27,6 +27,7 @@ def test_a_settled_or_held_job_is_deleted_and_a_tombstone_stays(site: Site, end:
     assert site.delete(job) == {job}
 
     assert site.state(job) is State.DELETED
+    assert site.store.job(job).settled_us is not None
     assert site.claim() == []
 
 

@@ -244,6 +244,7 @@ class Job:
     started_us: int | None
     """When its first attempt began, since it was last retried or rerun; None: none has."""
     settled_us: int | None
+    """When it ended, in whatever state; a job that was deleted while it was held ended then."""
     wake_us: int | None
     """When a scheduled job becomes due."""
     attempts: int

@@ -443,6 +443,7 @@ class Operation:
         if self.registry.holds.any:
             hold_rows.end_those_on(tx, self.registry, row.id, self.now_us, Scope.JOB, Scope.TREE)
         if held:
+            tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
             # It was open: its dependants must not wait for ever.
             c.settled(row, State.DELETED)
         home = self.registry.homes.of(tx, row.node_id)
