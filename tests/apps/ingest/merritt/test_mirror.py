@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 
 from bridges.merritt.trees import locks
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
-from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
+from spinney.bridges.merritt import Batch, BatchState, JobState, MerrittQueue
 
 from .service import IngestService
 
@@ -21,7 +21,7 @@ def mirroring(tmp_path: Path, hosts: str, service: IngestService) -> IngestServi
     return service
 
 
-def submit(service: IngestService, name: str, *, missing: int = 0) -> str:
+def submit(service: IngestService, name: str, *, missing: int = 0, profile: str = "maps") -> str:
     """Submit two objects here, of which so many have no file; return the batch's name."""
     folder = service.queue / name
     folder.mkdir()
@@ -33,9 +33,9 @@ def submit(service: IngestService, name: str, *, missing: int = 0) -> str:
         rows.append(Row(url=file.as_uri(), name=file.name))
     with (folder / "batch.checkm").open("wb") as stream:
         write(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
-    printed = service.spinney("ingest", "submit", str(folder / "batch.checkm"), "--profile", "maps")
-    (bid,) = re.findall(r"bid-[0-9a-f-]{36}", printed)
-    return bid
+    printed = service.spinney("ingest", "submit", str(folder / "batch.checkm"), "--profile", profile)
+    (bid,) = set(re.findall(r"bid-[0-9a-f-]{36}", printed))
+    return str(bid)
 
 
 def test_batches_submitted_here_are_seen_there(
@@ -80,4 +80,35 @@ def test_batches_submitted_here_are_seen_there(
     mirroring.spinney("retry", "--state", "failed", "--type", "ingest.object", "--yes")
     mirroring.until("the second report", lambda: ended(bad, BatchState.COMPLETED))
     assert len(queue.jobs.ids(JobState.COMPLETED)) == 4
+    assert locks(client) == []
+
+
+def test_held_batches_that_are_deleted_here_end_there(
+    mirroring: IngestService, queue: MerrittQueue, client: KazooClient
+) -> None:
+    # Given a batch that its profile holds, and one of which the objects are held,
+    (mirroring.place / "profiles" / "held.toml").write_text('collection = "held"\nhold = "a curator looks"\n')
+    mirroring.start()
+    mirroring.until("the queues to be known", lambda: "ingest-estimating" in mirroring.spinney("queues"))
+    mirroring.spinney("queue", "ingest-estimating", "--limit", "0")  # so that objects stand still there
+    alone, with_objects = submit(mirroring, "alone", profile="held"), submit(mirroring, "with_objects")
+
+    def there(bid: str) -> Batch | None:
+        return queue.batches.find_by_uuid(bid)
+
+    mirroring.until("the batches", lambda: there(alone) is not None and there(with_objects) is not None)
+    mirroring.until("the objects", lambda: len(queue.jobs.ids()) == 2)
+    mirroring.spinney("ingest", "hold", "maps", "--reason", "to be deleted")
+
+    # when they are deleted,
+    mirroring.spinney("ingest", "delete", alone)
+    mirroring.spinney("ingest", "delete", with_objects)
+
+    # then both have failed over there with all their jobs, and nothing stays locked.
+    def have_failed() -> bool:
+        batches = [there(bid) for bid in (alone, with_objects)]
+        return all(batch is not None and batch.state is BatchState.FAILED for batch in batches)
+
+    mirroring.until("their ends", have_failed)
+    assert len(queue.jobs.ids(JobState.FAILED)) == 2
     assert locks(client) == []

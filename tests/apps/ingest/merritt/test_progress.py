@@ -39,6 +39,7 @@ def job(state: State | None, stage: str | None) -> Job | None:
         ("Recording", State.FAILED, "estimating", "Failed"),
         ("Notify", State.COMPLETED, None, "Completed"),
         ("Pending", State.CANCELLED, None, "Estimating Failed"),
+        ("Estimating", State.DELETED, "estimating", "Failed"),
         ("Downloading", None, None, "Failed"),
     ],
 )

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from spinney.apps.ingest.deposits.orders import Stage
 from spinney.bridges.merritt import STEPS, Job, JobState, MerrittNodeTooLarge, MerrittQueue
 from spinney.bridges.merritt.codec import object_bytes
+from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
-from spinney.jobs import State
 
 _STATES: Mapping[str, JobState] = {
     "estimating": JobState.ESTIMATING,
@@ -54,7 +54,7 @@ def steps(before: JobState, job: SpinneyJob | None, ours: Collection[JobState] =
     )
     if others is not None:
         passing = passing[: others + has_stopped]
-    has_failed = job.state in (State.FAILED, State.ORPHANED, State.CANCELLED)
+    has_failed = job.state in SETTLED and job.state is not State.COMPLETED
     return [*passing, JobState.FAILED] if has_failed else passing
 
 
