@@ -179,6 +179,15 @@ def test_a_consumer_does_not_start_without_the_folder_of_batches(merritt: Merrit
     assert "no folder that can be written" in merritt("run", code=2)
 
 
+def test_a_consumer_does_not_start_where_payloads_of_batches_could_not_be_fetched(
+    service: IngestService,
+) -> None:
+    place = service.place / "ingest.toml"
+    place.write_text("".join(line for line in place.read_text().splitlines(True) if "file_roots" not in line))
+    printed = service.spinney("merritt", "run", code=2)
+    assert f"{service.queue} is below none of the file_roots" in " ".join(printed.split())
+
+
 def test_the_check_of_the_bridge_compares_both_sides(
     service: IngestService, client: KazooClient, queue: MerrittQueue
 ) -> None:

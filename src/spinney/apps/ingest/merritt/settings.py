@@ -10,6 +10,7 @@ poll = "10s"                     # how often the queue is read when no watch has
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -48,6 +49,16 @@ class Settings(BaseModel):
         """Raise UsageError where the folder of batches is not set, and is needed."""
         if self.queue is None and self.work & {"batches", "jobs", "reports"}:
             raise UsageError(f"{FILE} has no 'queue', the folder where payloads of batches are; add it there")
+
+    def require_payloads_in(self, roots: Sequence[Path]) -> None:
+        """Raise UsageError where objects may not fetch the payloads of batches from their folder; ``roots``: the
+        folders that ``file:`` URLs may be in."""
+        folder = self.queue
+        if "batches" in self.work and folder and not any(folder.is_relative_to(root) for root in roots):
+            raise UsageError(
+                f"{FILE}: queue: {folder} is below none of the file_roots of the ingest settings, so that no payload "
+                f"of a batch could be fetched; add it there"
+            )
 
     @property
     def comes_back_in(self) -> JobState | None:
