@@ -29,6 +29,8 @@ def test_the_shell_walks_through_the_frames(working: Shell, failed: str, tmp_pat
         terminal.wait_for("0 fragile: flag: pathlib.PosixPath")
         terminal.type("nonsense\n")
         terminal.wait_for("neither a command nor a variable")
+        terminal.type(f"up {'9' * 5000}\n")
+        terminal.wait_for("is no number")
         terminal.type("q\n")
         assert terminal.end() == 0
     history = (tmp_path / "spinney" / "postmortem_history").read_text()

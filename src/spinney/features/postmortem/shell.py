@@ -22,6 +22,8 @@ _LEVELS = 2
 """How many levels of parts ``p`` prints."""
 _LINE_CHARS = 160
 """The longest line of a part; longer ones are cut."""
+_DIGITS_MAX = 9
+"""The most digits of a number in a command."""
 _HISTORY = 1000
 """How many lines the history keeps."""
 
@@ -211,8 +213,9 @@ def _walk(path: str, described: Described) -> Iterator[tuple[str, Described]]:
 def _count(text: str) -> int:
     if not text:
         return 1
-    if not text.isdecimal():
-        raise UsageError(f"{text!r} is no number; write for example: up 2")
+    # Longer ones count no frames, and ``int`` raises ValueError for thousands of digits.
+    if not text.isdecimal() or len(text) > _DIGITS_MAX:
+        raise UsageError(f"{text!r:.40} is no number of up to {_DIGITS_MAX} digits; write for example: up 2")
     return int(text)
 
 
