@@ -2,11 +2,13 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from reports.hook_server import Receiver, answer, receiver
+from spinney.features.webhooks.sql import SqlWebhooks
+from spinney.model.settings.webhooks import DueDelivery
 from spinney.reports import verify
 from spinney.store import completion_names
 from spinney.store.sql import open_store
@@ -119,6 +121,26 @@ def test_paused_it_is_sent_nothing(shell: Shell, hook: Receiver) -> None:
     assert "0 delivered" in shell.ok("webhook", "deliver", "--private")
     shell.ok("webhook", "resume", "archive")
     assert "1 delivered" in shell.ok("webhook", "deliver", "--private")
+
+
+def test_one_whose_deliveries_are_not_leased_is_left_and_the_others_are_sent(
+    shell: Shell, hook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("archive", "other"):
+        shell.ok("webhook", "add", name, hook.url)
+        shell.ok("webhook", "test", name)
+    lease = SqlWebhooks.lease
+    calls: list[str] = []
+
+    def lease_of_others(self: SqlWebhooks, counts: Mapping[str, int], **times: int) -> Sequence[DueDelivery]:
+        calls.extend(counts)
+        assert len(calls) < 10, "it asks for ever"
+        return [] if "archive" in counts else lease(self, counts, **times)
+
+    monkeypatch.setattr(SqlWebhooks, "lease", lease_of_others)
+
+    assert "1 delivered" in shell.ok("webhook", "deliver", "--private")
+    assert calls == ["archive", "other"]
 
 
 def test_removed_it_is_gone(shell: Shell) -> None:

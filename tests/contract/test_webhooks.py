@@ -331,6 +331,13 @@ def test_while_it_is_paused_it_is_sent_nothing_and_hears_it_later(waiting: Site)
     assert [d.since_us for d in due] == [waiting.now] * 3
 
 
+def test_one_that_cannot_be_read_is_due_for_nothing(waiting: Site) -> None:
+    damage(waiting.store, "update webhooks set spec = ?", '{"url": 3}')
+
+    assert waiting.store.webhooks.first_due_us() == {}
+    assert take(waiting) == []
+
+
 def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site) -> None:
     first, _ = take(waiting)
     waiting.store.webhooks.record_result(

@@ -345,8 +345,9 @@ def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Delive
     """Send each due delivery, and yield it with its result.
 
     The deliveries of a webhook whose receiver did not accept one wait for the next call: the receiver may
-    be away. One is leased at a time, so that it may run beside servers and be interrupted without holding
-    back more than one.
+    be away. So do those of a webhook of which none could be leased, which would otherwise be tried for ever.
+    One is leased at a time, so that it may run beside servers and be interrupted without holding back more
+    than one.
     """
     from spinney.features.webhooks import delivery as webhook_delivery
     from spinney.reports.safe_transport import SafeTransport
@@ -356,20 +357,22 @@ def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Delive
             private=private, advice="give a public address, or add --private, and retry this delivery"
         )
 
-    refusing: set[str] = set()
+    left_for_later: set[str] = set()
     while names := [
         name
         for name, at_us in store.webhooks.first_due_us().items()
-        if at_us <= now_us() and name not in refusing
+        if at_us <= now_us() and name not in left_for_later
     ]:
         for name in names:
             leased = store.webhooks.lease(
                 {name: 1}, now_us=now_us(), until_us=now_us() + webhook_delivery.DELIVERY_LEASE_US
             )
+            if not leased:
+                left_for_later.add(name)
             for due in leased:
                 result = webhook_delivery.deliver(store, due, clock=now_us, transport=transport)
                 if result.sent and result.outcome is not DeliveryOutcome.DELIVERED:
-                    refusing.add(name)
+                    left_for_later.add(name)
                 yield due.delivery, result
 
 

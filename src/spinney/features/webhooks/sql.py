@@ -272,7 +272,7 @@ class SqlWebhooks:
 
     def first_due_us(self) -> Mapping[str, int]:
         """Return when the next delivery of each webhook is due, by name, for those that have one and
-        are not paused.
+        are not paused. A webhook that cannot be read counts as paused, as for ``lease``.
 
         A leased delivery counts as due at the end of its lease. Each webhook takes one seek into the
         index of due deliveries.
@@ -281,10 +281,14 @@ class SqlWebhooks:
             if not self._session.registry.subscriptions:
                 return {}
             rows = tx.all(
-                "select w.name, (select min(e.next_us) from webhook_events e where e.webhook_id = w.id "
+                "select w.name, w.spec, (select min(e.next_us) from webhook_events e where e.webhook_id = w.id "
                 "and e.next_us is not null) from webhooks w where w.paused is null"
             )
-        return {name: next_us for name, next_us in rows if next_us is not None}
+        return {
+            name: next_us
+            for name, spec, next_us in rows
+            if next_us is not None and read_webhook(name, spec).paused is None
+        }
 
     def lease(self, counts: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
         """Take at most this many due deliveries of each of these webhooks, those due longest first.
