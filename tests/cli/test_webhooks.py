@@ -161,6 +161,7 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
     ("words", "code", "said"),
     [
         (("add", "b", "ftp://x/"), 2, "absolute http or https URL"),
+        (("add", "b", "http://x:99999/"), 2, "absolute http or https URL"),
         (("add", "b", "http://u:secret@x/"), 2, "holds a user or password"),
         (("add", "b", URL, "--event", "held"), 2, "'held' is no event"),
         (("add", "b", URL, "--type", "duoble"), 2, "did you mean 'double'"),

@@ -517,6 +517,8 @@ def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
         ({"events": ("held",)}, UsageError),
         ({"url": "ftp://x/"}, UsageError),
         ({"url": "//x"}, UsageError),
+        ({"url": "http://x:99999/"}, UsageError),
+        ({"url": "http://x:abc/"}, UsageError),
         ({"url": "http://u:p@x/"}, BadParameters),
         ({"url": 7}, UsageError),
         ({"roots_only": "yes"}, UsageError),

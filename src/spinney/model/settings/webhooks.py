@@ -201,6 +201,7 @@ def require_url(url: str) -> None:
     ValueError's message would show it."""
     try:
         parts = urlsplit(url)
+        _ = parts.port  # raises ValueError unless it is a number up to 65535
     except (ValueError, AttributeError, TypeError):
         parts = urlsplit("")
     if "@" in parts.netloc:
