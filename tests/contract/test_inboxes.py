@@ -11,6 +11,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop, Duplicates, Inbox, Kind
 from spinney.model.states import State
 
+from .behind import damage
 from .words import Site, kind, locked, stage
 
 ANN = Actor(by="ann", call="c1")
@@ -249,6 +250,28 @@ def test_an_inbox_is_neither_removed_nor_moved_while_something_is_taken(site: Si
         put(site, folder="/srv/elsewhere")
     finish(site, arrival)
     assert put(site, folder="/srv/elsewhere").folder == "/srv/elsewhere"
+
+
+def test_one_that_cannot_be_read_is_replaced_only_as_any_other_and_can_be_removed(site: Site) -> None:
+    put(site)
+    arrival = arrive(site, drop())
+    damage(site.store, "update inboxes set spec = ?, paused = 1", '{"folder": 3}')
+    elsewhere = Inbox(name="uploads", folder="/srv/elsewhere", type="read")
+
+    with pytest.raises(Refused, match=r"by ann; .*--replace"):
+        site.store.inboxes.put(elsewhere, ANN, replace=False, now_us=site.now)
+    with pytest.raises(Refused, match="being taken"):
+        site.store.inboxes.put(elsewhere, ANN, now_us=site.now)
+    with pytest.raises(Refused, match="being taken"):
+        site.store.inboxes.remove("uploads", ANN, now_us=site.now)
+    with pytest.raises(UsageError, match="cannot be read"):
+        site.store.inboxes.pause("uploads", ANN, paused=False, now_us=site.now)
+
+    finish(site, arrival)
+    assert site.store.inboxes.put(elsewhere, ANN, now_us=site.now).paused
+    damage(site.store, "update inboxes set spec = ?", '{"folder": 3}')
+    site.store.inboxes.remove("uploads", ANN, now_us=site.now)
+    assert site.store.inboxes.put(elsewhere, ANN, replace=False, now_us=site.now).folder == "/srv/elsewhere"
 
 
 def test_a_paused_inbox_takes_nothing(site: Site) -> None:

@@ -24,7 +24,7 @@ from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
-from spinney.model.errors import BadName, BadParameters, Forbidden, NoSuch, Refused, SpinneyError
+from spinney.model.errors import BadName, BadParameters, Forbidden, NoSuch, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
@@ -80,16 +80,18 @@ class SqlInboxes:
         folder, or when the folder changes while something is being taken from it.
         """
         with self._session.write() as tx:
-            old = _find(tx, inbox.name)
-            if old is not None and not replace:
+            row = tx.one("select by, paused from inboxes where name = ?", (inbox.name,))
+            if row is not None and not replace:
                 raise Refused(
-                    f"there is an inbox {inbox.name!r} already, by {old.by}; choose another name, or replace it "
+                    f"there is an inbox {inbox.name!r} already, by {row[0]}; choose another name, or replace it "
                     f"(--replace)"
                 )
             for other in _all(tx):
                 if other.name != inbox.name and (other.folder, other.host) == (inbox.folder, inbox.host):
                     raise Refused(f"{inbox.folder} is the folder of inbox {other.name!r}; name another one")
-            if old is not None and (old.folder, old.host) != (inbox.folder, inbox.host):
+            old = _find(tx, inbox.name)
+            # Of one that cannot be read it is not certain that the folder stays.
+            if row is not None and (old is None or (old.folder, old.host) != (inbox.folder, inbox.host)):
                 _require_nothing_open(tx, inbox.name)
             # An inbox that could create no job is refused now, not at its first file.
             spec = self._session.registry.type(inbox.type)
@@ -97,7 +99,7 @@ class SqlInboxes:
             values = {
                 "name": inbox.name,
                 "spec": _spec(inbox, maker_rights.new_entry(tx, actor)),
-                "paused": inbox.paused or (old is not None and old.paused),
+                "paused": inbox.paused or (row is not None and bool(row[1])),
                 "by": actor.by,
                 "node_id": None,
                 "problem": None,
@@ -144,12 +146,12 @@ class SqlInboxes:
     def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
         """Remove an inbox and what is known of its drops in bounded steps; folder and jobs stay.
 
-        The last step removes it, so call this again if it was cut off. Raises NoSuch, and Refused
-        while something is being taken.
+        The last step removes it, so call this again if it was cut off. One that cannot be read is
+        removed like any other. Raises NoSuch, and Refused while something is being taken.
         """
         while True:
             with self._session.write() as tx:
-                _require(tx, name)
+                _require_there(tx, name)
                 _require_nothing_open(tx, name)
                 tx.run(
                     "delete from inbox_arrivals where id in (select id from inbox_arrivals where inbox = ? limit ?)",
@@ -390,10 +392,22 @@ def _find(tx: Tx, name: str) -> Inbox | None:
 
 
 def _require(tx: Tx, name: str) -> Inbox:
+    """Return an inbox. Raises NoSuch, and UsageError for one that cannot be read."""
+    _require_there(tx, name)
     inbox = _find(tx, name)
     if inbox is None:
-        raise NoSuch(no_such("inbox", name, [i.name for i in _all(tx)], "spinney inbox list"))
+        raise UsageError(
+            f"the definition of inbox {name!r} cannot be read; replace it ('spinney inbox add {name} … --replace'), "
+            f"or remove it ('spinney inbox remove {name}')"
+        )
     return inbox
+
+
+def _require_there(tx: Tx, name: str) -> None:
+    """Raise NoSuch, with names that are similar, unless there is such an inbox, readable or not."""
+    if tx.value("select 1 from inboxes where name = ?", (name,)) is None:
+        names = [row[0] for row in tx.all("select name from inboxes")]
+        raise NoSuch(no_such("inbox", name, names, "spinney inbox list"))
 
 
 def _require_nothing_open(tx: Tx, name: str) -> None:
