@@ -92,7 +92,23 @@ def test_a_folder_has_one_inbox_on_a_host(site: Site) -> None:
     put(site)
     with pytest.raises(Refused, match="uploads"):
         put(site, "other", folder="/srv/uploads")
+    with pytest.raises(Refused, match=r"uploads.*--host"):
+        put(site, "other", folder="/srv/uploads", host="elm")
+    put(site, host="oak")
     assert put(site, "other", folder="/srv/uploads", host="elm").host == "elm"
+    assert put(site, host="oak", rest_s=1).rest_s == 1
+
+
+@pytest.mark.parametrize("folder", ["/srv/uploads/sub", "/srv"])
+def test_no_folder_of_an_inbox_is_inside_another_one_on_a_host(site: Site, folder: str) -> None:
+    put(site, host="oak")
+    put(site, "beside", folder="/srv/uploads2", host="oak")
+
+    for host in (None, "oak"):
+        with pytest.raises(Refused, match="neither that one, nor inside it"):
+            put(site, "other", folder=folder, host=host)
+
+    assert put(site, "other", folder=folder, host="elm").host == "elm"
 
 
 # --- one node ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ Until its file is in its folder the job is held, and ``release`` ends that.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import orjson
@@ -77,7 +78,8 @@ class SqlInboxes:
 
         Raises UnknownType, BadParameters (the field of a lock is missing; the caller has checked the
         others) and Refused when it exists and ``replace`` is false, when another inbox has the
-        folder, or when the folder changes while something is being taken from it.
+        folder, one inside it or one around it on the same host, or when the folder changes while
+        something is being taken from it.
         """
         with self._session.write() as tx:
             row = tx.one("select by, paused from inboxes where name = ?", (inbox.name,))
@@ -87,8 +89,8 @@ class SqlInboxes:
                     f"(--replace)"
                 )
             for other in _all(tx):
-                if other.name != inbox.name and (other.folder, other.host) == (inbox.folder, inbox.host):
-                    raise Refused(f"{inbox.folder} is the folder of inbox {other.name!r}; name another one")
+                if other.name != inbox.name:
+                    _require_apart(inbox, other)
             old = _find(tx, inbox.name)
             # Of one that cannot be read it is not certain that the folder stays.
             if row is not None and (old is None or (old.folder, old.host) != (inbox.folder, inbox.host)):
@@ -408,6 +410,23 @@ def _require_there(tx: Tx, name: str) -> None:
     if tx.value("select 1 from inboxes where name = ?", (name,)) is None:
         names = [row[0] for row in tx.all("select name from inboxes")]
         raise NoSuch(no_such("inbox", name, names, "spinney inbox list"))
+
+
+def _require_apart(inbox: Inbox, other: Inbox) -> None:
+    """Raise Refused when two inboxes have the same folder, or one inside the other, on a host that both look into.
+
+    Two nodes would take the same drop, or one inbox the folder of the other as a drop.
+    """
+    if inbox.host != other.host and None not in (inbox.host, other.host):
+        return
+    path, other_path = PurePosixPath(inbox.folder), PurePosixPath(other.folder)
+    if not (path.is_relative_to(other_path) or other_path.is_relative_to(path)):
+        return
+    place = "on any host" if other.host is None else f"on host {other.host}"
+    raise Refused(
+        f"inbox {other.name!r} has the folder {other.folder} {place}; name a folder that is neither that one, nor "
+        f"inside it, nor around it, or give both inboxes different hosts (--host)"
+    )
 
 
 def _require_nothing_open(tx: Tx, name: str) -> None:
