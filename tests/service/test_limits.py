@@ -19,6 +19,7 @@ from spinney.features.explain.service import Explainer
 from spinney.features.holds.commands import LayHold, LiftHold, sweep_holds
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
+from spinney.features.locks.sql import SqlLocks
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -26,6 +27,7 @@ from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, Sp
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
@@ -545,6 +547,27 @@ def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_othe
         assert hidden == "r:theirs" or "r:theirs" not in str(refused.value)
     assert control.do(FreeLock(name="r:mine", reason="x")).lost == 1
     assert ask(site, locks=("r:*",)).do(FreeLock(name="r:theirs", reason="x")).lost == 1
+
+
+def test_a_lock_is_not_taken_from_a_job_that_got_it_after_the_check(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.knows(kind("locked", stage("work", locks=locked("r:{n}"))))
+    mine = site.run(site.submit_one("locked", {"n": "x"}, collection="alpha"))
+    theirs = site.submit_one("locked", {"n": "x"}, collection="beta")
+    free = SqlLocks.free
+
+    def free_after_it_has_changed_hands(self: SqlLocks, name: str, actor: Actor, **more: Any) -> int:
+        site.pass_(mine)
+        site.run(theirs)
+        return free(self, name, actor, **more)
+
+    monkeypatch.setattr(SqlLocks, "free", free_after_it_has_changed_hands)
+
+    with pytest.raises(Refused, match="another one has just taken it"):
+        ask(site).do(FreeLock(name="r:x", reason="x"))
+
+    assert [info.owner_id for info in site.store.locks.get("r:x")] == [theirs]
 
 
 def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) -> None:

@@ -84,17 +84,18 @@ class FreeLock(Command, route="DELETE /locks/{name}", role=Role.OPERATOR, to="fr
     def run(self, service: Service) -> ReleasedLock:
         """Free the lock, and wake nodes for the jobs that waited; return how many jobs have lost it.
 
-        Rights are checked before the transaction that frees the lock. Raises Forbidden, NoSuchJob,
-        and Refused where no such job has it.
+        Rights are checked before the transaction that frees the lock, which takes it from no owner that
+        was not among those checked. Raises Forbidden, NoSuchJob, and Refused where no such job has it.
         """
         _require_named(service, self.name, "free")
         if self.job is not None and not service.rights.everywhere:
             service.require_within(service.store.job(self.job))
+        seen = None
         if self.job is None and _limited_to_visible(service):
-            _require_owners_seen(service, self.name)
+            seen = _seen_owners(service, self.name)
         actor, now_us = service.actor(self.reason), service.clock()
         try:
-            lost = service.store.locks.free(self.name, actor, job_id=self.job, now_us=now_us)
+            lost = service.store.locks.free(self.name, actor, job_id=self.job, only_from=seen, now_us=now_us)
         except Refused:
             if service.rights.everywhere:
                 raise
@@ -158,9 +159,9 @@ def _limited_to_visible(service: Service) -> bool:
     return service.rights.locks is None and not service.rights.everywhere
 
 
-def _require_owners_seen(service: Service, name: str) -> None:
-    """Raise Refused when no visible job has the lock, Forbidden when jobs have it that the caller may not
-    see."""
+def _seen_owners(service: Service, name: str) -> set[int]:
+    """Return the jobs that have the lock. Raises Refused when no visible job has it, Forbidden when jobs have it that
+    the caller may not see."""
     owners = {info.owner_id for info in service.store.locks.get(name) if info.owner_id is not None}
     visible = Visibility(service.store, service.rights.within).visible(owners)
     if not visible:
@@ -170,10 +171,12 @@ def _require_owners_seen(service: Service, name: str) -> None:
             f"{service.by} is limited to {limits(service.rights)} and may not free the lock {name!r}, which other "
             f"jobs have, too; name the job to take it from, or {ASK}"
         )
+    return owners
 
 
 def _not_had(name: str) -> Refused:
     """Return the error that does not say whether a job that is not visible has the lock."""
     return Refused(
-        f"no job within your limits has the lock {name!r}, or not that job; 'spinney locks' lists all locks"
+        f"no job within your limits has the lock {name!r}, or not that job, or another one has just taken it; "
+        f"'spinney locks' lists all locks"
     )

@@ -6,7 +6,7 @@ locks that it still has.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
 import orjson
@@ -70,12 +70,21 @@ class SqlLocks:
             infos = _infos(tx, self._session.registry, [name], visible)
             return [info for info in infos if info.owner_id is not None or info.waiting]
 
-    def free(self, name: str, actor: Actor, *, job_id: int | None = None, now_us: int) -> int:
+    def free(
+        self,
+        name: str,
+        actor: Actor,
+        *,
+        job_id: int | None = None,
+        only_from: Collection[int] | None = None,
+        now_us: int,
+    ) -> int:
         """Take a lock away from its owners (or from one job), and return how many lost it.
 
         The next waiting job continues even if the old owner still runs: the operator has judged that
-        it does not. The old owner keeps its lease, without the lock. Raises BadName, and Refused when
-        nobody (or not this job) has it.
+        it does not. The old owner keeps its lease, without the lock. ``only_from``: the owners that
+        the actor may take it from, as read a moment ago. Raises BadName, and Refused when nobody (or
+        not this job) has it, or when a job that is not of ``only_from`` would lose it.
         """
         names.lock_name(name)
         with self._session.write() as tx:
@@ -85,6 +94,8 @@ class SqlLocks:
             losers = [j for j in owners if job_id is None or j == job_id]
             if not losers:
                 raise Refused(_no_owner(tx, name, job_id, owners))
+            if only_from is not None and not set(losers) <= set(only_from):
+                raise Refused(f"another job has taken the lock {name!r} meanwhile; look at its owners again")
             tx.change(_LOST, [(name, j) for j in losers])
             note(tx, now_us, actor, "unlock", {"lock": name, "jobs": losers[:_NAMED]}, len(losers))
             _wake_waiting(tx, self._session.registry, [name], now_us)
