@@ -2,6 +2,7 @@
 
 import io
 import json
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,6 +127,24 @@ def test_the_wait_ends_when_a_circuit_breaker_holds_all_that_is_open(
     assert (held is not None) is ends
     if held is not None:
         assert "circuit breaker holds job 2. it is held by hold 3; spinney release --hold 3" in held
+
+
+@pytest.mark.parametrize("number", [wait.COUNTED_TREES, wait.COUNTED_TREES + 1])
+def test_the_wait_for_few_and_for_many_ends_when_a_circuit_breaker_holds_them(
+    shell: Shell, number: int
+) -> None:
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(number)), "double")
+    shell.ok("cancel", "1")
+    shell.ok("hold", "--type", "double", "--reason", "five in a row")
+    with sqlite3.connect(shell.folder / "spinney.db") as database:
+        assert database.execute("update holds set automatic = 1").rowcount == 1
+        database.execute("update counters set value = value + 1 where name = 'registry'")
+    database.close()
+
+    waits = shell.run("wait", *map(str, range(1, number + 1)))
+
+    assert waits.returncode == 1
+    assert "the wait ends: a circuit breaker holds job 2." in waits.stderr
 
 
 def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
 """The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, and
-nothing is said about why they do not start."""
+nothing is said about why they do not start, unless the wait ends for that."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
 
@@ -67,9 +67,8 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
     """Wait until all jobs have settled; print how they ended, and return whether all completed.
 
     The wait ends early, with False, when everything that is open is held by a circuit breaker: only an
-    operator's release makes it go on. That is noticed for at most ``COUNTED_TREES`` jobs. ``json``: print
-    the jobs as lines of JSON on stdout when all have settled, and the progress of the wait on stderr.
-    Raises NoSuchJob.
+    operator's release makes it go on. ``json``: print the jobs as lines of JSON on stdout when all have
+    settled, and the progress of the wait on stderr. Raises NoSuchJob.
     """
     out = display.console(stderr=json)
     line, stuck = _Line(performer, jobs), _Stuck(performer)
@@ -78,13 +77,13 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             begun = time.monotonic()
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
-            counts, running = (
-                _below(performer, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
-            )
+            few = len(jobs) <= COUNTED_TREES
+            counts, running = _below(performer, line.last) if few else (line.counts(), [])
             picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
-            if (held := stuck.held_for_good(line.last, counts)) is not None:
+            held = stuck.held_for_good(line.last, counts) if few else stuck.many_held_for_good(line)
+            if held is not None:
                 typer.echo(f"spinney: {held}", err=True)
                 return False
             time.sleep(max(performer.poll_s, REST * (time.monotonic() - begun)))
@@ -134,6 +133,20 @@ class _Line:
         """Return how many have settled by state, as far as they were read; all others count as ``open``."""
         return {**self._ended, "open": len(self._jobs) - self._at}
 
+    def open_jobs(self) -> list[Job] | None:
+        """Return all jobs that are held or waiting; None when one is open otherwise, and goes on by itself.
+
+        Reading stops at that one, so in a long list that goes on this costs one job.
+        """
+        jobs: list[Job] = []
+        for number in self._jobs[self._at :]:
+            job = _job(self._performer, number)
+            if job.state in (State.HELD, State.WAITING):
+                jobs.append(job)
+            elif job.state not in SETTLED:
+                return None
+        return jobs
+
     @property
     def all_completed(self) -> bool:
         """Whether all of the jobs have completed, as far as they were read."""
@@ -175,14 +188,31 @@ class _Stuck:
         when the last check was less than ``LINE_EVERY_S`` ago. ``counts``: the jobs by state with all
         below them.
         """
-        is_open = {
-            state for state, n in counts.items() if n and state not in SETTLED and state != State.DELETED
-        }
-        if State.HELD not in is_open or is_open - {State.HELD, State.WAITING}:
+        return self._held_by_breakers(jobs) if _only_held(counts) and self._is_time() else None
+
+    def many_held_for_good(self, line: _Line) -> str | None:
+        """Return the same for a long list, whose open jobs are read for this, with the counts of those below them."""
+        from spinney.commands.job_queries import CountJobs
+
+        jobs = line.open_jobs() if self._is_time() else None
+        if jobs is None:
             return None
-        if (now := time.monotonic()) - self._checked_s < LINE_EVERY_S:
-            return None
+        counts: Counter[str] = Counter(job.state for job in jobs)
+        for job in jobs:
+            if job.state is State.WAITING:
+                counts.update(self._performer.do(CountJobs(below=job.id)))
+        return self._held_by_breakers(jobs) if _only_held(counts) else None
+
+    def _is_time(self) -> bool:
+        """Return whether the last check was ``LINE_EVERY_S`` ago; then this is the next one."""
+        now = time.monotonic()
+        if now - self._checked_s < LINE_EVERY_S:
+            return False
         self._checked_s = now
+        return True
+
+    def _held_by_breakers(self, jobs: Sequence[Job]) -> str | None:
+        """Return what ``held_for_good`` returns, for jobs of which none goes on by itself."""
         tops = [job for job in jobs if job.state is State.WAITING]
         waiting = tops + _listed_below(self._performer, tops, State.WAITING, LOOKED_AT)
         # There may be more than were read, of which one may wait for something else.
@@ -203,6 +233,12 @@ class _Stuck:
 
     def _held_below(self, waiting: Sequence[Job]) -> list[Job]:
         return _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
+
+
+def _only_held(counts: Mapping[str, int]) -> bool:
+    """Return whether jobs are held, and no job is open that neither is held nor waits."""
+    is_open = {state for state, n in counts.items() if n and state not in SETTLED and state != State.DELETED}
+    return State.HELD in is_open and not is_open - {State.HELD, State.WAITING}
 
 
 def _listed_below(performer: "Performs", jobs: Sequence[Job], state: State, limit: int) -> list[Job]:
