@@ -33,7 +33,9 @@ class JobFilter(BaseModel):
     parent: BoundedNumber | None = Field(default=None, description="Only direct subjobs of this job.")
     roots: bool = Field(default=False, description="Only jobs at the top of a tree.")
     node: Word | None = Field(default=None, description="Only those that this node runs or ran last.")
-    message: Text | None = Field(default=None, description="Only those whose message holds this text.")
+    message: Text | None = Field(
+        default=None, description="Only those whose message holds this text; completed ones are not searched."
+    )
     below: BoundedNumber | None = Field(default=None, description="Only below this job, itself not included.")
     failure: Annotated[str, _FINGERPRINT] | None = Field(
         default=None, description="Only failed jobs with the failure whose fingerprint begins with this."

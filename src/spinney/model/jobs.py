@@ -1,7 +1,8 @@
 """What a store takes and returns: submissions, jobs, attempts, leases, records.
 
 Times are integers: microseconds since 1970 UTC (``…_us``). JSON is passed as text that was checked at its entry, so
-that lists of small jobs need not be parsed on their way.
+that lists of small jobs need not be parsed on their way. Numbers must fit into 64 bits: commands, pages and options
+check those that people send, and the store does not check them again.
 
 On the way of a job: a ``Submission`` is what a caller wants, a ``Lease`` is what a claim gives to a node, a
 ``Record`` is what the node reports of the attempt, and a ``Job`` with its ``Attempt`` values is what readers
@@ -297,7 +298,8 @@ class Filter:
     created_before_us: int | None = None
     created_after_us: int | None = None
     message: str | None = None
-    """Text that its message contains, ignoring case."""
+    """Text that its message contains, ignoring case. Completed jobs are not searched, although one that completed with
+    a warning has a message: it is that of its last attempt, which no index leads to among all completed jobs."""
     fingerprint: str | None = None
     """The fingerprint of its current failure (``spinney.model.attempts.failures``)."""
     settled_after_us: int | None = None

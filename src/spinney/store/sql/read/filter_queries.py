@@ -66,7 +66,11 @@ def _led(
 
 
 def _states(job_filter: Filter) -> list[State] | None:
-    """Return the states that can match; None: any. Completed jobs have neither a next stage nor a message."""
+    """Return the states that can match; None: any.
+
+    Completed jobs have no next stage, and are not searched for a message. The message that one with a warning shows is
+    that of its last attempt; to search these would read every completed job, about a second for each million.
+    """
     if job_filter.states is None and job_filter.stage is None and job_filter.message is None:
         return None
     states = list(State) if job_filter.states is None else list(dict.fromkeys(job_filter.states))
