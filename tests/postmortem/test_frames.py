@@ -7,7 +7,7 @@ import pytest
 
 from spinney.model.errors import Refused, UsageError
 from spinney.postmortem import documents, value_paths
-from spinney.postmortem.descriptions import Bounds
+from spinney.postmortem.descriptions import Bounds, Describer
 from spinney.postmortem.documents import ExceptionView, summary
 from spinney.postmortem.frames import capture
 
@@ -176,10 +176,22 @@ def test_expressions_follow_what_was_kept(expression: str, value: str) -> None:
     assert value_paths.follow(ORDER, expression)["text"] == value
 
 
+@pytest.mark.parametrize("key", ["it's", 'say "no"', 'it\'s "no"', "a\\b", "line\nbreak"])
+def test_keys_with_quotes_are_followed_in_either_kind_of_quotes(key: str) -> None:
+    document = {"order": Describer(bounds=Bounds(time_s=60)).variable("order", {key: 5}, 10_000)[0]}
+    (step,) = [*value_paths.completions(document, "order[")]
+    escaped = key.replace("\\", "\\\\").replace("\n", "\\n")
+    in_double, in_single = escaped.replace('"', '\\"'), escaped.replace("'", "\\'")
+
+    for expression in (step, f'order["{in_double}"]', f"order['{in_single}']"):
+        assert value_paths.follow(document, expression)["text"] == "5"
+
+
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
         ("orders", "no variable 'orders'; it has order"),
+        (r'order.rows[0]["\x"]', r"order.rows\[0\] has no \["),
         ("order.row", r"order has no .row; kept are .rows"),
         ("order.rows[3]", r"kept are \[0\], 49 more were not kept"),
         ("order.rows[0]['id'].real", "no part of it was kept"),

@@ -14,6 +14,10 @@ _STEP = re.compile(
 )
 """Matches one step at the beginning of a text. A key in quotes may contain brackets."""
 _NAME = re.compile(r"\.?\w+")
+_QUOTED_KEY = re.compile(r"\[(['\"])(.*)\1\]", re.DOTALL)
+"""Matches a step whose key is in quotes."""
+_ESCAPE = re.compile(r"\\([^'\"])|\\(['\"])")
+"""Matches a backslash and what it escapes; the second group is a quote, which needs it in one kind of quotes only."""
 
 
 def follow(variables: Mapping[str, Described], expression: str) -> Described:
@@ -56,14 +60,23 @@ def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[
 def _part(described: Described, step: str, path: str) -> Described:
     """Return the description of a part; keys may be in quotes of either kind. Raises UsageError, which names
     the parts that were kept."""
-    key_text = step.replace('"', "'") if step.startswith('["') else step
+    key_text = _key_text(step)
     for other, part in parts(described):
-        if other == key_text:
+        if _key_text(other) == key_text:
             return part
     steps = [other for other, _ in parts(described)]
     more = left_out(described)
     kept = f"kept are {_listed(steps)}" if steps else "no part of it was kept"
     raise UsageError(f"{path} has no {step}; {kept}" + (f", {more:,} more were not kept" if more else ""))
+
+
+def _key_text(step: str) -> str:
+    """Return a step with its key in the same quotes and escapes, whichever kind of quotes it was written in."""
+    key = _QUOTED_KEY.fullmatch(step)
+    if key is None:
+        return step
+    text = _ESCAPE.sub(lambda escape: escape[2] or escape[0], key[2])
+    return f"['{text}']"
 
 
 def _listed(names: Mapping[str, Described] | list[str]) -> str:
