@@ -124,6 +124,17 @@ def test_tries_are_finite_and_a_retry_has_all_of_them_again(line: Line) -> None:
     assert outcomes == ["defer", "defer", "error", "defer"]
 
 
+def test_a_job_that_completed_has_all_tries_again_when_it_is_rerun(line: Line) -> None:
+    """Given a delivery that was accepted at the last try, when its job runs again, then it has all tries again."""
+    line.settings["tries"] = 2
+    with receiver(answer(503), answer(200), answer(503), answer(200)) as there:
+        runs = [line.call(there.url) for _ in range(4)]
+
+    assert [run.outcome for run in runs] == ["defer", "ok", "defer", "ok"]
+    assert runs[1].value["tries"] == 2
+    assert len({call.headers["Spinney-Delivery"] for call in there.calls}) == 1
+
+
 def test_a_try_is_counted_before_it_is_made(tmp_path: Path) -> None:
     """Given a receiver at whose answer the worker dies each time, then the tries come to an end."""
 

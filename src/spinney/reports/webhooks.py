@@ -74,6 +74,7 @@ def call(
         _try_again(job, entry, webhook_settings, f"{shown(url)} did not answer: {error}", None)
     job.data[ENTRY] = entry = entry | {"status": answer.status, "answer": answer.text}
     if 200 <= answer.status < 300:
+        _reset_tries(job, entry)
         return entry
     outcome = f"{shown(url)} answered {answer.status}{': ' if answer.text else ''}{answer.text}"
     if answer.status == GONE:
@@ -128,5 +129,5 @@ def _try_again(
 
 
 def _reset_tries(job: Job, entry: dict[str, Any]) -> None:
-    """Let a retry of the job begin with all its tries, under the same delivery."""
+    """Let a retry or rerun of the job begin with all its tries, under the same delivery."""
     job.data[ENTRY] = entry | {"tries": 0}
