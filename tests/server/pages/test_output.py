@@ -158,3 +158,34 @@ def test_given_a_secret_of_several_lines_then_no_search_finds_a_part_of_it(world
 
     assert matches is not None
     assert [m.text for m in matches] == ["loaded AND:", "done AND"]
+
+
+def test_given_a_running_attempt_that_has_written_the_beginning_of_a_secret_then_it_is_not_shown(
+    world: World,
+) -> None:
+    secret = "hunter2-the-long-secret"
+    job = world.submit("double", {"n": 1, "pin": secret})
+    lease = world.site.run(job)
+    file = world.folder(job) / output.OWN / f"{lease.stage}.{lease.fence}.stdout"
+    file.parent.mkdir()
+    file.write_text(f"begun\npin is {secret[:-1]}")
+
+    def more(start: int) -> output.Shown:
+        return output.more(
+            world.control(), job, world.folders, fence=lease.fence, stream="stdout", start=start
+        )
+
+    page, piece = read(world, job, secret[:7]), more(0)
+
+    assert "begun" in page.streams[0].shown.text
+    for shown in (page.streams[0].shown, piece):
+        assert "hunter" not in shown.text + shown.unfinished
+    assert page.matches == []
+
+    with file.open("a") as stdout:
+        stdout.write(f"{secret[-1]}\n{'done' * len(secret)}\n")
+    rest = more(piece.next)
+
+    assert f"pin is {'*' * len(secret)}\n" in rest.text
+    world.site.pass_(lease)
+    assert more(rest.next).text.endswith("done\n")

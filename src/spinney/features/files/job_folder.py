@@ -71,12 +71,21 @@ class JobFiles:
         return bytes(data)
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on; while it runs, without
-        the last bytes as long as these may be the beginning of a secret. Files of output are made at their first
-        byte."""
-        pieces = self.content(output_path(attempt, stream), start=start, must=False)
+        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on, in pieces as of
+        ``output_piece``."""
+        while data := self.output_piece(attempt, stream, start, PIECE_BYTES):
+            yield data
+            if len(data) < PIECE_BYTES:
+                return
+            start += len(data)
+
+    def output_piece(self, attempt: "Attempt", stream: str, start: int, length: int) -> bytes:
+        """Return ``length`` bytes of what an attempt wrote to ``stdout`` or ``stderr`` from ``start`` on; fewer at its
+        end. While it runs, the last bytes are left out as long as they may be the beginning of a secret. Files of
+        output are made at their first byte, so one that is missing counts as empty."""
         back = self._redactor.overlap_bytes if attempt.ended_us is None else 0
-        return _but_last(pieces, back) if back else pieces
+        data = self.read(output_path(attempt, stream), start, length + back, must=False)
+        return data[: max(0, min(length, len(data) - back))]
 
     def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
         """Yield the entries of a directory (an empty path: the job's folder), as they are listed, in
@@ -112,16 +121,6 @@ class JobFiles:
                 f"what there is"
             )
         return result
-
-
-def _but_last(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """Yield the same bytes without the last ``count``, which are held back until others follow."""
-    kept = b""
-    for piece in pieces:
-        kept += piece
-        if len(kept) > count:
-            yield kept[:-count]
-            kept = kept[-count:]
 
 
 def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:

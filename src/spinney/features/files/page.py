@@ -1,7 +1,8 @@
 """What the pages show of a job's files: the output of its attempts, searched or followed, and listings.
 
-Everything is read within bounds, and secrets of the job are redacted. A page shows the end of each stream as
-a terminal would. While the attempt runs, its script asks again from the byte ``Shown.next`` on, where the
+Everything is read within bounds, and secrets of the job are redacted; while an attempt runs, the last bytes
+are left out as long as they may be the beginning of a secret. A page shows the end of each stream as a
+terminal would. While the attempt runs, its script asks again from the byte ``Shown.next`` on, where the
 unfinished line begins: so a progress bar is drawn over itself, and no line is lost or shown twice.
 """
 
@@ -57,7 +58,7 @@ class Stream:
     name: str
     """``stdout`` or ``stderr``."""
     size: int
-    """How many bytes the file had when it was read, up to the last whole character."""
+    """How many bytes of the file were read, from its beginning up to the last whole character that may be shown."""
     start: int
     """The first byte that is shown; 0: the whole stream is."""
     shown: Shown
@@ -146,7 +147,7 @@ def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, 
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
     files = files_of(control, job_id, root)
-    data = files.read(output_path(attempt, stream), start, PIECE_BYTES, must=False)
+    data = files.output_piece(attempt, stream, start, PIECE_BYTES)
     return _shown(data, start, more=attempt.ended_us is None or len(data) == PIECE_BYTES)
 
 
@@ -187,7 +188,7 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str) -> Stream:
     """Return the end of a stream, at most ``TAIL_BYTES``, from the beginning of a line on; of one endless
     line from some whole character on."""
     start = max(0, size - TAIL_BYTES)
-    data = files.read(output_path(attempt, stream), start, size - start, must=False)
+    data = files.output_piece(attempt, stream, start, size - start)
     if start:
         # From the next whole line on; of one endless line from some whole character on.
         cut = data.find(b"\n") + 1
@@ -203,7 +204,7 @@ def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: 
     matches: list[Match] = []
     folded = search.casefold()
     for stream in streams:
-        for number, line in enumerate(_lines(files, output_path(attempt, stream)), 1):
+        for number, line in enumerate(_lines(files, attempt, stream), 1):
             if folded in line.casefold():
                 matches.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
                 if len(matches) >= MATCHES:
@@ -211,10 +212,10 @@ def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: 
     return matches
 
 
-def _lines(files: JobFiles, path: str) -> Iterator[str]:
+def _lines(files: JobFiles, attempt: Attempt, stream: str) -> Iterator[str]:
     """Yield the lines of a stream as a terminal would show them, within its first ``SEARCHED_BYTES``."""
     # Read, and so redacted, before it is split, because a secret may have several lines.
-    for line in files.read(path, 0, SEARCHED_BYTES, must=False).split(b"\n"):
+    for line in files.output_piece(attempt, stream, 0, SEARCHED_BYTES).split(b"\n"):
         yield terminal_text(line.decode("utf-8", "replace"))
 
 
