@@ -9,6 +9,7 @@ import tempfile
 import pytest
 from executor_fixtures import open_fds
 
+from deep_folders import deep_folder
 from in_memory import in_memory
 from spinney.define.job.data import folder_of
 from spinney.features.files import folder_writes
@@ -107,6 +108,23 @@ def test_removing_removes_everything_and_may_be_repeated(root):
     folders.remove(root, 3)
     assert not folder.exists()
     assert list((root / folders.TRASH).iterdir()) == []
+
+
+def test_a_folder_with_more_levels_than_python_has_is_removed(root):
+    """Given a program that has made very many directories one within the other, then its folder is removed, and one
+    that was left in the trash by an earlier version, too."""
+    folder, left = folders.make(root, 3), root / folders.TRASH / "left"
+    left.mkdir(parents=True)
+    with deep_folder(folder), deep_folder(left):
+        folders.remove(root, 3)
+        assert folders.empty_trash(root) == 1
+        assert list((root / folders.TRASH).iterdir()) == []
+
+
+def test_a_trash_that_cannot_be_read_is_logged_and_ends_nothing(root, caplog):
+    (root / folders.TRASH).touch()
+    assert folders.empty_trash(root) == 0
+    assert "cannot read" in caplog.text
 
 
 def test_removing_does_not_follow_links(root, tmp_path):

@@ -13,11 +13,11 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from spinney.files import trees
 from spinney.files.disk_space import is_full
 from spinney.host.ownership import give_to_owner, make_directory
 from spinney.model.errors import DiskFull, StoreUnusable
@@ -198,10 +198,14 @@ def remove_each(
 
 def empty_trash(root: Path) -> int:
     """Finish removals that a crash interrupted; return how many entries the trash still had. Two nodes may do so at the
-    same time: an entry that is gone already is no error."""
+    same time: an entry that is gone already is no error. A trash that cannot be read is logged, and waits for the next
+    start."""
     try:
         entries = list((root / TRASH).iterdir())
     except FileNotFoundError:
+        return 0
+    except OSError as error:
+        log.warning("cannot read %s: %s; what is in it stays until the next start", root / TRASH, error)
         return 0
     for entry in entries:
         _delete(entry)
@@ -331,27 +335,12 @@ def _delete(entry: Path) -> None:
 
     What cannot be deleted, as files in a directory of another user, stays and is logged once: it must neither end the
     node nor keep what else is in the trash."""
-    if not _is_directory(entry):
-        with contextlib.suppress(OSError):
-            entry.unlink(missing_ok=True)
-    shutil.rmtree(entry, ignore_errors=True)
-    if not os.path.lexists(entry):
-        return
-    _make_writable(entry)
-    for directory, names, _ in os.walk(entry):
-        for name in names:
-            _make_writable(Path(directory, name))
-    shutil.rmtree(entry, ignore_errors=True)
-    if os.path.lexists(entry) and entry not in _undeletable:
-        _undeletable.add(entry)
-        log.warning("%s cannot be deleted by this node and stays; remove it by hand", entry)
-
-
-def _make_writable(place: Path) -> None:
-    """Make a directory writable where the node may; a link stays as it is."""
-    with contextlib.suppress(OSError):
-        if _is_directory(place):
-            place.chmod(_DIRECTORY_MODE)
+    try:
+        trees.remove(entry)
+    except OSError as error:
+        if os.path.lexists(entry) and entry not in _undeletable:
+            _undeletable.add(entry)
+            log.warning("%s cannot be deleted by this node and stays (%s); remove it by hand", entry, error)
 
 
 def sync_directory(directory: Path) -> None:
