@@ -1,10 +1,12 @@
 """Pieces of files for somebody elsewhere: only what lies in the job's folder, whatever is asked for."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
+from deep_folders import LEVELS, deep_folder
 from spinney.folders import folder_reader, folders
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult
 
@@ -102,6 +104,20 @@ def test_what_is_no_file_is_not_waited_for(place: Path) -> None:
     assert ask(place, "nothing").error == MISSING
     assert ask(place, "", length=0, job=77).error == MISSING
     assert ask(place, "n" * 5000).error
+
+
+def test_a_deep_path_takes_no_more_open_files_than_a_short_one(place: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with deep_folder(folders.make(place, JOB)):
+        try:
+            highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20, limits[1]))
+            names = ask(place, "/".join("a" * LEVELS), length=0).names
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    assert names is not None
+    assert [entry.name for entry in names] == ["file"]
 
 
 def test_a_name_that_is_no_text_is_told(place: Path) -> None:

@@ -5,7 +5,6 @@ after the other: no part may be ``..``, no link is followed, and only plain file
 check of the path as text, or of where it leads before it is opened, would not do: a stage may put a link into
 its folder at any moment."""
 
-import contextlib
 import errno
 import os
 import stat
@@ -75,14 +74,16 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _open_path(root: Path, components: list[str]) -> Iterator[int]:
-    """Open one component after the other, and yield the descriptor of the last one."""
-    with contextlib.ExitStack() as stack:
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root itself may be a link
-        stack.callback(os.close, fd)
+    """Open one component after the other, and yield the descriptor of the last one. Each is closed when the next one is
+    open, because a path may have more parts than a process may open files."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root itself may be a link
+    try:
         for component in components:
-            fd = os.open(component, _FLAGS, dir_fd=fd)
-            stack.callback(os.close, fd)
+            above, fd = fd, os.open(component, _FLAGS, dir_fd=fd)
+            os.close(above)
         yield fd
+    finally:
+        os.close(fd)
 
 
 def _piece(fd: int, fetch: Fetch) -> FetchResult:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deep_folders import LEVELS, deep_folder
 from spinney.folders.folders import OWN
 from spinney.model.jobs import Lease
 from spinney.web.files.ranges import Unsatisfiable, requested
@@ -46,6 +47,13 @@ def test_files_are_listed_and_read(world: World, job: int) -> None:
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith('attachment; filename="a b.txt"')
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_files_at_any_depth_are_listed(world: World, job: int) -> None:
+    with deep_folder(world.folder(job)):
+        items = world.client("viewer").get(f"/api/v1/jobs/{job}/files").json()["items"]
+
+    assert [item["path"] for item in items] == ["a/" * LEVELS + "file", "sub/a b.txt"]
 
 
 @pytest.mark.parametrize(

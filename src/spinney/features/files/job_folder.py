@@ -100,11 +100,17 @@ class JobFiles:
 
     def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
         """Yield all files below a directory with their paths, directory by directory. Directories themselves
-        are not yielded."""
-        for entry in self.names(path, must=bool(path)):
-            name = f"{path}/{entry.name}" if path else entry.name
+        are not yielded. Nothing calls itself: a program may make more levels than Python has."""
+        listings = [(path, self.names(path, must=bool(path)))]
+        while listings:
+            directory, entries = listings[-1]
+            entry = next(entries, None)
+            if entry is None:
+                listings.pop()
+                continue
+            name = f"{directory}/{entry.name}" if directory else entry.name
             if entry.kind == "folder":
-                yield from self.everything(name)
+                listings.append((name, self.names(name)))
             else:
                 yield name, entry
 
