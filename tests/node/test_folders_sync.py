@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deep_folders import deep_folder
 from spinney.folders import folders
 from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
@@ -69,6 +70,13 @@ def test_new_files_and_directories_are_synced_files_first(tmp_path, folder, sync
     assert synced_paths[:2] == [folder / "sub" / "file", folder / "sub"]
     assert synced_paths[2:] == [folder, *folder.parents[:4]]
     assert synced_paths[-1] == tmp_path
+
+
+def test_a_folder_with_more_levels_than_python_has_is_synced(tmp_path, folder, synced_paths):
+    with deep_folder(folder) as deep:
+        assert synced(None, str(tmp_path), JOB, 0) is None
+        assert synced_paths.index(deep / "a") < synced_paths.index(deep) < synced_paths.index(folder)
+        assert synced_paths[0].name == "file"
 
 
 def test_what_did_not_change_is_left_alone(tmp_path, folder, synced_paths):

@@ -134,23 +134,28 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
 def _changed(directory: str, since_ns: int) -> Iterator["os.DirEntry[str]"]:
     """Yield the files and directories below this one that have changed, the engine's own left out; a
     directory comes after what is in it, so that names are synced after the files that bear them. Links are
-    not followed. What vanishes meanwhile is left out: other processes may write to the folder."""
-    try:
-        listing = os.scandir(directory)
-    except _GONE:
-        return
-    with listing as entries:
-        for entry in entries:
-            try:
-                state = entry.stat(follow_symlinks=False)
-            except _GONE:
-                continue
-            if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
-                yield from _changed(entry.path, since_ns)
-                if state.st_ctime_ns >= since_ns:
+    not followed. What vanishes meanwhile is left out: other processes may write to the folder. This does not
+    recurse, because a program may make more levels than Python's stack has."""
+    pending, directories = [directory], []
+    while pending:
+        try:
+            listing = os.scandir(pending.pop())
+        except _GONE:
+            continue
+        with listing as entries:
+            for entry in entries:
+                try:
+                    state = entry.stat(follow_symlinks=False)
+                except _GONE:
+                    continue
+                has_changed = state.st_ctime_ns >= since_ns
+                if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
+                    pending.append(entry.path)
+                    if has_changed:
+                        directories.append(entry)
+                elif stat.S_ISREG(state.st_mode) and has_changed:
                     yield entry
-            elif stat.S_ISREG(state.st_mode) and state.st_ctime_ns >= since_ns:
-                yield entry
+    yield from reversed(directories)
 
 
 def _sync(path: str | Path) -> None:
