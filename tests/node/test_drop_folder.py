@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deep_folders import deep_folder
 from spinney.folders.drop_folder import DropFolder
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop
 
@@ -210,3 +211,14 @@ def test_a_true_claim_of_a_node_that_died_is_taken(drops: DropFolder, job: Path)
     assert drops.place(arrival, job)
     assert hashlib.sha256((job / "a").read_bytes()).hexdigest() == arrival.sha256
     assert below(drops.path) == []
+
+
+def test_a_folder_with_more_levels_than_python_has_is_rejected_with_the_reason(drops: DropFolder) -> None:
+    dropped = drops.path / "dropped"
+    dropped.mkdir()
+    with deep_folder(dropped):
+        drop = drops.look("dropped")
+
+    assert drop is not None
+    assert drop.fault is not None
+    assert "more than 200 folders deep" in drop.fault

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from spinney.files.paths import DEPTH_MAX
 from spinney.model.settings.inboxes import Drop, Kind
 
 
@@ -145,6 +146,8 @@ def _fault_of_name(name: str) -> str | None:
 def _files(folder: Path) -> Iterator[_File]:
     """Yield the files of a dropped folder in an order that stays. Raises _Unfit, PermissionError, FileNotFoundError."""
     for top, folders, names, directory in os.fwalk(folder, onerror=raise_error, follow_symlinks=False):
+        if os.path.relpath(top, folder).count("/") >= DEPTH_MAX:  # fwalk calls itself once a level
+            raise _Unfit(f"files in it lie more than {DEPTH_MAX} folders deep; flatten it")
         folders.sort()
         for name in sorted((*folders, *names)):
             below = os.path.relpath(Path(top, name), folder)
