@@ -91,6 +91,30 @@ def test_no_code_of_a_value_runs() -> None:
     assert describe(objects)["parts"][0][1]["type"].endswith("Hostile")
 
 
+class HostileArray(numpy.ndarray):
+    shape = dtype = flat = size = property(_never)
+    __getitem__ = __len__ = __getattribute__ = _never
+
+
+class HostileSeries(pandas.Series):
+    shape = dtype = iloc = property(_never)
+    __getattribute__ = _never
+
+
+class HostileFrame(pandas.DataFrame):
+    shape = columns = iloc = property(_never)
+    __getattribute__ = _never
+
+
+@pytest.mark.parametrize("kind", [HostileArray, HostileSeries, HostileFrame])
+def test_no_code_of_a_type_derived_from_an_array_or_a_table_runs(kind: type) -> None:
+    value = numpy.ndarray.__new__(kind, 3) if kind is HostileArray else object.__new__(kind)
+    described = describe({"inside": value})["parts"][0][1]
+
+    assert described["type"].endswith(kind.__name__)
+    assert described.get("shape") == ([3] if kind is HostileArray else None)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -3,7 +3,9 @@
 No code of the described value is run: no ``__repr__``, ``__len__``, ``__getattr__`` or property. Builtin types and
 their subclasses are read by the functions of the builtin type, instances by the descriptors of ``__dict__`` and of
 slots, which belong to the interpreter. Only a short list of types of the standard library, whose code is known, is
-converted by ``repr``; arrays and tables of NumPy and pandas are read through their public methods.
+converted by ``repr``. Arrays of NumPy, with types derived from them seen as plain arrays, and tables of pandas are read
+through their public methods, which for columns of an extension type call the methods of that; types derived from tables
+are read as other objects.
 
 A description is a JSON object: ``type``, and where they apply ``text``, ``len``, ``shape``, ``dtype``, ``hidden`` (a
 secret), ``cut`` (how many parts are left out) and ``parts``, a list of ``[step, description]``, where a step is written
@@ -213,9 +215,10 @@ class Describer:
             description["text"] = str(types.ModuleType.__getattribute__(value, "__name__"))
         elif issubclass(kind, _NAMED):
             description["text"] = value.__qualname__
-        elif _is_of(kind, "numpy", "ndarray"):
-            self._describe_array(description, value, depth, above)
-        elif _is_of(kind, "pandas", "DataFrame") or _is_of(kind, "pandas", "Series"):
+        elif (array := _type_of("numpy", "ndarray")) is not None and issubclass(kind, array):
+            # A derived array may have its own properties and methods; this view of its elements has numpy's.
+            self._describe_array(description, array.view(value, array), depth, above)
+        elif kind in (_type_of("pandas", "DataFrame"), _type_of("pandas", "Series")):
             self._describe_table(description, value, depth, above)
         else:
             self._describe_parts(description, value, kind, depth, above)
@@ -320,10 +323,10 @@ def type_name(kind: type) -> str:
     return f"{module}.{name}" if type(module) is str and module != "builtins" else str(name)
 
 
-def _is_of(kind: type, package: str, name: str) -> bool:
-    """Return whether a type is that of a package, or derived from it, without importing the package."""
-    base = getattr(sys.modules.get(package), name, None)
-    return isinstance(base, type) and issubclass(kind, base)
+def _type_of(package: str, name: str) -> Any:
+    """Return a type of a package, without importing the package; None: it is not imported."""
+    kind = getattr(sys.modules.get(package), name, None)
+    return kind if isinstance(kind, type) else None
 
 
 def _key_text(key: object, window: int) -> str:
