@@ -1,7 +1,6 @@
 """Remove folders that programs of other people have filled, with any number of levels."""
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -57,7 +56,7 @@ class _Removal:
             if mode & _OWNER_MODE != _OWNER_MODE:
                 _make_writable(parent, name)
             if level > _LEVELS:
-                os.rename(name, secrets.token_hex(16), src_dir_fd=parent, dst_dir_fd=self._top)
+                os.rename(name, os.urandom(16).hex(), src_dir_fd=parent, dst_dir_fd=self._top)
                 return
             self._folder(parent, name, level)
         except FileNotFoundError:

@@ -6,16 +6,17 @@ stage's result as JSON into the file that ``SPINNEY_RESULT`` names. Its exit cod
 (EX_TEMPFAIL of sysexits.h), anything else an error, unless the stage's own table says otherwise."""
 
 import os
-import shutil
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 
 from spinney.define.params.environment import same_variable, variable
+from spinney.files import trees
 from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
@@ -218,7 +219,8 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            trees.remove(path)
 
 
 def _why(program: str, error: OSError) -> str:
