@@ -16,7 +16,8 @@ from typing import Any
 
 from spinney.model.errors import UsageError
 from spinney.model.values.hints import did_you_mean, listed
-from spinney.model.values.paths import database_file, is_postgres, run_dir, without_password
+from spinney.model.values.paths import run_dir
+from spinney.model.values.store_urls import database_file, is_postgres, without_password
 
 __all__ = ["ENVIRONMENT", "Settings", "database_file", "is_postgres", "settings", "without_password"]
 

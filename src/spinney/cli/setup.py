@@ -15,7 +15,7 @@ import typer
 
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.values.paths import database_file, without_password
+from spinney.model.values.store_urls import database_file, without_password
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
 from spinney.terminal.connection import open_local_store, resolve_settings

@@ -18,7 +18,8 @@ from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S, POLL_S, SLOTS_MAX
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.values import names
-from spinney.model.values.paths import is_postgres, run_dir
+from spinney.model.values.paths import run_dir
+from spinney.model.values.store_urls import is_postgres
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 LOCAL_ADDRESS = "127.0.0.1"

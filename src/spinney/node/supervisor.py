@@ -31,7 +31,8 @@ from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
-from spinney.model.values.paths import is_postgres, socket_name, store_location, without_password
+from spinney.model.values.paths import socket_name
+from spinney.model.values.store_urls import is_postgres, store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from spinney.model.values.paths import beside, database_file
+from spinney.model.values.paths import beside
+from spinney.model.values.store_urls import database_file
 from spinney.store.skip_scan import distinct
 
 MOST = 100

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spinney.model.errors import UsageError
-from spinney.model.values.paths import database_file, is_postgres
+from spinney.model.values.store_urls import database_file, is_postgres
 from spinney.tables.declaration import TableDeclaration
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.model.errors import UsageError
-from spinney.model.values.paths import without_password
+from spinney.model.values.store_urls import without_password
 from spinney.terminal import display
 from spinney.terminal.arguments import JsonOption, argument
 from spinney.terminal.progress_line import ProgressLine

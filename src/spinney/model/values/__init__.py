@@ -7,7 +7,8 @@
 ``limits``        limits of queues: a number of slots, or a percentage of all
 ``counts``        a number with its noun, for messages
 ``hints``         the nearest existing name, for messages about an unknown one
-``paths``         where job folders, store files and run-time directories are
+``paths``         where job folders, files beside a store and run-time directories are
+``store_urls``    URLs of stores: what they name, and how they are shown without their password
 ``networks``      which addresses outgoing connections may reach, and which addresses count as one client
 ``products``      results for people, as entries in the data of a tree's root
 ``texts``         texts as both databases store them
@@ -19,5 +20,5 @@ The functions that take what a person has written raise ``BadName`` or ``UsageEr
 form. The others expect values that were checked.
 
 Specified by ``tests/model/test_names.py``, ``tests/model/test_durations.py``, ``tests/model/test_networks.py``,
-``tests/model/test_paths.py``, ``tests/define/test_products.py`` and ``tests/contract/test_unreadable.py``.
+``tests/model/test_store_urls.py``, ``tests/define/test_products.py`` and ``tests/contract/test_unreadable.py``.
 """

@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 
-from spinney.model.values.paths import without_password
+from spinney.model.values.store_urls import without_password
 from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance

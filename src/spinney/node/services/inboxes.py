@@ -24,7 +24,7 @@ from spinney.folders import upload_steps
 from spinney.folders.drop_folder import DropFolder, Stopped
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.settings.inboxes import Inbox
-from spinney.model.values.paths import database_file
+from spinney.model.values.store_urls import database_file
 from spinney.node.context import NodeContext
 from spinney.node.services.intake import Intake
 from spinney.node.services.loop import every

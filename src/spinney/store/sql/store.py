@@ -28,7 +28,7 @@ from spinney.model.jobs import (
 )
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.model.values.paths import database_file, is_postgres, without_password
+from spinney.model.values.store_urls import database_file, is_postgres, without_password
 from spinney.store.contract import (
     Leadership,
     Listener,

@@ -27,19 +27,11 @@ from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
-from spinney.model.values.paths import DEFAULT_SCHEMA, without_password
+from spinney.model.values.store_urls import DEFAULT_SCHEMA, require_escaped, without_password
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_UNESCAPED = re.compile(
-    r"://([^/?#]*@[^/?#]*@|[^?]*[/#][^?]*@|[^?]*\?[^=]*@|[^?]*#|[^@/?#\[]*:\d*[^\d,@/?#][^@/?#]*\?.*@)"
-    r"|%(?![0-9A-Fa-f]{2})",
-    re.DOTALL,
-)
-"""A URL whose password holds what ends or splits that part of a URL: a second ``@``, one behind the host, a ``#`` or a
-``%`` that begins no code. Its parts, and messages of the driver, would show the password. The values of the query may
-hold an ``@``."""
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
@@ -310,11 +302,7 @@ def parsed(url: str) -> tuple[str, str]:
     (``postgresql://user@host/database?schema=name``). All other settings of the query go to libpq. Raises
     UsageError, whose message never shows a password: a URL in which one is not escaped is not quoted at
     all."""
-    if _UNESCAPED.search(url):
-        raise UsageError(
-            "the URL of the PostgreSQL database has a character that is not escaped; write # / ? @ % of the password "
-            "as %23 %2F %3F %40 %25"
-        )
+    require_escaped(url)
     base, _, options = url.partition("?")
     query = parse_qsl(options, keep_blank_values=True)
     schema = dict(query).get("schema", DEFAULT_SCHEMA)

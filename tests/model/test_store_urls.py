@@ -7,7 +7,8 @@ import pytest
 from spinney.config import default_folders
 from spinney.model.errors import UsageError
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.model.values.paths import database_file, run_dir, store_location, without_password
+from spinney.model.values.paths import run_dir
+from spinney.model.values.store_urls import database_file, store_location, without_password
 from spinney.store.completion_names import names
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.postgres_connection import parsed
