@@ -168,6 +168,30 @@ def test_a_result_is_stored_once_and_an_older_one_never_wins(tables: Database) -
     assert services.counts(tables) == {"error": 1, "warning": 0, "ok": 0, "unchecked": 0}
 
 
+def test_results_of_one_task_that_are_written_together_follow_one_another(tables: Database) -> None:
+    run(tables, row(2))
+    results.write(tables, [result(1, "http", "ok", 100, job_id=1)])
+
+    results.write(
+        tables,
+        [
+            result(1, "http", "ok", 300, job_id=3),
+            result(1, "http", "error", 200, job_id=2),
+            result(1, "http", "error", 50, job_id=4),  # older than what is stored
+        ],
+    )
+
+    history = results.changes(tables, gid=1)
+    assert [(c.at_us, c.before, c.status) for c in history] == [
+        (300, "error", "ok"),
+        (200, "ok", "error"),
+        (100, "", "ok"),
+        (50, "ok", "error"),
+    ]
+    (current,) = results.current(tables, [1])[1]
+    assert (current.status, current.at_us, current.since_us) == ("ok", 300, 300)
+
+
 def test_an_error_drops_the_results_of_the_tasks_behind(tables: Database) -> None:
     run(tables, row(2), row(3))
     results.write(

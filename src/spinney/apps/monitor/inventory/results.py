@@ -5,7 +5,7 @@ both. The threads of a node write through one ``ResultWriter``; several nodes ma
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, tuple_, update
 
@@ -70,14 +70,22 @@ def write(database: Database, results: Sequence[Result]) -> None:
     """Enter results in one transaction: in the history, as the newest ones, and as the time of the services'
     last check.
 
-    A repetition of a job's result replaces it, and keeps the status before it that was recorded first. A
+    Those of one service and task follow one another by their times, as if each had been written alone. A
+    repetition of a job's result replaces it, and keeps the status before it that was recorded first. A
     result that is older than the newest one of its service and task is entered in the history alone. Results
     that ``drops`` of a newest one names are removed from the newest ones, and stay in the history."""
-    newest = {(result.gid, result.task): result for result in sorted(results, key=lambda r: r.at_us)}
+    in_time = sorted(_once(results), key=lambda result: result.at_us)
+    newest = {(result.gid, result.task): result for result in in_time}
     newest = dict(sorted(newest.items()))  # rows are locked in one order, so that two nodes do not deadlock
     with database.write() as connection:
-        before = _before(connection, newest)
-        rows = [_history_row(result, before.get((result.gid, result.task))) for result in _once(results)]
+        present = _present(connection, newest)
+        rows = []
+        for result in in_time:
+            key = (result.gid, result.task)
+            before = present.get(key)
+            rows.append(_history_row(result, before))
+            if before is None or result.at_us >= before.at_us:
+                present[key] = _after(result, before)
         insert = database.insert(history).values(rows)
         connection.execute(
             insert.on_conflict_do_update(
@@ -87,7 +95,7 @@ def write(database: Database, results: Sequence[Result]) -> None:
                 },
             )
         )
-        current = [_status_row(result, before.get(key)) for key, result in newest.items()]
+        current = [_status_row(result, present[key].since_us) for key, result in newest.items()]
         insert = database.insert(statuses).values(current)
         connection.execute(
             insert.on_conflict_do_update(
@@ -207,16 +215,28 @@ def _keeper(database: Database) -> str:
     return f"process {pid} ({', '.join(details)})"
 
 
-Before = tuple[str, int]
-"""A status, and since when it is this one."""
+class _Present(NamedTuple):
+    """The status of a service and task, since when it is this one, and the time of its newest result."""
+
+    status: str
+    since_us: int
+    at_us: int
 
 
-def _before(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Before]:
+def _present(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], _Present]:
     """Return the present status of each service and task that has one."""
-    query = select(statuses.c.gid, statuses.c.task, statuses.c.status, statuses.c.since_us).where(
+    columns = [statuses.c[name] for name in _Present._fields]
+    query = select(statuses.c.gid, statuses.c.task, *columns).where(
         tuple_(statuses.c.gid, statuses.c.task).in_(list(keys))
     )
-    return {(gid, task): (status, since_us) for gid, task, status, since_us in connection.execute(query)}
+    return {(gid, task): _Present(*values) for gid, task, *values in connection.execute(query)}
+
+
+def _after(result: Result, before: _Present | None) -> _Present:
+    """Return the status after a result. Since when it is so is kept as long as the status is the same."""
+    same = before is not None and before.status == result.status
+    since_us = before.since_us if before is not None and same else result.at_us
+    return _Present(result.status, since_us, result.at_us)
 
 
 def _once(results: Sequence[Result]) -> Iterable[Result]:
@@ -224,13 +244,13 @@ def _once(results: Sequence[Result]) -> Iterable[Result]:
     return {(result.job_id, result.task): result for result in results}.values()
 
 
-def _history_row(result: Result, before: Before | None) -> dict[str, Any]:
+def _history_row(result: Result, before: _Present | None) -> dict[str, Any]:
     """Return the row of a result in the history, with the status that its service and task had before."""
     return {
         "gid": result.gid,
         "task": result.task,
         "status": result.status,
-        "before": "" if before is None else before[0],
+        "before": "" if before is None else before.status,
         "code": result.code,
         "info": result.info[:INFO_MAX],
         "at_us": result.at_us,
@@ -239,9 +259,8 @@ def _history_row(result: Result, before: Before | None) -> dict[str, Any]:
     }
 
 
-def _status_row(result: Result, before: Before | None) -> dict[str, Any]:
-    """Return the row of a newest result. Since when it is so is kept as long as the status is the same."""
-    same = before is not None and before[0] == result.status
+def _status_row(result: Result, since_us: int) -> dict[str, Any]:
+    """Return the row of a newest result. ``since_us``: since when its status is this one."""
     return {
         "gid": result.gid,
         "task": result.task,
@@ -250,6 +269,6 @@ def _status_row(result: Result, before: Before | None) -> dict[str, Any]:
         "info": result.info[:INFO_MAX],
         "uuid": result.uuid,
         "at_us": result.at_us,
-        "since_us": before[1] if before is not None and same else result.at_us,
+        "since_us": since_us,
         "duration_s": result.duration_s,
     }
