@@ -113,6 +113,28 @@ def test_only_tasks_that_are_there_and_apply_count_in_the_state_of_a_service(mon
     assert _states(monitor) == {"error": 0, "warning": 0, "ok": 2, "unchecked": 0}
 
 
+@FILE
+def test_the_result_of_a_task_that_no_longer_applies_is_dropped(monitor: Monitor) -> None:
+    monitor.task(
+        "00_map.sh",
+        'case $type in WMS) echo "error bad {} {} 0";; *) echo "not_applicable {} {} {} 0";; esac',
+    )
+    monitor.task("01_other.sh", OK)
+    monitor.import_([service(1)])
+    monitor.start_node()
+    as_map = monitor.check("1")
+    monitor.wait(lambda: monitor.is_settled(as_map))
+    assert _states(monitor)["error"] == 1
+
+    monitor.import_([service(1, type="HTTP")])
+    as_other = monitor.check("1")
+    monitor.wait(lambda: monitor.is_settled(as_other))
+
+    assert monitor.status(1) == {"other": ("ok", "fine")}
+    assert _states(monitor) == {"error": 0, "warning": 0, "ok": 1, "unchecked": 0}
+    assert [change.status for change in results.changes(database(), gid=1)] == ["ok", "error"]
+
+
 def _states(monitor: Monitor) -> dict[str, int]:
     return dict(json.loads(monitor.shell.ok("monitor", "status", "--json"))["services"])
 

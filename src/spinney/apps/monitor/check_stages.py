@@ -5,8 +5,8 @@ behind are dropped. The job fails only where the monitor itself is at fault, as 
 result is durable before the stage is recorded; a stage that runs again after a crash writes the same row.
 
 What a task finds becomes the outcome of its stage: ``ok`` and ``warning`` pass it, ``not_applicable`` passes it without
-a result, and ``error`` finishes the job. Checks run in threads of one worker, many at a time, because they mostly wait
-for the network or for a program.
+a result and drops an earlier one, and ``error`` finishes the job. Checks run in threads of one worker, many at a time,
+because they mostly wait for the network or for a program.
 
 The stages are declared when this module is loaded, from the list of tasks as it is then. When the folder of tasks has
 changed, ``spinney monitor run`` starts a new node, which has the new stages."""
@@ -22,7 +22,7 @@ from pathlib import Path
 from spinney import Backoff, Fail, Finish, Job, NotApplicable, Warn
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import HOST_LOCK, checks
-from spinney.apps.monitor.inventory import services
+from spinney.apps.monitor.inventory import results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result, Service, Status
 from spinney.apps.monitor.inventory.results import ResultWriter
@@ -80,6 +80,7 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
         began_s, began_us = time.monotonic(), time.time_ns() // 1000
         finding = _run(task, config, service)
         if finding.status == Status.NOT_APPLICABLE:
+            results.drop(database(), gid, task.name, began_us)  # nothing else would replace it
             # Only the last task notes it: an earlier one may be followed by one that has a result.
             if not behind:
                 services.note_checked(database(), gid, began_us)

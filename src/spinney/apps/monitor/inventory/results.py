@@ -114,6 +114,17 @@ def write(database: Database, results: Sequence[Result]) -> None:
         )
 
 
+def drop(database: Database, gid: int, task: str, until_us: int) -> None:
+    """Remove the newest result of a service and task, unless it is later than a time; it stays in the history.
+    Where there is none, which is the usual case, nothing is written."""
+    of_task = (statuses.c.gid == gid, statuses.c.task == task, statuses.c.at_us <= until_us)
+    with database.read() as connection:
+        if connection.scalar(select(statuses.c.gid).where(*of_task)) is None:
+            return
+    with database.write() as connection:
+        connection.execute(delete(statuses).where(*of_task))
+
+
 def current(database: Database, gids: Iterable[int]) -> dict[int, list[CurrentStatus]]:
     """Return the newest results of services, by their number, in the order of the tasks' names. A service
     without results is not a key. ``gids`` are parameters of one query, which databases limit to some tens of
