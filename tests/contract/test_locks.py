@@ -184,6 +184,29 @@ def test_many_jobs_that_wait_for_a_lock_bar_nobody_else(site: Site) -> None:
     assert len(claimed) == 2
 
 
+def test_a_claim_that_ends_before_the_jobs_behind_those_that_wait_says_to_claim_again(site: Site) -> None:
+    site.submit("locked", *[SERNO] * 1000, share="x")
+    free = site.submit_one("locked", {"serno": "SG-2"}, share="x")
+
+    claimed: list[int] = []
+    waiting = [0]
+    answer = site.flush_and_claim([], site.want(site.here))
+    while answer.claim_again:
+        claimed += [lease.job_id for lease in answer.leases]
+        waiting.append(site.count()["waiting"])
+        answer = site.flush_and_claim([], site.want(site.here))
+    claimed += [lease.job_id for lease in answer.leases]
+
+    assert (len(claimed), claimed[-1]) == (2, free)
+    assert waiting == sorted(set(waiting))  # each such claim has moved some, so that the claims end
+
+
+def test_a_claim_that_has_looked_at_all_jobs_does_not_say_to_claim_again(site: Site) -> None:
+    site.submit("locked", *[SERNO] * 50)
+
+    assert [site.flush_and_claim([], site.want(site.here)).claim_again for _ in range(2)] == [False, False]
+
+
 # --- until the job settles ------------------------------------------------------------------
 
 

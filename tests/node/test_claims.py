@@ -1,10 +1,10 @@
 """What slots are given, and how far ahead."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from spinney.model.jobs import Lease, Record
+from spinney.model.jobs import FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.dispatch.crash_suspects import CrashSuspects
@@ -371,6 +371,22 @@ async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
     scene.dispatcher.back(scene.worker(0), list(range(101, 110)))
     assert {r.outcome for r in scene.recorded} == {Outcome.RETURNED}
     assert scene.slots[0].held == 1
+
+
+async def test_where_the_store_says_so_a_claim_without_leases_is_followed_by_another_and_recalls_nothing() -> (
+    None
+):
+    scene = Scene(spec())
+    await scene.dispatcher.take([lease(n) for n in range(10)])
+    scene.slots[0].expected_us = 50_000
+    claim_request = scene.dispatcher.claim_request()
+    asked, child = scene.asked, cast("Any", scene.worker(0).child)
+
+    scene.dispatcher.after_claim(claim_request, FlushResult(leases=[], refused=[], claim_again=True))
+    assert (scene.asked, child.recalls, scene.dispatcher.nothing_claimable) == (asked + 1, 0, False)
+
+    scene.dispatcher.after_claim(claim_request, FlushResult(leases=[], refused=[]))
+    assert (scene.asked, child.recalls, scene.dispatcher.nothing_claimable) == (asked + 1, 1, True)
 
 
 async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:

@@ -167,6 +167,9 @@ class FlushResult:
     """Records of attempts that had lost their lease. Nothing of them was written; the node logs each."""
     starved: bool = False
     """More jobs are claimable than the node had room for: claim again when a slot becomes free."""
+    claim_again: bool = False
+    """So many jobs had to leave the queues, most of them to wait for taken locks, that the claim may have ended before
+    jobs that are claimable: claim again at once. Each such claim moves jobs, so this ends."""
     wake_us: int | None = None
     """The earliest time at which a sleeping lane or a scheduled job becomes due, if any; it is not set by an exchange
     without records that returns leases."""

@@ -158,8 +158,8 @@ class Dispatcher:
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         """React to the answer of an exchange: pass on what it says of wake-ups and holds, claim more for
-        slots that got their first job, or recall backlogs for a slot that got none. ``claim_request`` None:
-        nothing was requested."""
+        slots that got their first job or where the store says so, or recall backlogs for a slot that got none.
+        ``claim_request`` None: nothing was requested."""
         if answer.wake_us is not None:
             self._signals.wake_due(answer.wake_us)
         self._signals.last_hold(answer.last_hold)
@@ -169,10 +169,10 @@ class Dispatcher:
             return
         idle = any(s.free and s.warm for s in claim_request.slots)
         if idle:
-            self.nothing_claimable = not answer.leases
-        if answer.leases and answer.starved:
+            self.nothing_claimable = not (answer.leases or answer.claim_again)
+        if answer.claim_again or (answer.leases and answer.starved):
             self._queue.request_claim()  # a slot that got its first job may get more behind it
-        if idle and not answer.leases:
+        if idle and self.nothing_claimable:
             self.recall()  # a slot is idle beside a backlog
 
     def new_work_arrived(self) -> None:

@@ -190,7 +190,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             cascade = Cascade(tx, self._registry, now_us)
             recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
             recorder.run(records, claim_request)
-            leases, starved, idle = recorder.kept_leases, False, False
+            leases, starved, claim_again, idle = recorder.kept_leases, False, False, False
             if claim_request is not None:
                 claim = Claim(
                     tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept_leases
@@ -202,7 +202,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
                     tx.must_last = idle = True
                 leases = leases + claimed
                 cascade.drain()
-                starved = claim.starved
+                starved, claim_again = claim.starved, claim.claim_again
             # A node that was idle and has got jobs should begin at once; it gets the next due time with its records.
             wake_us, unplaced = (None, self._unplaced) if idle else next_wake_us(tx, self._registry, now_us)
             last_hold = self._registry.holds.last
@@ -212,6 +212,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             leases=leases,
             refused=recorder.refused,
             starved=starved,
+            claim_again=claim_again,
             wake_us=now_us if unplaced else wake_us,
             last_hold=last_hold,
             work_for_others=more,

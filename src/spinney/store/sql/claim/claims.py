@@ -61,7 +61,8 @@ class Claim:
 
     ``starved`` says afterwards whether more jobs were found than could be assigned, so that it is worth
     claiming again when a slot is free. Jobs whose lock is taken leave ``ready`` on the way; the caller drains
-    ``cascade``."""
+    ``cascade``. ``claim_again`` says that so many have left that the jobs behind them may not have been looked
+    at, so that it is worth claiming again at once."""
 
     def __init__(
         self,
@@ -78,6 +79,8 @@ class Claim:
         self.claim_request, self.now_us = claim_request, now_us
         self.starved = False
         self._lock_moves = 0
+        self._removed = 0
+        """How many jobs have left ``ready`` without a lease."""
         self._limits = Limits(tx, registry, claim_request.node_id)
         self._probed: set[tuple[str, str]] = set()
         self._assignments = Assignments()
@@ -122,6 +125,11 @@ class Claim:
             self.starved = self.starved or not room
             self._look_ahead(lanes, quick, [(slot, min(jobs, room), us) for slot, jobs, us in more])
         return grant(self.tx, self.registry, self.claim_request, self._assignments.jobs, self.now_us)
+
+    @property
+    def claim_again(self) -> bool:
+        """Whether as many jobs have left ``ready`` as candidates are read beyond the slots (``_offer``)."""
+        return self._removed >= LOCK_MOVES
 
     # --- slots and lanes ------------------------------------------------------------
 
@@ -385,6 +393,7 @@ class Claim:
         row = existing_row(self.tx, candidate[1])
         if row is None:
             self._take_out(priority, candidate)
+            self._removed += 1
             return False
         try:
             busy_lock = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
@@ -394,11 +403,13 @@ class Claim:
             self.cascade.free_locks(row.id, locks.RESERVED)
             mark = failures.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
             self.cascade.fail(row, str(error), mark=mark)
+            self._removed += 1
             return False
         if busy_lock is None:
             return True
         if self._lock_moves < LOCK_MOVES:
             self._lock_moves += 1
+            self._removed += 1
             placement.leave_ready(self.tx, self.registry, row)
             self.cascade.free_locks(row.id, locks.RESERVED)
             placement.set_aside(
