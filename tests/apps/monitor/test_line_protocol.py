@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, cast
 
 import pytest
@@ -151,6 +151,53 @@ def test_the_reply_to_what_nobody_foresaw_names_its_kind_only(
     monkeypatch.setitem(cast(Any, COMMANDS), "NOOP", fail)
     with closing(Client(door)) as client:
         assert "[501] Server internal error: KeyError; the log of the monitor has more" in client.ask("NOOP")
+
+
+@pytest.mark.parametrize(
+    ("line", "setting"),
+    [
+        ('zone = "Mars/Olympus"', "zone"),
+        ('zone = "../etc/passwd"', "zone"),
+        ('[socket]\nallowed = ["10.1.0.0/16", "foo"]', "socket.allowed.1"),
+        ('[socket]\nlisten = "127.0.0.1:99999"', "socket.listen"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused_by_its_name(
+    monitor: Monitor, line: str, setting: str
+) -> None:
+    with (monitor.place / "monitor.toml").open("a") as file:
+        file.write(f"{line}\n")
+
+    assert f"monitor.toml: {setting}: " in monitor.shell.refused(2, "monitor", "tasks")
+
+
+def test_whoever_asks_for_the_connections_while_the_store_is_opened_gets_a_reply(monitor: Monitor) -> None:
+    opened, path = Event(), monitor.place / "monitor.sock"
+
+    async def reply() -> bytes:
+        loop, listening = asyncio.get_running_loop(), asyncio.Event()
+
+        def open_door() -> Door:
+            loop.call_soon_threadsafe(listening.set)
+            opened.wait(60)
+            return cast("Door", None)
+
+        server = LineServer(open_door, settings.Socket(listen="", path=path))
+        async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
+            tasks.create_task(server.run())
+            await listening.wait()
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(b"WHOS\n")
+            text = await reader.readuntil(b"\n\n")
+            opened.set()
+            server.stop()
+            writer.close()
+        return text
+
+    try:
+        assert b"[501] Server internal error: the monitor is starting" in asyncio.run(reply())
+    finally:
+        opened.set()
 
 
 def test_replies(door: Path) -> None:

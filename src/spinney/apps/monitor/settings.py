@@ -26,11 +26,13 @@
 Relative paths begin at the file's folder; without a file, all of the above are the defaults, in the current folder.
 """
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -52,6 +54,7 @@ VARIABLE = "SPINNEY_MONITOR"
 """The environment variable with the path of the settings file. A file that it names must exist."""
 FILE = "monitor.toml"
 """The settings file where the variable is not set, in the current folder; it may be missing."""
+_PORT_MAX = 65_535
 
 
 def _located(path: Path, info: ValidationInfo) -> Path:
@@ -77,6 +80,34 @@ def _tables_url(url: str, info: ValidationInfo) -> str:
 def _mailbox(text: str) -> str:
     """Return a sender as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
     mailbox(text)
+    return text
+
+
+def _zone(name: str) -> str:
+    """Return the name of a time zone. Raises ValueError where this host has none of that name."""
+    try:
+        if name != "UTC":  # the default needs no data of the host
+            ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(
+            "this host has no such time zone; use a name such as Europe/Berlin, or UTC"
+        ) from None
+    return name
+
+
+def _network(text: str) -> str:
+    """Return a network as it is written. Raises ValueError where it is none."""
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError("it is no network; write it as in 10.1.0.0/16") from None
+    return text
+
+
+def _address(text: str) -> str:
+    """Return host and port as they are written. Raises ValueError for a port that cannot be."""
+    if text and int(text.rpartition(":")[2]) > _PORT_MAX:
+        raise ValueError(f"a port is at most {_PORT_MAX}")
     return text
 
 
@@ -119,11 +150,11 @@ class Grouping(_Table):
 class Socket(_Table):
     """The line protocol for older clients (``spinney.apps.monitor.line_protocol``)."""
 
-    listen: str = Field(default="127.0.0.1:4422", pattern=r"^$|^.+:\d{1,5}$")
+    listen: Annotated[str, Field(pattern=r"^$|^.+:[0-9]{1,5}$"), AfterValidator(_address)] = "127.0.0.1:4422"
     """Host and port; empty: no TCP."""
     path: SocketPath = Path("monitor.sock")
     """The Unix socket; empty: none."""
-    allowed: tuple[str, ...] = ()
+    allowed: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
     """The addresses that may connect by TCP when ``listen`` is not on loopback: networks, as in ``10.1.0.0/16``."""
     connections: int = Field(default=100, ge=1)
     """The most clients at a time; a further one is disconnected at once."""
@@ -158,7 +189,7 @@ class Settings(_Table):
     """How many checks run at once on the node of ``spinney monitor run``."""
     timeout_s: float = Field(default=30.0, gt=0, le=3600)
     """The time limit of one task, in seconds."""
-    zone: str = "UTC"
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     """The time zone in which times are shown by the line protocol."""
     keep_days: int = Field(default=90, ge=1)
     """How long every result is kept; older ones are thinned to the changes of status."""

@@ -196,18 +196,18 @@ class LineServer:
     async def _reply(self, connection: Connection, word: str, arguments: list[str]) -> Reply:
         """Return the reply to a command. ``FORMAT`` and ``WHOS`` concern the connections, which only this
         server has, and ``SHUTDWN`` waits a moment so that its reply can still be sent."""
-        match word:
-            case "FORMAT":
-                return _set_format(connection, arguments)
-            case "WHOS":
-                return self._connected()
-            case "SHUTDWN":
-                asyncio.get_running_loop().call_later(0.1, self.stop)
-                return replies.box(100, "Server is going to exit")
-        do = COMMANDS.get(word)
-        if do is None:
-            return replies.refusal(101, f"Unrecognized command: Unrecognized command {word}")
         try:
+            match word:
+                case "FORMAT":
+                    return _set_format(connection, arguments)
+                case "WHOS":
+                    return self._connected()
+                case "SHUTDWN":
+                    asyncio.get_running_loop().call_later(0.1, self.stop)
+                    return replies.box(100, "Server is going to exit")
+            do = COMMANDS.get(word)
+            if do is None:
+                return replies.refusal(101, f"Unrecognized command: Unrecognized command {word}")
             return await self._in_thread(lambda: do(self._opened, arguments))
         except SpinneyError as error:
             return replies.internal_error(str(error))
