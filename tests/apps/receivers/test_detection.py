@@ -467,3 +467,12 @@ def test_a_wrong_table_of_tags_is_refused_by_its_row(text: str, message: str, tm
     (tmp_path / "tags.csv").write_text(text)
     with pytest.raises(UsageError, match=message):
         read_tags(tmp_path / "tags.csv")
+
+
+@pytest.mark.parametrize(
+    "text", ["5", "null", '{"tag": "1"}', "[" * 100_000], ids=["number", "null", "object", "nested"]
+)
+def test_a_table_of_tags_in_json_that_is_no_list_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "tags.json").write_text(text)
+    with pytest.raises(UsageError, match=r"the table of tags .*tags\.json"):
+        read_tags(tmp_path / "tags.json")

@@ -58,8 +58,10 @@ def read_tags(path: Path) -> tuple[Tag, ...]:
         rows: list[Mapping[str, Any]] = (
             json.loads(text) if path.suffix.lower() == ".json" else list(csv.DictReader(text.splitlines()))
         )
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UsageError(f"the table of tags {path} cannot be read: {error}") from error
+    if not isinstance(rows, list):
+        raise UsageError(f"the table of tags {path} is JSON, but no list; write a list of objects")
     tags = []
     for number, row in enumerate(rows, 1):
         try:
