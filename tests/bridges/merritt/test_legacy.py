@@ -71,6 +71,7 @@ def test_names(name: str, priority: int | None, number: int | None) -> None:
         ("a=b\\\r\n   c", {"a": "bc"}),
         ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
         ("a=\\u00E9\\z", {"a": "éz"}),
+        ("\\ud83d\\ude00=\\uD83D\\uDE00!", {"\U0001f600": "\U0001f600!"}),
         ("", {}),
     ],
 )
@@ -114,6 +115,8 @@ def test_xml_with_entities_is_refused(text: str) -> None:
         (b"<a>" * 60, "levels"),
         (b'{"a":', "no JSON"),
         (b"<a>&undefined;</a>", "no XML"),
+        (b"title=\\ude00\\ud83d", "half of a character"),
+        (b'{"title":["\\ud83d"]}', "half of a character"),
     ],
 )
 def test_what_cannot_be_read_is_said(data: bytes, says: str) -> None:

@@ -16,22 +16,23 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 def parse(path: str, data: bytes) -> dict[str, Any]:
     """Return the fields of a payload; its first characters show of which kind it is, and ``path`` names the
-    record in errors. Raises MerrittZKNodeInvalid for a serialized Java object, and for XML or JSON that
-    cannot be read."""
+    record in errors. Raises MerrittZKNodeInvalid for a serialized Java object, for XML or JSON that cannot be
+    read, and for halves of characters (lone surrogates), which no node in UTF-8 could have."""
     if data.startswith(_JAVA_OBJECT):
         raise MerrittZKNodeInvalid(
             f"{path} is a serialized Java object, which is not read because reading it can run code; move it by hand."
         )
     start = data.lstrip()[:1]
     if start == b"<":
-        return parse_xml(path, data)
-    if start == b"{":
-        try:
-            value: dict[str, Any] = json.loads(data)
-        except ValueError as error:
-            raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); move it by hand.") from None
-        return value
-    return dict(parse_properties(_text(data)))
+        return dict(parse_xml(path, data))
+    fields = _parse_json(path, data) if start == b"{" else parse_properties(_text(data))
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise MerrittZKNodeInvalid(
+            f"{path} has half of a character (a lone surrogate); move it by hand."
+        ) from None
+    return fields
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -45,7 +46,7 @@ def parse_properties(text: str) -> dict[str, str]:
         while len(logical) - len(logical.rstrip("\\")) & 1:
             logical = logical[:-1] + next(lines, "").lstrip(" \t\f")
         key, value = _KEY.fullmatch(logical).groups()  # type: ignore[union-attr]
-        properties[_ESCAPE.sub(_unescaped, key)] = _ESCAPE.sub(_unescaped, value)
+        properties[_unescape(key)] = _unescape(value)
     return properties
 
 
@@ -86,6 +87,25 @@ def parse_xml(path: str, data: bytes) -> dict[str, str]:
     except expat.ExpatError as error:
         raise MerrittZKNodeInvalid(f"{path} is no XML ({error}); move it by hand.") from None
     return fields
+
+
+def _parse_json(path: str, data: bytes) -> dict[str, Any]:
+    """Return the object that JSON is. Raises MerrittZKNodeInvalid."""
+    try:
+        value: dict[str, Any] = json.loads(data)
+    except ValueError as error:
+        raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); move it by hand.") from None
+    return value
+
+
+def _unescape(text: str) -> str:
+    """Return a text of Java's properties without escapes. Java counts UTF-16: a character beyond U+FFFF is two
+    escapes, which are joined here; a half alone stays."""
+    return (
+        _ESCAPE.sub(_unescaped, text)
+        .encode("utf-16-le", "surrogatepass")
+        .decode("utf-16-le", "surrogatepass")
+    )
 
 
 def _unescaped(escape: re.Match[str]) -> str:
