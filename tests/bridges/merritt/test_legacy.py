@@ -114,6 +114,8 @@ def test_xml_with_entities_is_refused(text: str) -> None:
         (b"<a><b></a>", "no XML"),
         (b"<a>" * 60, "levels"),
         (b'{"a":', "no JSON"),
+        pytest.param(b'{"a":' + b"[" * 200_000, "no JSON", id="too deep for Python"),
+        pytest.param(b'{"a":' + b"[" * 60 + b"]" * 60 + b"}", "levels", id="too deep"),
         (b"<a>&undefined;</a>", "no XML"),
         (b"title=\\ude00\\ud83d", "half of a character"),
         (b'{"title":["\\ud83d"]}', "half of a character"),
@@ -213,6 +215,43 @@ def test_moving(client: KazooClient, queue: MerrittQueue, old_queues: dict[str, 
     before = tree(client)
     assert [move.target for move in queue.move_legacy(dry_run=False)] == [None] * 3
     assert tree(client) == before
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"batchID":"../x"}',
+        b'{"batchID":"a/b"}',
+        b'{"batchID":"a\\u0000"}',
+        b'{"batchID":"\\ufffd"}',
+        b'{"batchID":"\\ud83d\\ude00"}',
+        b'{"primaryIdentifier":5}',
+        b'{"localIdentifier":{"a":1}}',
+        b'{"a":' + b"[" * 200_000,
+    ],
+    ids=["above", "below", "nul", "special", "astral", "number", "object", "nested"],
+)
+def test_a_record_that_cannot_be_moved_stays_and_those_behind_it_are_moved(
+    client: KazooClient, queue: MerrittQueue, payload: bytes, dry_run: bool
+) -> None:
+    bad, good = "/ingest/mrtQ-020000000000", "/ingest/mrtQ-020000000001"
+    client.create(bad, record(0, payload), makepath=True)
+    client.create(good, record(0, PROPERTIES.encode()))
+
+    moves = {move.path: move for move in queue.move_legacy(dry_run=dry_run)}
+
+    assert moves[bad].action.startswith("Stays: ")
+    assert moves[bad].target is None
+    assert client.get(bad)[0] == record(0, payload)
+    assert (moves[good].target is not None, client.exists(good) is None) == (not dry_run, not dry_run)
+    assert len(queue.jobs.list()) == (0 if dry_run else 1)
+    assert queue.check() == []
+
+
+def test_a_batch_is_not_created_with_a_uuid_that_no_node_can_have(queue: MerrittQueue) -> None:
+    with pytest.raises(MerrittZKNodeInvalid, match="name of a node"):
+        queue.batches.create({"batchID": "a/b"})
 
 
 def test_a_record_that_changed_meanwhile_stays(

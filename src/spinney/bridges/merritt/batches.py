@@ -65,7 +65,8 @@ class Batches(Items[Batch]):
         """Create a batch in Pending, with all its nodes in one transaction.
 
         ``batchID`` in the submission is its uuid, by which it is found. Raises MerrittConflict where another batch has
-        that uuid, and MerrittNodeTooLarge for a submission that belongs into a file.
+        that uuid, MerrittZKNodeInvalid for a uuid that no node can have as its name, and MerrittNodeTooLarge for a
+        submission that belongs into a file.
         """
 
         def write(transaction: Transaction, bid: str) -> Witness | None:
@@ -328,9 +329,9 @@ def add_batch(
 ) -> Witness | None:
     """Add the nodes of a new batch to a transaction that creates the batch's own node. Return the node that shows
     whether the transaction was committed; None: the batch has no uuid. Raises MerrittConflict when another batch has
-    the uuid."""
+    the uuid, and what ``require_uuid`` raises."""
     path = f"{layout.BATCHES}/{bid}"
-    uuid = str(submission.get("batchID") or "")
+    uuid = require_uuid(submission)
     if uuid:
         (existing,) = get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"])
         if existing is not None:
@@ -341,3 +342,12 @@ def add_batch(
     transaction.create(f"{path}/submission", codec.object_bytes(f"{path}/submission", submission))
     transaction.create(f"{path}/status", codec.object_bytes(f"{path}/status", status))
     return Witness(f"{layout.BATCH_UUIDS}/{uuid}", bid.encode(), 0) if uuid else None
+
+
+def require_uuid(submission: Fields) -> str:
+    """Return the uuid of a batch with this submission; empty where there is none. Raises MerrittZKNodeInvalid for one
+    that cannot be part of a path."""
+    uuid = str(submission.get("batchID") or "")
+    if uuid and not layout.is_name(uuid):
+        raise MerrittZKNodeInvalid(f"The uuid {uuid!r} cannot be the name of a node; use another uuid.")
+    return uuid

@@ -81,8 +81,9 @@ def object_lock_name(ark: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can be the name of a node, as each uuid of a batch is to be."""
-    return text not in ("", ".", "..") and "/" not in text and text.isprintable()
+    """Tell whether a text can be the name of a node, as each uuid of a batch is to be. ZooKeeper refuses control
+    characters, and those from U+FFF0 on."""
+    return text not in ("", ".", "..") and "/" not in text and text.isprintable() and max(text) < "\ufff0"
 
 
 def parent(path: str) -> str:

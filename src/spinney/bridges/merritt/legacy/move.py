@@ -7,7 +7,7 @@ from kazoo.client import KazooClient
 
 from spinney.bridges.merritt import access, batches, items, job_nodes, layout, nodes
 from spinney.bridges.merritt.codec import Fields, read_text
-from spinney.bridges.merritt.errors import MerrittError
+from spinney.bridges.merritt.errors import MerrittError, MerrittZKNodeInvalid
 from spinney.bridges.merritt.legacy.records import LegacyQueue, LegacyRecord, LegacyStatus, list_records
 from spinney.bridges.merritt.states import AccessState, BatchState, JobState
 from spinney.bridges.merritt.transactions import Transaction, create_numbered, next_name
@@ -73,13 +73,24 @@ def _move_one(client: KazooClient, record: LegacyRecord, dry_run: bool) -> Move:
             else "no consumer would take it"
         )
         return Move(record.path, None, f"Stays: it is {record.status.name.lower()}, so {reason}.")
-    if dry_run:
-        return Move(record.path, None, f"Would become {'an access request' if is_access else 'a job'}.")
     try:
+        if not is_access:
+            _require_movable(record)
+        if dry_run:
+            return Move(record.path, None, f"Would become {'an access request' if is_access else 'a job'}.")
         target = _to_access(client, record) if is_access else _to_job(client, record)
     except MerrittError as error:
         return Move(record.path, None, f"Stays: {error}")
     return Move(record.path, target, f"Became {target}.")
+
+
+def _require_movable(record: LegacyRecord) -> None:
+    """Raise MerrittZKNodeInvalid for a record that cannot become a job: its uuid is no name of a node, or its
+    identifiers are no texts."""
+    batches.require_uuid(record.fields)
+    for name in ("primaryIdentifier", "localIdentifier"):
+        if not isinstance(record.fields.get(name), str | None):
+            raise MerrittZKNodeInvalid(f"{name} in {record.path} is no text; move it by hand.")
 
 
 def _to_access(client: KazooClient, record: LegacyRecord) -> str:
@@ -97,7 +108,7 @@ def _to_access(client: KazooClient, record: LegacyRecord) -> str:
 def _to_job(client: KazooClient, record: LegacyRecord) -> str:
     """Move a record to the ingest queue, and return the job's path. Its batch is the one with its uuid, or is
     made with it."""
-    uuid = str(record.fields.get("batchID") or "")
+    uuid = batches.require_uuid(record.fields)
     (pointer,) = nodes.get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"]) if uuid else (None,)
     bid = read_text(nodes.data_of(pointer))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 from xml.parsers import expat
 
@@ -90,12 +91,25 @@ def parse_xml(path: str, data: bytes) -> dict[str, str]:
 
 
 def _parse_json(path: str, data: bytes) -> dict[str, Any]:
-    """Return the object that JSON is. Raises MerrittZKNodeInvalid."""
+    """Return the object that JSON is. Raises MerrittZKNodeInvalid, also for one with so many levels that it may
+    not be written again."""
     try:
         value: dict[str, Any] = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); move it by hand.") from None
+    level: list[Any] = [value]
+    for _ in range(_MOST_DEPTH):
+        level = [child for each in level for child in _children(each)]
+    if level:
+        raise MerrittZKNodeInvalid(f"{path} is JSON of more than {_MOST_DEPTH} levels; move it by hand.")
     return value
+
+
+def _children(value: Any) -> Iterable[Any]:
+    """Return the values in an object or a list of JSON; other values have none."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _unescape(text: str) -> str:
