@@ -111,6 +111,23 @@ def test_no_folder_of_an_inbox_is_inside_another_one_on_a_host(site: Site, folde
     assert put(site, "other", folder=folder, host="elm").host == "elm"
 
 
+def test_inboxes_of_an_earlier_version_that_overlap_can_be_changed_where_they_are(site: Site) -> None:
+    # Given two inboxes that an earlier version allowed to have one folder on elm
+    put(site)
+    put(site, "other", folder="/srv/other", host="elm")
+    damage(
+        site.store,
+        "update inboxes set spec = replace(spec, '/srv/other', '/srv/uploads') where name = 'other'",
+    )
+    # When anything but the folder and the host changes, then it is changed
+    assert put(site, rest_s=1).rest_s == 1
+    assert put(site, "other", folder="/srv/uploads", host="elm", rest_s=2).rest_s == 2
+    # When the folder changes, then it must be apart from the other one, as always
+    with pytest.raises(Refused, match="neither that one, nor inside it"):
+        put(site, folder="/srv/uploads/sub")
+    assert put(site, host="oak").host == "oak"
+
+
 # --- one node ----------------------------------------------------------------------------------
 
 

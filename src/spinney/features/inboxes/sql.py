@@ -77,9 +77,9 @@ class SqlInboxes:
         becomes its maker, and any active node may take it.
 
         Raises UnknownType, BadParameters (the field of a lock is missing; the caller has checked the
-        others) and Refused when it exists and ``replace`` is false, when another inbox has the
-        folder, one inside it or one around it on the same host, or when the folder changes while
-        something is being taken from it.
+        others) and Refused when it exists and ``replace`` is false, when another inbox has the new
+        folder, one inside it or one around it on the same host, or when the folder or host changes
+        while something is being taken from it.
         """
         with self._session.write() as tx:
             row = tx.one("select by, paused from inboxes where name = ?", (inbox.name,))
@@ -88,13 +88,15 @@ class SqlInboxes:
                     f"there is an inbox {inbox.name!r} already, by {row[0]}; choose another name, or replace it "
                     f"(--replace)"
                 )
-            for other in _all(tx):
-                if other.name != inbox.name:
-                    _require_apart(inbox, other)
             old = _find(tx, inbox.name)
-            # Of one that cannot be read it is not certain that the folder stays.
-            if row is not None and (old is None or (old.folder, old.host) != (inbox.folder, inbox.host)):
-                _require_nothing_open(tx, inbox.name)
+            # Of one that cannot be read it is not certain that the folder stays. Where it stays it may overlap
+            # with another one, which earlier versions allowed; that must not prevent any other change.
+            if old is None or (old.folder, old.host) != (inbox.folder, inbox.host):
+                for other in _all(tx):
+                    if other.name != inbox.name:
+                        _require_apart(inbox, other)
+                if row is not None:
+                    _require_nothing_open(tx, inbox.name)
             # An inbox that could create no job is refused now, not at its first file.
             spec = self._session.registry.type(inbox.type)
             new_jobs.plan(self._session.registry, submission_of(inbox, _EXAMPLE, spec))
