@@ -19,6 +19,7 @@ from spinney.store.sql.record.circuit_breaker import ACTOR as BREAKER
 from spinney.store.sql.record.circuit_breaker import IDLE_US
 from spinney.store.sql.submit import new_jobs, staging
 from spinney.store.sql.transitions import locks
+from spinney.store.sql.transitions.cascades import PASSED_BY_MOST
 from spinney.store.sql.transitions.failures import FORGET_STEP, KEPT_US
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "FORGET_STEP",
     "IDLE_US",
     "KEPT_US",
+    "PASSED_BY_MOST",
     "RUN_MAX",
     "access_paths",
     "damage",

@@ -12,6 +12,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec
 
+from .behind import PASSED_BY_MOST
 from .words import Site, kind, locked, stage
 
 SERNO = {"serno": "SG-1"}
@@ -164,6 +165,24 @@ def test_short_steps_of_housekeeping_reach_all_locks_that_have_room(site: Site) 
     for _ in range(3):
         site.store.sweep(now_us=site.now, limit=2)
     assert site.states(ids[10:]) == [State.PENDING] * 5
+
+
+def test_housekeeping_does_not_pass_over_a_lock_of_which_it_woke_only_some_jobs(site: Site) -> None:
+    # Given more jobs that wait for one lock than one transaction wakes, and a second lock behind it
+    count = 2 * PASSED_BY_MOST + 10
+    many = site.submit("locked", *[{"serno": "SG-1"}] * count)
+    others = site.submit("locked", *[{"serno": "SG-2"}] * 2)
+    while site.states([*many, *others]).count(State.WAITING) < count:
+        site.claim()
+    # When all of them may have both locks, and steps look at one lock each
+    site.store.register([], [], [LockCapacity(name="receiver:*", capacity=count)])
+    steps = 1
+    while site.store.sweep(now_us=site.now, limit=1).more:
+        steps += 1
+    site.store.sweep(now_us=site.now, limit=1)
+    # Then the first lock is continued until none waits for it, and then the second one follows
+    assert State.WAITING not in site.states([*many, *others])
+    assert steps == 3
 
 
 def test_two_jobs_with_one_lock_are_not_given_ahead_to_one_slot(site: Site) -> None:

@@ -95,7 +95,8 @@ class SweepStep:
             self.cascade.lock_freed(position[5:])
         self.cascade.drain()
         self.more = self.more or self.cascade.left_locks
-        return position
+        # A lock of which only some jobs were woken is continued by the next step.
+        return after if self.cascade.left_locks else position
 
     def trees_to_cancel(self) -> list[int]:
         """Return the roots of cancel requests for trees. A missing one (in a damaged database) is left to the doctor;
