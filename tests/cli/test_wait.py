@@ -3,21 +3,28 @@
 import io
 import json
 import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from rich.live import Live
 
-from spinney.commands.job_queries import ListJobs, ShowJob
+from contract.behind import damage, refresh
+from contract.words import USUAL, Clock, Site
+from new_store import new_store
+from spinney.commands import Performs
+from spinney.commands.job_queries import CountJobs, ListJobs, ShowJob
 from spinney.features.explain.commands import ExplainJob
 from spinney.features.explain.explanation import Explanation
-from spinney.features.holds.commands import ListHoldsOn
+from spinney.features.holds.commands import LayHold, ListHoldsOn
 from spinney.features.submission import wait_cli as wait
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.values.lists import All, Page
+from spinney.store.sql import open_store
 from spinney.terminal.connection import open_commands
 
 from .shell import Shell
@@ -73,17 +80,26 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
 
 
 class _Tree:
-    """Does the commands of a wait for job 1, which waits for job 2."""
+    """Does the commands of a wait for job 1, which waits for job 2.
 
-    def __init__(self, shell: Shell, waits_for: str, *, automatic: bool) -> None:
+    ``below``: the open jobs below it by state; ``then``: its state when it is read again.
+    """
+
+    def __init__(
+        self, shell: Shell, waits_for: str, *, automatic: bool, below: dict[str, int], then: State
+    ) -> None:
         with open_commands(f"sqlite:///{shell.folder}/spinney.db") as performer:
             job = performer.do(ShowJob(job=1))
         self.top = replace(job, state=State.WAITING, waits_for=waits_for)
         self._held = replace(job, id=2, state=State.HELD)
-        self._automatic = automatic
+        self._automatic, self._below, self._then = automatic, below, then
 
     def do(self, command: object) -> object:
         match command:
+            case ShowJob():
+                return replace(self.top, state=self._then)
+            case CountJobs():
+                return self._below
             case ListJobs():
                 return Page(items=[self._held] if command.state == [State.HELD] else [], next=None)
             case ListHoldsOn():
@@ -108,21 +124,26 @@ class _Tree:
 
 
 @pytest.mark.parametrize(
-    ("waits_for", "automatic", "open_", "ends"),
+    ("waits_for", "automatic", "below", "then", "ends"),
     [
-        ("children", True, {"waiting": 1, "held": 1}, True),
-        ("children", True, {"waiting": 1, "held": 1, "pending": 1}, False),
-        ("children", False, {"waiting": 1, "held": 1}, False),
-        ("lock", True, {"waiting": 1, "held": 1}, False),
+        ("children", True, {"held": 1}, State.WAITING, True),
+        ("children", True, {"held": 1, "completed": 2}, State.WAITING, True),
+        ("children", True, {"held": 1, "pending": 1}, State.WAITING, False),
+        # A job waits there that is not listed, so nobody knows for what.
+        ("children", True, {"held": 1, "waiting": 1}, State.WAITING, False),
+        ("children", False, {"held": 1}, State.WAITING, False),
+        ("lock", True, {"held": 1}, State.WAITING, False),
+        # The child that counts has ended; the one that is held is superseded.
+        ("children", True, {"held": 1}, State.PENDING, False),
     ],
 )
 def test_the_wait_ends_when_a_circuit_breaker_holds_all_that_is_open(
-    shell: Shell, waits_for: str, automatic: bool, open_: dict[str, int], ends: bool
+    shell: Shell, waits_for: str, automatic: bool, below: dict[str, int], then: State, ends: bool
 ) -> None:
     shell.ok("submit", "double", "-p", "n=1")
-    tree = _Tree(shell, waits_for, automatic=automatic)
+    tree = _Tree(shell, waits_for, automatic=automatic, below=below, then=then)
 
-    held = wait._Stuck(tree).held_for_good([tree.top], open_)  # type: ignore[arg-type]
+    held = wait._Stuck(tree).held_for_good([tree.top])  # type: ignore[arg-type]
 
     assert (held is not None) is ends
     if held is not None:
@@ -145,6 +166,112 @@ def test_the_wait_for_few_and_for_many_ends_when_a_circuit_breaker_holds_them(
 
     assert waits.returncode == 1
     assert "the wait ends: a circuit breaker holds job 2." in waits.stderr
+
+
+class _Observed:
+    """Does commands, counts them, and calls ``after`` with each that was done."""
+
+    def __init__(self, performer: Performs, after: Callable[[object], None] = lambda _: None) -> None:
+        self._performer, self._after = performer, after
+        self.count = 0
+
+    def do(self, command: Any) -> Any:
+        self.count += 1
+        value = self._performer.do(command)
+        self._after(command)
+        return value
+
+
+class _Store:
+    """A store with usual types, some of which a circuit breaker holds, as the contract's tests use it and
+    as commands see it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = new_store(folder / "spinney.db")
+        self.site = Site(open_store(self.url), Clock())
+        self.site.knows(*USUAL)
+
+    def hold(self, type_: str, *, automatic: bool) -> None:
+        with open_commands(self.url) as performer:
+            performer.do(LayHold(scope=Scope.TYPE, name=type_, reason="five in a row"))
+        if automatic:
+            damage(self.site.store, "update holds set automatic = 1 where name = ?", type_)
+            refresh(self.site.store)
+
+    def is_over(self, performer: _Observed, line: wait._Line) -> bool:
+        """Return whether a wait ends here."""
+        return wait._Stuck(performer).held_for_good(line.open_jobs()) is not None  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[_Store]:
+    store = _Store(tmp_path)
+    yield store
+    store.site.store.close()
+
+
+MANY = wait.COUNTED_TREES + 1
+
+
+@pytest.mark.parametrize("number", [2, MANY])
+def test_a_parent_whose_last_child_ends_during_the_check_goes_on(store: _Store, number: int) -> None:
+    # Given a parent whose only child runs, and others that a circuit breaker holds
+    parent, (child,) = store.site.family("parent", 1)
+    lease = store.site.run(child)
+    ids = [parent, *store.site.submit("three", n=number - 1)]
+    store.hold("three", automatic=True)
+
+    def end_child(command: object) -> None:
+        if command == ShowJob(job=parent) and store.site.state(child) is State.RUNNING:
+            store.site.pass_(lease)
+
+    # When the child ends as soon as the parent was read
+    with open_commands(store.url) as performer:
+        observed = _Observed(performer, end_child)
+        is_over = store.is_over(observed, wait._Line(observed, ids))  # type: ignore[arg-type]
+
+    # Then the wait goes on, as the parent does
+    assert store.site.state(parent) is State.PENDING
+    assert not is_over
+
+
+@pytest.mark.parametrize("open_", ["for_another_job", "held_by_a_person", "parents", "last_one_is_ready"])
+def test_a_check_of_a_long_list_that_goes_on_costs_few_commands(store: _Store, open_: str) -> None:
+    # Given many jobs, of which one at least goes on by itself or by the person who holds it
+    site = store.site
+    match open_:
+        case "for_another_job":
+            ids = site.submit("one", n=MANY, needs=(site.run(site.submit_one()).job_id,))
+        case "held_by_a_person":
+            ids = site.submit("three", n=MANY)
+            store.hold("three", automatic=False)
+        case "parents":
+            ids = [site.family("parent", 1)[0] for _ in range(MANY)]
+        case _:
+            ids = [*site.submit("three", n=MANY - 1), site.submit_one()]
+            store.hold("three", automatic=True)
+    with open_commands(store.url) as performer:
+        observed = _Observed(performer)
+        line = wait._Line(observed, ids)  # type: ignore[arg-type]
+        # When it was checked once, and is checked again
+        assert not store.is_over(observed, line)
+        observed.count = 0
+        assert not store.is_over(observed, line)
+    # Then only the job that goes on is looked at
+    assert observed.count <= 2
+
+
+def test_a_wait_for_more_parents_than_one_look_reads_ends(
+    store: _Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait, "LOOKED_AT", MANY)
+    ids = [store.site.family("parent", 1, child="three")[0] for _ in range(MANY + 1)]
+    store.hold("three", automatic=True)
+
+    with open_commands(store.url) as performer:
+        observed = _Observed(performer)
+
+        assert store.is_over(observed, wait._Line(observed, ids))  # type: ignore[arg-type]
 
 
 def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ them go on. It needs no node and changes nothing, so it may be interrupted and s
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -66,8 +66,9 @@ def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None
 def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) -> bool:
     """Wait until all jobs have settled; print how they ended, and return whether all completed.
 
-    The wait ends early, with False, when everything that is open is held by a circuit breaker: only an
-    operator's release makes it go on. ``json``: print the jobs as lines of JSON on stdout when all have
+    The wait ends early, with False, when everything that is open is held by a circuit breaker, or waits for
+    such jobs below it: only an operator's release makes it go on. It does not when more than ``LOOKED_AT``
+    jobs wait below one of the jobs. ``json``: print the jobs as lines of JSON on stdout when all have
     settled, and the progress of the wait on stderr. Raises NoSuchJob.
     """
     out = display.console(stderr=json)
@@ -82,7 +83,7 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
-            held = stuck.held_for_good(line.last, counts) if few else stuck.many_held_for_good(line)
+            held = stuck.held_for_good(line.open_jobs())
             if held is not None:
                 typer.echo(f"spinney: {held}", err=True)
                 return False
@@ -105,6 +106,7 @@ class _Line:
 
     def __init__(self, performer: "Performs", jobs: Sequence[int]) -> None:
         self._performer, self._jobs, self._at = performer, jobs, 0
+        self._given_up_at = 0
         self._ended: Counter[str] = Counter()
         self.last: list[Job] = []
         """As last seen; of a long list only what did not complete."""
@@ -133,19 +135,18 @@ class _Line:
         """Return how many have settled by state, as far as they were read; all others count as ``open``."""
         return {**self._ended, "open": len(self._jobs) - self._at}
 
-    def open_jobs(self) -> list[Job] | None:
-        """Return all jobs that are held or waiting; None when one is open otherwise, and goes on by itself.
+    def open_jobs(self) -> Iterator[Job]:
+        """Yield the jobs that have not settled, each read when it is wanted.
 
-        Reading stops at that one, so in a long list that goes on this costs one job.
+        It begins where the last reading was given up, because what goes on there probably still does. So in a
+        list that goes on a reading costs one job, most times.
         """
-        jobs: list[Job] = []
-        for number in self._jobs[self._at :]:
-            job = _job(self._performer, number)
-            if job.state in (State.HELD, State.WAITING):
-                jobs.append(job)
-            elif job.state not in SETTLED:
-                return None
-        return jobs
+        start = self._given_up_at = max(self._at, self._given_up_at)
+        for at in (*range(start, len(self._jobs)), *range(self._at, start)):
+            job = _job(self._performer, self._jobs[at])
+            if job.state not in SETTLED:
+                self._given_up_at = at
+                yield job
 
     @property
     def all_completed(self) -> bool:
@@ -180,55 +181,61 @@ class _Stuck:
             self._read_s = now
         return self._lines
 
-    def held_for_good(self, jobs: Sequence[Job], counts: Mapping[str, int]) -> str | None:
-        """Return what an operator has to do when all that is open is held by circuit breakers or
-        waits for such jobs.
+    def held_for_good(self, jobs: Iterable[Job]) -> str | None:
+        """Return what an operator has to do when circuit breakers hold all these open jobs, or jobs below
+        them for which they wait.
 
-        None when something may go on by itself, when a person has laid the hold, who may lift it, or
-        when the last check was less than ``LINE_EVERY_S`` ago. ``counts``: the jobs by state with all
-        below them.
+        None when one may go on by itself, when a person has laid the hold, who may lift it, or when the
+        last check was less than ``LINE_EVERY_S`` ago. No job is taken from ``jobs`` after the first that
+        may go on.
         """
-        return self._held_by_breakers(jobs) if _only_held(counts) and self._is_time() else None
+        if (now := time.monotonic()) - self._checked_s < LINE_EVERY_S:
+            return None
+        self._checked_s = now
+        held: Job | None = None
+        for job in jobs:
+            job_held = self._held_at(job)
+            if job_held is None:
+                return None
+            held = held or job_held
+        return None if held is None else self._advice(held)
 
-    def many_held_for_good(self, line: _Line) -> str | None:
-        """Return the same for a long list, whose open jobs are read for this, with the counts of those below them."""
+    def _held_at(self, job: Job) -> Job | None:
+        """Return the job if a circuit breaker holds it, or the first such job below it if it can only wait for those.
+
+        None when it may go on by itself: then something else is open below it, or it waits for a lock, say.
+        """
         from spinney.commands.job_queries import CountJobs
 
-        jobs = line.open_jobs() if self._is_time() else None
-        if jobs is None:
+        if job.state is State.HELD:
+            return job if self._is_held_by_breaker(job) else None
+        if job.state is not State.WAITING or job.waits_for != "children":
             return None
-        counts: Counter[str] = Counter(job.state for job in jobs)
-        for job in jobs:
-            if job.state is State.WAITING:
-                counts.update(self._performer.do(CountJobs(below=job.id)))
-        return self._held_by_breakers(jobs) if _only_held(counts) else None
+        counts = self._performer.do(CountJobs(below=job.id))
+        if not _only_held(counts):
+            return None
+        waiting = _listed_below(self._performer, [job], State.WAITING, LOOKED_AT)
+        # One that is not listed may wait for something else.
+        if len(waiting) != counts.get(State.WAITING, 0) or any(j.waits_for != "children" for j in waiting):
+            return None
+        held = self._held_below([job])
+        if not held or not all(map(self._is_held_by_breaker, held)):
+            return None
+        # The last one that ran below it may have ended before they were counted.
+        return held[0] if _job(self._performer, job.id).state is State.WAITING else None
 
-    def _is_time(self) -> bool:
-        """Return whether the last check was ``LINE_EVERY_S`` ago; then this is the next one."""
-        now = time.monotonic()
-        if now - self._checked_s < LINE_EVERY_S:
-            return False
-        self._checked_s = now
-        return True
-
-    def _held_by_breakers(self, jobs: Sequence[Job]) -> str | None:
-        """Return what ``held_for_good`` returns, for jobs of which none goes on by itself."""
-        tops = [job for job in jobs if job.state is State.WAITING]
-        waiting = tops + _listed_below(self._performer, tops, State.WAITING, LOOKED_AT)
-        # There may be more than were read, of which one may wait for something else.
-        if len(waiting) >= LOOKED_AT or any(job.waits_for != "children" for job in waiting):
-            return None  # a lock or another job may become free
-        held = [job for job in jobs if job.state is State.HELD] + self._held_below(tops)
-        from spinney.features.explain.commands import ExplainJob
+    def _is_held_by_breaker(self, job: Job) -> bool:
         from spinney.features.holds.commands import ListHoldsOn
 
-        for job in held:
-            if not any(hold.automatic for hold in self._performer.do(ListHoldsOn(job=job.id)).items):
-                return None
-        explanation = self._performer.do(ExplainJob(job=held[0].id))
-        advice = f"; {explanation.command}" if explanation.command else ""
+        return any(hold.automatic for hold in self._performer.do(ListHoldsOn(job=job.id)).items)
+
+    def _advice(self, held: Job) -> str:
+        from spinney.features.explain.commands import ExplainJob
+
+        explanation = self._performer.do(ExplainJob(job=held.id))
+        command = f"; {explanation.command}" if explanation.command else ""
         return display.safe(
-            f"the wait ends: a circuit breaker holds job {held[0].id}. {explanation.sentence}{advice}"
+            f"the wait ends: a circuit breaker holds job {held.id}. {explanation.sentence}{command}"
         )
 
     def _held_below(self, waiting: Sequence[Job]) -> list[Job]:
