@@ -8,6 +8,7 @@ from spinney.model.errors import Refused, UsageError
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.submit import staging
+from spinney.store.sql.transitions import trusted_clock
 
 KEPT_US = 86_400_000_000
 """How long a key is remembered: a day. A repetition after that makes the jobs again."""
@@ -24,7 +25,7 @@ def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
     if row is None:
         return None
     digest, first_id, last_id, held, done, at_us = row
-    if at_us > now_us - KEPT_US and (done or not _is_dead(tx, first_id, now_us)):
+    if not _is_old(tx, at_us, now_us) and (done or not _is_dead(tx, first_id, now_us)):
         if digest != once.digest:
             raise UsageError(
                 f"the idempotency key {once.key!r:.120} was used for another request; choose a new key for a new one"
@@ -65,6 +66,12 @@ def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
         "(select owner, key from idempotency where at_us <= ? order by at_us limit ?)",
         (now_us - KEPT_US, limit),
     )
+
+
+def _is_old(tx: Tx, at_us: int, now_us: int) -> bool:
+    """Return whether a key that was taken at ``at_us`` counts no longer, because a day has surely passed. The trusted
+    time is read only for a key that is old by the caller's clock."""
+    return at_us <= now_us - KEPT_US and at_us <= trusted_clock.past_us(tx, now_us) - KEPT_US
 
 
 def _is_dead(tx: Tx, first_id: int, now_us: int) -> bool:
