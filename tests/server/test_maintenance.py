@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.words import Clock, Site, kind, stage
+from contract.words import Clock, Site, kind, stage, submission
 from new_store import new_store
 from spinney.model.errors import UsageError
 from spinney.model.external import ExternalWorker
@@ -18,9 +18,11 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
+from spinney.model.trusted_clock import TrustedClock
 from spinney.model.types import Isolation
 from spinney.scheduling import cron
 from spinney.server.maintenance import ServerMaintenance
+from spinney.store.contract import SubmissionKey
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.store_pool import StorePool
@@ -187,3 +189,28 @@ def test_a_server_without_nodes_finishes_a_sweep_that_was_cut_off(site: Site, wa
     watcher.look(later_s=5.0)
 
     assert site.state(job) is State.PENDING
+
+
+def test_given_a_store_in_which_a_node_has_led_then_a_server_alone_still_forgets_what_is_old(
+    site: Site, watcher: Watcher
+) -> None:
+    site.store.throughput_history.record(now_us=site.now)  # as a leader does
+    key = SubmissionKey(owner="ann", key="k1", digest="d1")
+    (first,) = site.store.submit([submission("talk")], now_us=site.now, once=key).ids
+
+    for _ in range(25):
+        watcher.look(later_s=3_600)
+
+    assert site.store.retention.clock() == TrustedClock(trusted_us=site.now)
+    (second,) = site.store.submit([submission("talk")], now_us=site.now, once=key).ids
+    assert second != first
+
+
+def test_given_a_server_whose_clock_jumps_then_it_forgets_nothing(site: Site, watcher: Watcher) -> None:
+    watcher.look()
+    key = SubmissionKey(owner="ann", key="k1", digest="d1")
+    site.store.submit([submission("talk")], now_us=site.now, once=key)
+
+    watcher.look(later_s=31 * 86_400)
+
+    assert site.store.submit([submission("talk")], now_us=site.now, once=key).repeated

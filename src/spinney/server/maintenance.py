@@ -4,7 +4,7 @@ The leader checks external workers as it checks nodes. A server checks them, too
 external workers need a server only. Each goes by its own clock. The first to see that an external worker has sent no
 heartbeat for longer than its lease takes back its jobs; when two see it, the jobs are taken back once
 (``spinney.store.external_timeouts``). Where there is no node, nobody else promotes deferred and scheduled jobs, so the
-server does that as well."""
+server does that as well, and observes its clock as the leader does (``spinney.model.trusted_clock``)."""
 
 import asyncio
 import logging
@@ -116,6 +116,8 @@ class ServerMaintenance(BackgroundLoop):
 def _housekeeping(store: Store, now_us: int) -> bool:
     """Do the leader's timed work in steps: schedules, scheduled jobs, holds. Return whether something may
     have become claimable. A backlog of more than ``_SWEEPS`` steps goes on in the next round."""
+    # Sweeps delete by the trusted time, which would stand still where no node leads.
+    store.retention.observe_clock(now_us=now_us)
     changed = False
     for _ in range(_SWEEPS):
         if not due_schedules.tick(store, now_us=now_us):

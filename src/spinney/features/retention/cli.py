@@ -108,7 +108,8 @@ def _show(store: str | None, *, json: bool) -> None:
     )
     if clock.jumped_us is not None:
         typer.echo(
-            f"nodes remove no jobs: the leader's clock jumped from {display.format_time(clock.trusted_us)} to "
+            "nodes remove no jobs: the clock of the leader, or of a server where no node leads, jumped from "
+            f"{display.format_time(clock.trusted_us)} to "
             f"{display.format_time(clock.jumped_us)}; set it right if it is wrong. If no node ran in between, nodes go "
             f"on at {display.format_time(clock.trusted_again_us)}, or at once after 'spinney keep --sweep'",
             err=True,

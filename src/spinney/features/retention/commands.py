@@ -47,9 +47,10 @@ class RetentionClock:
     """The clock by which nodes remove jobs whose time is over."""
 
     trusted_us: int | None
-    """The latest time at which the leader's clock was trusted; null: no leader has looked yet."""
+    """The latest time at which the leader's clock, or a server's where no node leads, was trusted; null: none has
+    looked yet."""
     jumped_us: int | None = None
-    """The time that the leader's clock showed after a jump ahead; until ``trusted_again_us`` nodes remove no jobs."""
+    """The time that this clock showed after a jump ahead; until ``trusted_again_us`` nodes remove no jobs."""
     trusted_again_us: int | None = None
     """The time from which on that clock is trusted; null: it has not jumped."""
 

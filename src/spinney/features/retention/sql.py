@@ -78,24 +78,26 @@ class SqlRetention:
     # --- the clock ------------------------------------------------------------------------
 
     def clock(self) -> TrustedClock | None:
-        """Return the latest time at which a leader's clock was trusted, and whether it has jumped; None:
-        no leader has looked yet."""
+        """Return the latest time at which the clock of a leader, or of a server where no node leads, was
+        trusted, and whether it has jumped; None: none has looked yet."""
         with self._session.look() as tx:
             return trusted_clock.read(tx)
 
     def observe_clock(self, *, now_us: int) -> TrustedClock:
-        """Compare the leader's clock with the latest trusted time, keep the result and return it.
+        """Compare the clock of the leader, or of a server where no node leads, with the latest trusted time, keep
+        the result and return it.
 
         Where it has jumped ahead (``jumped_us``), the caller must not sweep by this clock.
         """
         with self._session.look() as tx:
             before = trusted_clock.read(tx)
         clock = observed(before, now_us)
-        # Steps of a walk follow each other closely; a transaction for each would keep other writers waiting.
+        # Steps of a walk follow each other closely, and so do a server's rounds; a transaction for each would keep
+        # other writers waiting.
         if (
             before is not None
             and clock.jumped_us == before.jumped_us
-            and now_us < before.trusted_us + _MINUTE_US
+            and clock.trusted_us < before.trusted_us + _MINUTE_US
         ):
             return clock
         with self._session.write(durable=False) as tx:

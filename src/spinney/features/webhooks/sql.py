@@ -84,14 +84,15 @@ class SqlWebhooks:
     def expire(self, tx: Tx, now_us: int) -> bool:
         """Remove, in the caller's transaction, at most ``STEP`` of the oldest expired deliveries, and
         return whether there may be more."""
-        if not _is_over(tx, now_us):
+        before_us = _expired_before_us(tx, now_us)
+        if before_us is None:
             return False
         tx.run(
             # Numbers grow with time, so the oldest rows are found by the primary key, without an index on the
             # time.
             "delete from webhook_events where seq in (select o.seq from (select seq, at_us from webhook_events "
             "order by seq limit ?) o where o.at_us < ?)",
-            (STEP, trusted_clock.past_us(tx, now_us) - KEPT_US),
+            (STEP, before_us),
         )
         return bool(tx.changed() == STEP)
 
@@ -340,7 +341,7 @@ class SqlWebhooks:
         written to.
         """
         with self._session.look() as tx:
-            if not _is_over(tx, now_us):
+            if _expired_before_us(tx, now_us) is None:
                 return False
         with self._session.write() as tx:
             return self.expire(tx, now_us)
@@ -381,9 +382,14 @@ def without_rights(tx: Tx, now_us: int) -> Iterator[tuple[str, str]]:
             yield row.webhook.name, fault
 
 
-def _is_over(tx: Tx, now_us: int) -> bool:
-    oldest = tx.value("select at_us from webhook_events order by seq limit 1")
-    return oldest is not None and oldest < now_us - KEPT_US
+def _expired_before_us(tx: Tx, now_us: int) -> int | None:
+    """Return the time before which deliveries are expired; None: the oldest is not. The trusted time is read only for
+    one that is old by the caller's clock."""
+    oldest_us = tx.value("select at_us from webhook_events order by seq limit 1")
+    if oldest_us is None or oldest_us >= now_us - KEPT_US:
+        return None
+    before_us = trusted_clock.past_us(tx, now_us) - KEPT_US
+    return before_us if oldest_us < before_us else None
 
 
 # --- rows -------------------------------------------------------------------------------------

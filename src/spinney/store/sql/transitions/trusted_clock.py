@@ -1,8 +1,8 @@
 """The latest time at which a clock was trusted to delete what is old, in the rows ``clock_trusted`` and
 ``clock_jumped`` of ``counters``. ``spinney.model.trusted_clock`` has the rule.
 
-The leader observes its clock: once a minute with the charts, and before each step of retention. Other processes that
-delete old rows only read the time (``past_us``).
+The leader observes its clock: once a minute with the charts, and before each step of retention. Where no node leads, a
+server does. Other processes that delete old rows only read the time (``past_us``).
 """
 
 from spinney.model.trusted_clock import TrustedClock, observed
