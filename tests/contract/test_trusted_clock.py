@@ -74,14 +74,30 @@ def test_given_a_jump_when_an_operator_confirms_the_clock_then_it_is_trusted_at_
     assert site.store.retention.clock() == observe(site) == TrustedClock(trusted_us=site.now)
 
 
-def test_given_a_wrong_clock_that_was_trusted_when_an_operator_confirms_the_right_time_then_that_counts(
+def test_given_a_host_that_is_behind_when_an_operator_confirms_its_clock_then_the_leader_is_still_trusted(
     site: Site,
 ) -> None:
-    site.store.retention.confirm_clock(now_us=site.now + MONTH * 1_000_000)
-    assert observe(site).trusted_us > site.now
+    observe(site)
 
+    site.store.retention.confirm_clock(now_us=site.now - 2 * HOUR * 1_000_000)
+
+    site.clock.forward(60)
+    assert observe(site) == TrustedClock(trusted_us=site.now)
+
+
+def test_given_a_wrong_clock_that_was_trusted_then_the_right_one_is_trusted_until_it_has_caught_up(
+    site: Site,
+) -> None:
+    wrong_us = site.now + MONTH * 1_000_000
+    site.store.retention.confirm_clock(now_us=wrong_us)
     site.store.retention.confirm_clock(now_us=site.now)
 
+    for _ in range(3):
+        assert observe(site) == TrustedClock(trusted_us=wrong_us)
+        site.clock.forward(MONTH / 3)
+
+    site.clock.forward(60)
+    assert observe(site) == TrustedClock(trusted_us=site.now)
     site.clock.forward(2 * HOUR)
     assert observe(site).jumped_us == site.now
 

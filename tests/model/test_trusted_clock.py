@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model.trusted_clock import AHEAD_US, PROBATION_US, TrustedClock, observed
+from spinney.model.trusted_clock import AHEAD_US, PROBATION_US, TrustedClock, confirmed, observed
 
 NOON = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -48,3 +48,15 @@ def test_given_a_clock_less_far_ahead_then_its_day_begins_with_it() -> None:
     less_us = NOON + MONTH // 2
 
     assert observed(JUMPED, less_us) == TrustedClock(trusted_us=NOON, jumped_us=less_us)
+
+
+@pytest.mark.parametrize("before", [None, AT_NOON, JUMPED])
+def test_given_a_clock_that_a_person_confirms_then_it_is_trusted_however_far_it_is_ahead(
+    before: TrustedClock | None,
+) -> None:
+    assert confirmed(before, NOON + MONTH) == TrustedClock(trusted_us=NOON + MONTH)
+
+
+@pytest.mark.parametrize("before", [AT_NOON, JUMPED])
+def test_given_a_clock_behind_that_a_person_confirms_then_the_mark_stays(before: TrustedClock) -> None:
+    assert confirmed(before, NOON - MONTH) == AT_NOON

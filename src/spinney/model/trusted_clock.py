@@ -43,3 +43,14 @@ def observed(before: TrustedClock | None, now_us: int) -> TrustedClock:
     if now_us >= jumped_us + PROBATION_US:
         return TrustedClock(trusted_us=now_us)
     return TrustedClock(trusted_us=before.trusted_us, jumped_us=jumped_us)
+
+
+def confirmed(before: TrustedClock | None, now_us: int) -> TrustedClock:
+    """Return what is to be kept after a person has vouched for a clock that shows ``now_us``: it is trusted however far
+    it is ahead.
+
+    A clock behind the trusted time does not move that time back either: were it slow, the leader, whose clock is right,
+    would count as having jumped. Where the trusted time itself is wrong, it stops nothing; clocks up to an hour ahead
+    of it are trusted until the right time has caught up.
+    """
+    return TrustedClock(trusted_us=now_us if before is None else max(before.trusted_us, now_us))

@@ -15,7 +15,7 @@ from spinney.model.errors import UnknownType, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.retention import ALL_TYPES, RetentionRule, RetentionRules
 from spinney.model.states import SETTLED, State
-from spinney.model.trusted_clock import TrustedClock, observed
+from spinney.model.trusted_clock import TrustedClock, confirmed, observed
 from spinney.model.types import KEEP_MAX_S
 from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.store.sql.audit import note
@@ -105,9 +105,9 @@ class SqlRetention:
 
     def confirm_clock(self, *, now_us: int) -> None:
         """Trust this clock, which a person vouches for, however far it is ahead of the latest trusted
-        time or behind it."""
+        time. One that is behind does not move that time back."""
         with self._session.write() as tx:
-            trusted_clock.write(tx, TrustedClock(trusted_us=now_us))
+            trusted_clock.write(tx, confirmed(trusted_clock.read(tx), now_us))
 
     # --- the walk -------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ def sweep(
 
     ``remove`` removes the folder of one job. The caller must be an admin. The walk may be interrupted between any two
     steps: nodes remove the remaining folders, and the next walk starts from the beginning. The caller vouches for the
-    clock of this host: nodes trust it from now on (``spinney.model.trusted_clock``). Raises StoreUnusable at the end if
-    some folders could not be removed; nodes try those again.
+    clock of this host: nodes trust it from now on, however far it is ahead (``spinney.model.trusted_clock``). Raises
+    StoreUnusable at the end if some folders could not be removed; nodes try those again.
     """
     service.require_everywhere(Role.ADMIN, "remove jobs whose time is over")
     actor = service.actor()
