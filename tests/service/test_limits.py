@@ -596,6 +596,28 @@ def test_a_schedule_is_filled_in_and_limited_as_its_jobs_are(site: Site) -> None
         control.do(PutSchedule(name="theirs", type="one", every_s=60, replace=True))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"priority": 0}, "may give priorities 50 to 99, not 0"),
+        ({"share": "vip"}, "may not name the share 'vip'"),
+    ],
+)
+def test_a_schedule_of_somebody_else_makes_a_job_within_the_limits_of_who_runs_it(
+    site: Site, options: dict[str, Any], message: str
+) -> None:
+    maker, limited = ask(site), ask(site, priorities=(50, 99), shares=("own",))
+    maker.do(PutSchedule(name="beyond", type="one", every_s=60, options=options))
+    maker.do(PutSchedule(name="within", type="one", every_s=60, options={"priority": 60, "share": "own"}))
+
+    with pytest.raises(Forbidden, match=message):
+        limited.do(RunSchedule(name="beyond"))
+    assert not site.store.bulk.find(Filter(), limit=1)
+
+    job = site.job(limited.do(RunSchedule(name="within")).id)
+    assert (job.priority, job.share) == (60, "own")
+
+
 # --- who has the store itself at hand ----------------------------------------------------------
 
 

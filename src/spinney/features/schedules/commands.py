@@ -26,7 +26,7 @@ from spinney.schemas import CreatedJob
 from spinney.service.queries import Queries
 from spinney.service.redaction import Redactors
 from spinney.service.service import ASK, Service
-from spinney.service.submit_rights import authorized, require_type
+from spinney.service.submit_rights import authorized
 
 ScheduleName = Annotated[Name, Field(description="The schedule's name.", examples=["nightly"])]
 
@@ -173,8 +173,10 @@ class RunSchedule(
         schedule = service.part(Queries).schedule(self.name)
         spec = service.store.types().get(schedule.type)
         if spec is not None:
+            text = orjson.dumps(schedule.params).decode()
+            submission = Options.of(schedule.options).submission(schedule.type, [text])
             # A schedule of an internal type was made by the application, or by an operator with access to the store.
-            require_type(service, spec, [orjson.dumps(schedule.params).decode()], internal=True)
+            authorized(service, [submission], {schedule.type: spec}, internal=True)
         job_id = service.store.schedules.run(self.name, service.actor(self.reason), now_us=service.clock())
         service.wake_nodes()
         return CreatedJob(id=job_id, held=False)
