@@ -243,6 +243,42 @@ def test_settling_twice_in_the_same_words_is_settling_once(ext: External, site: 
     assert len(site.store.attempts(work.job_id)) == 1
 
 
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.RETURNED])
+def test_a_settlement_that_is_repeated_while_it_is_carried_out_counts_once(
+    ext: External, site: Site, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    external_worker, work = begin(ext, site)
+    at = (external_worker.key, work.job_id, work.fence)
+    flush_and_claim = site.store.flush_and_claim
+
+    def after_the_first_request(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(site.store, "flush_and_claim", flush_and_claim)
+        ext.settle(*at, Settlement(outcome=outcome))
+        return flush_and_claim(*args, **more)
+
+    monkeypatch.setattr(site.store, "flush_and_claim", after_the_first_request)
+    ext.settle(*at, Settlement(outcome=outcome))
+
+    assert len(site.store.attempts(work.job_id)) == (outcome is Outcome.OK)
+
+
+def test_a_settlement_that_another_has_overtaken_is_refused(
+    ext: External, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    external_worker, work = begin(ext, site)
+    at = (external_worker.key, work.job_id, work.fence)
+    flush_and_claim = site.store.flush_and_claim
+
+    def after_another_request(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(site.store, "flush_and_claim", flush_and_claim)
+        ext.settle(*at, Settlement(outcome=Outcome.ERROR))
+        return flush_and_claim(*args, **more)
+
+    monkeypatch.setattr(site.store, "flush_and_claim", after_another_request)
+    with pytest.raises(StaleFence):
+        ext.settle(*at, Settlement(outcome=Outcome.OK))
+
+
 def test_an_attempt_is_returned_once_however_often_its_worker_repeats_that(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
     at = (external_worker.key, work.job_id, work.fence)

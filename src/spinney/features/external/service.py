@@ -219,6 +219,9 @@ class External(Service):
             lock=settlement.lock,
         )
         if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
+            # The same settlement may have been sent twice, and the other request was faster.
+            if self._was_settled_so(external_worker, job_id, fence, settlement):
+                return
             raise StaleFence(job_id, fence)
         self.wake_nodes()
 
