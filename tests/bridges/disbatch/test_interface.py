@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
+from pymongo.collection import Collection
 
 from bridges.disbatch.interface_client import DEMO, Client, ask, client_of
 from bridges.mongo import MongoServer
 from spinney.bridges.disbatch.database import Database, ensure_indexes
+from spinney.bridges.disbatch.interface import actions
 from spinney.bridges.disbatch.interface.balancer import balance_once
 from spinney.bridges.disbatch.interface.service import Service
 from spinney.bridges.disbatch.interface.settings import InterfaceSettings
@@ -259,6 +261,45 @@ async def test_tasks_are_created_one_by_one_and_from_documents(client: Client, d
     assert (await ask(client, "POST", "/tasks", form={"queue": "slow", "params": '[{"a":1}]'}))[0] == 200
     assert (await ask(client, "POST", "/tasks/slow", [{"a": 1}]))[0] == 200
     assert [one["params"] for one in db.tasks.find({"queue": SLOW})] == [{"a": 1}] * 3
+
+
+async def test_tasks_that_were_created_are_named_when_the_read_of_the_documents_breaks_off(
+    client: Client, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first reply of MongoDB has 101 documents. The read of the others fails, because their collection is dropped
+    when two parts are written."""
+    monkeypatch.setattr(actions, "_AT_ONCE", 50)
+    db.users.insert_many([{"n": n} for n in range(200)])
+    insert_many = Collection.insert_many
+
+    def insert_and_drop(self: Collection[Any], *args: Any, **more: Any) -> Any:
+        answer = insert_many(self, *args, **more)
+        if db.tasks.count_documents({"queue": SLOW}) == 100:
+            db.drop_collection("users")
+        return answer
+
+    monkeypatch.setattr(Collection, "insert_many", insert_and_drop)
+    body = {"queue": "slow", "params": {"n": "document.n"}, "collection": "users", "filter": {}}
+    status, content = await ask(client, "POST", "/tasks", body)
+
+    ids = [str(each["_id"]) for each in db.tasks.find({"queue": SLOW}, {"_id": 1}).sort("_id")]
+    assert (status, len(ids)) == (503, 100)
+    assert "only 100 tasks" in content["error"]
+    assert [each["_id"] for each in content["MongoDB::InsertManyResult"]["inserted"]] == ids
+
+
+async def test_documents_that_cannot_be_read_at_all_make_no_tasks(mongo_server: MongoServer) -> None:
+    with mongo_server.database() as own:
+        own.queues.insert_one({"name": "demo", "plugin": DEMO})
+        own.numbers.insert_one({"n": 0})
+        part = {"$project": {"part": {"$divide": [1, "$n"]}}}
+        own.create_collection("parts", viewOn="numbers", pipeline=[part])
+        body = {"queue": "demo", "params": {"part": "document.part"}, "collection": "parts", "filter": {}}
+
+        status, content = await ask(client_of(own), "POST", "/tasks", body)
+
+        assert (status, "MongoDB refuses this" in content["error"]) == (400, True)
+        assert own.tasks.count_documents({}) == 0
 
 
 async def test_search_of_release_4_0(client: Client, db: Database) -> None:

@@ -166,17 +166,23 @@ def _value(document: Any, path: str) -> Any:
 
 def _insert(service: Service, queue_id: ObjectId, tasks: Iterable[Mapping[str, Any]]) -> list[ObjectId]:
     """Insert tasks in parts, and return their ids. Ids are made here and not by the server, so that an error
-    can say which tasks exist."""
+    can say which tasks exist, be it of a write or of the read that yields the next part."""
     ids: list[ObjectId] = []
     remaining = iter(tasks)
     with pymongo.timeout(_PATIENCE_S):
-        while params := list(islice(remaining, _AT_ONCE)):
-            now = datetime.now(UTC)
-            documents = [{"_id": ObjectId(), **new_task(queue_id, task, now)} for task in params]
-            created = [document["_id"] for document in documents]
+        while True:
+            created: list[ObjectId] = []
             try:
+                params = list(islice(remaining, _AT_ONCE))
+                if not params:
+                    break
+                now = datetime.now(UTC)
+                documents = [{"_id": ObjectId(), **new_task(queue_id, task, now)} for task in params]
+                created = [document["_id"] for document in documents]
                 service.tasks.insert_many(documents)
             except PyMongoError as error:
+                if not ids and not created:
+                    raise  # the first read failed, and nothing was sent
                 details = error.details if isinstance(error, BulkWriteError) else {}
                 ids += created[: details.get("nInserted", 0)]
                 raise BadRequest(
