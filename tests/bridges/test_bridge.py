@@ -18,7 +18,7 @@ from spinney.command_line import resolve_settings
 from spinney.errors import StoreUnusable
 from spinney.features.files.job_folder import output_path
 from spinney.features.jobs.commands import RetryJob
-from spinney.jobs import SETTLED, Filter, Job, job_folder
+from spinney.jobs import SETTLED, Filter, Job, Outcome, job_folder
 from spinney.operations import CancelJob, Control, DeleteJob, now_us, open_store
 from spinney.tracing import current
 
@@ -234,6 +234,44 @@ def test_output_that_cannot_be_read_holds_back_no_other_result(
     assert written["a"][0].startswith("[output cannot be read: ")
     assert written["a"][1] == ""
     assert written["b"] == ("all well\n", "")
+
+
+ANSWER = {"status": 7, "stdout": "of the stage"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "status", "stdout"),
+    [
+        ([(Outcome.OK, None), (Outcome.OK, ANSWER)], 7, "of the stage"),
+        ([(Outcome.OK, ANSWER), (Outcome.OK, None)], 1, ""),
+        ([(Outcome.OK, ANSWER), (Outcome.NOT_APPLICABLE, None)], 1, ""),
+        ([(Outcome.FINISH, ANSWER)], 7, "of the stage"),
+    ],
+)
+def test_the_answer_of_a_task_is_what_the_last_stage_returned(
+    sides: Beside,
+    monkeypatch: pytest.MonkeyPatch,
+    stages: Sequence[tuple[Outcome, object]],
+    status: int,
+    stdout: str,
+) -> None:
+    written: list[results.Result] = []
+    plain = sides.shelf.report
+
+    def report(reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        written.extend(results.result(each) for each in reports if each.job and each.job.state in SETTLED)
+        return plain(reports)
+
+    monkeypatch.setattr(sides.shelf, "report", report)
+    sides.site.knows(kind("two", "check", "tidy"))
+    sides.shelf.type, sides.shelf.entries = "two", {"a": "free"}
+    sides.round()
+    for outcome, value in stages:
+        sides.site.record(sides.site.claim_one(), outcome, **({} if value is None else {"result": value}))
+
+    sides.round()
+
+    assert [(each.status, each.stdout) for each in written] == [(status, stdout)]
 
 
 def test_the_last_report_ends_with_a_sentence_when_the_store_is_unusable(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from spinney.bridges.disbatch.database import Status
 from spinney.bridges.foreign import Report
 from spinney.errors import Refused
-from spinney.jobs import State
+from spinney.jobs import PASSED, State
 
 UNABLE = "Unable to complete"
 """What the releases write to stdout of a task whose plugin raised an error."""
@@ -40,7 +40,7 @@ def result(report: Report) -> Result:
     if job.state is not State.COMPLETED:
         code = job.code if isinstance(job.code, int) and job.code > Status.SUCCEEDED else int(Status.FAILED)
         return Result(code, stdout or UNABLE, stderr + _line(job.message), {})
-    answer = next(reversed(list(report.results().values())), None)
+    answer = _answer(report)
     if not isinstance(answer, Mapping) or "status" not in answer:
         return Result(Status.SUCCEEDED, stdout, stderr, {})
     status = answer["status"]
@@ -55,6 +55,12 @@ def result(report: Report) -> Result:
     if isinstance(answer.get("cmdErr"), str):
         more["cmdErr"] = answer["cmdErr"][:1000]
     return Result(status, output.get("stdout", stdout), output.get("stderr", stderr), more)
+
+
+def _answer(report: Report) -> Any:
+    """Return what the last stage returned; None: nothing, whatever earlier stages returned."""
+    stages = [each.stage for each in report.attempts if each.outcome in PASSED and not each.superseded]
+    return report.results().get(stages[-1]) if stages else None
 
 
 def _written(report: Report, stream: str) -> str:
