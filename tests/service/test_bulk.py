@@ -818,6 +818,25 @@ def test_a_tree_whose_hold_was_lifted_is_held_anew_where_there_is_more_to_open(
     assert list(holds.all()) == []
 
 
+def test_a_hold_that_somebody_releases_meanwhile_does_not_end_the_run(site: Site, bulk: Bulk) -> None:
+    _, one = serial_tree(site, n=3, failing=0)
+    _, two = serial_tree(site, n=3, failing=0)
+    holds = site.store.holds
+
+    def release_all(report: Report, step: BulkStep) -> None:
+        for hold in holds.all():
+            holds.lift(hold.id, bulk.actor(), now_us=site.now)
+        while holds.sweep(now_us=site.now):
+            pass
+
+    plan = bulk.plan(Order(verb=Verb.RETRY, and_after=True), ALL_FAILED)
+    report = bulk.run(plan, on_step=release_all)
+
+    assert (report.touched, report.refused) == (6, {})
+    site.drain()
+    assert [attempts(site, job) for job in (*one, *two)] == [2] * 6
+
+
 def test_a_tree_other_than_the_one_asked_for_is_not_visited_whatever_hold_lies_on_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,11 +10,13 @@ the rest. Meanwhile the reason of the hold says what to do.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from spinney.features.bulk.step_run import PAGE, STEP, StepRun, pages
+from spinney.model.errors import NoSuch
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
@@ -108,7 +110,9 @@ class AndAfterRun:
             if self._trial or (hold_id is None and root_id not in left):
                 continue
             if hold_id is not None:
-                self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
+                # Somebody may have released it meanwhile: by hand, or by the same order given a second time.
+                with suppress(NoSuch):
+                    self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
             while self._store.holds.sweep(now_us=self._clock()):
                 pass
         if job_filter is None:
