@@ -45,13 +45,15 @@ class ServerMaintenance:
     def __init__(self, feed: Feed, stores: StorePool) -> None:
         self.feed, self._stores = feed, stores
 
-    def watch(self, *topics: str, rights: Rights = ALL_RIGHTS, last: str | None = None) -> Watcher:
-        context = RequestContext(
-            principal=Principal(name="wanda", rights=rights, how=AuthMethod.TOKEN),
+    def context(self, rights: Rights = ALL_RIGHTS, name: str = "wanda") -> RequestContext:
+        return RequestContext(
+            principal=Principal(name=name, rights=rights, how=AuthMethod.TOKEN),
             stores=self._stores,
             run_dir=None,
         )
-        return self.feed.watch([topic(name) for name in topics], context, last=last)
+
+    def watch(self, *topics: str, rights: Rights = ALL_RIGHTS, last: str | None = None) -> Watcher:
+        return self.feed.watch([topic(name) for name in topics], self.context(rights), last=last)
 
 
 @asynccontextmanager
@@ -125,7 +127,7 @@ async def test_who_comes_back_is_told_what_has_changed_since_and_no_more(url: st
         events = await told(watcher)
         while len(events) < 2:
             events += await told(watcher)
-        last = f"{there.feed.epoch}.{events[-1].number}"
+        last = there.feed.event_id(events[-1], there.context())
         witness = there.watch(f"job:{moving}")
         await told(witness)
         there.feed.leave(watcher)
@@ -143,6 +145,28 @@ async def test_who_comes_back_to_another_start_of_the_server_is_told_everything(
         assert [e.topic for e in await told(there.watch(f"job:{job}", last="0123456789ab.999999"))] == [
             f"job:{job}"
         ]
+
+
+@pytest.mark.parametrize("change", ["rights", "name"])
+async def test_who_comes_back_with_other_rights_is_told_everything(
+    url: str, control: Control, change: str
+) -> None:
+    control.submit("work", [{}])
+    limited = Rights(role=Role.ADMIN, within=AccessScope(queues=("other",)))
+    async with watching(url) as there:
+        before, now = {
+            "rights": (there.context(limited), there.context()),
+            "name": (there.context(limited), there.context(limited, "willy")),
+        }[change]
+        topics = [topic("jobs")]
+        (state_now,) = await told(there.feed.watch(topics, now))
+        watcher = there.feed.watch(topics, before)
+        (state_before,) = await told(watcher)
+        there.feed.leave(watcher)
+
+        last = there.feed.event_id(state_before, before)
+        assert there.feed.watch(topics, now, last=last).take() == [state_now]
+        assert there.feed.watch(topics, before, last=last).take() == []
 
 
 async def test_between_two_tellings_the_last_state_counts(url: str, control: Control) -> None:

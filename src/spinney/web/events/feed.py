@@ -123,12 +123,17 @@ class Feed(BackgroundLoop):
         self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._stores, self._least_s, self._monotonic = stores, least_s, monotonic
-        self._watched: dict[tuple[str, Rights], WatchedTopic] = {}
+        self._watched: dict[tuple[str, str, Rights], WatchedTopic] = {}
         self._number = 0
         self._has_watchers = asyncio.Event()
         self._signature: int | None = None
         self.epoch = secrets.token_hex(6)
         """Numbers of events count from this start of the server."""
+
+    def event_id(self, event: Event, context: RequestContext) -> str:
+        """Return the id by which a client continues behind an event. It holds for those who see what this caller sees:
+        for others, states that are older than the event may be new."""
+        return f"{self._prefix(context)}.{event.number}"
 
     async def __aexit__(self, *error: object) -> None:
         self.end()
@@ -148,11 +153,12 @@ class Feed(BackgroundLoop):
         """Begin to watch topics; ``leave`` ends it. The watcher has at once the last state of each topic, as
         far as it is known.
 
-        ``last``: the id of the last event that the client has. If it is one of this feed, only states that
-        have changed since are pending; an id of another server, or of this one before its restart, counts for
-        nothing, and all states are sent."""
-        epoch, _, number = (last or "").partition(".")
-        after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
+        ``last``: the id of the last event that the client has. If it is one of this feed, sent to a caller of the
+        same name and rights, only states that have changed since are pending; an id of another server, of this one
+        before its restart, or from before the rights were changed counts for nothing, and all states are sent."""
+        prefix, _, number = (last or "").partition(".")
+        is_own = prefix == self._prefix(context) and number.isascii() and number.isdigit()
+        after = int(number) if is_own else None
         entries = [self._watched_topic(topic, context) for topic in topics]
         self._has_watchers.set()
         return Watcher(entries, after)
@@ -166,13 +172,15 @@ class Feed(BackgroundLoop):
 
     def _watched_topic(self, topic: Topic, context: RequestContext) -> WatchedTopic:
         """Return the topic that all callers who see the same share; it is added if nobody watches it yet."""
-        # Whoever has the same name and rights sees the same: the name, because submitters see their own jobs.
-        key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
-        if context.principal.rights.everywhere:
-            key = (topic.name, context.principal.rights)
+        key = (topic.name, *_viewer(context))
         if key not in self._watched:
             self._watched[key] = WatchedTopic(topic=topic, context=context)
         return self._watched[key]
+
+    def _prefix(self, context: RequestContext) -> str:
+        """Return what the ids of this caller's events begin with: the start of the server, and a digest of what decides
+        what the caller sees."""
+        return f"{self.epoch}-{sha256(repr(_viewer(context)).encode()).hexdigest()[:12]}"
 
     # --- looking --------------------------------------------------------------------------
 
@@ -257,3 +265,10 @@ class Feed(BackgroundLoop):
         for key, topic in list(self._watched.items()):
             if not topic.watchers and topic.left_s is not None and now_s - topic.left_s > LINGER_S:
                 del self._watched[key]
+
+
+def _viewer(context: RequestContext) -> tuple[str, Rights]:
+    """Return what decides what a caller sees. Whoever has the same rights and, where these are limited, the same name
+    sees the same: the name, because submitters see their own jobs."""
+    rights = context.principal.rights
+    return "" if rights.everywhere else context.principal.name, rights

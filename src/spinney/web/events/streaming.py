@@ -66,7 +66,7 @@ class Stream:
             except LOST as error:
                 yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
                 return
-            text = b"".join(_written(self._feed.epoch, event) for event in events)
+            text = b"".join(_written(self._feed.event_id(event, self._context), event) for event in events)
             if text or self._monotonic() - told_s >= BEAT_S:
                 told_s = self._monotonic()
                 yield text or _BEAT
@@ -83,6 +83,6 @@ class Stream:
         return self._watcher.take()
 
 
-def _written(epoch: str, event: Event) -> bytes:
+def _written(event_id: str, event: Event) -> bytes:
     # JSON as orjson writes it has no line breaks; a topic's name has none either (``topics``).
-    return f"id: {epoch}.{event.number}\nevent: {event.topic}\ndata: ".encode() + event.data + b"\n\n"
+    return f"id: {event_id}\nevent: {event.topic}\ndata: ".encode() + event.data + b"\n\n"
