@@ -68,12 +68,20 @@ def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
     assert deposit.harness.results["processing"]["ark"] == "ark:/99999/fk4other"
 
 
-def test_a_deposit_that_the_storage_refuses_binds_no_local_id(service: Service) -> None:
-    # Given an update with another local id, which would make a folder of a file, and is refused,
+@pytest.fixture
+def refused_update(service: Service) -> Deposit:
+    """An update of an object with the local id 'm', to which it adds 'n', that the storage refuses."""
     ark = service.of_container(zipped({"x": b"1"}), about=about(local_ids=("m",))).deposit()["ark"]
     description = about(primary_id=ark, local_ids=("m", "n"))
-    clash = service.of_container(zipped({"x/y": b"2"}), number=2, update=True, about=description)
-    refused = clash.to("processing")
+    return service.of_container(zipped({"x/y": b"2"}), number=2, update=True, about=description)
+
+
+def test_a_deposit_that_the_storage_refuses_binds_no_local_id(
+    service: Service, refused_update: Deposit
+) -> None:
+    # Given an update with another local id, which would make a folder of a file, and is refused,
+    ark = refused_update.order["about"]["primary_id"]
+    refused = refused_update.to("processing")
     assert not failure(refused).retryable
     assert "'x' is a file, and" in refused.message.replace("producer/", "")
     # when that local id is deposited,
@@ -104,6 +112,55 @@ def test_nor_does_one_that_waits_for_another_writer(service: Service) -> None:
         # and is bound when it is stored.
         assert deposit.run("processing").outcome == "ok"
         assert inventory.ark_of("maps", "m") == ark
+
+
+def test_a_deposit_that_waited_for_a_refused_one_is_an_object_of_its_own(
+    service: Service, refused_update: Deposit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a deposit that finds its local id bound by the update, and waits for the lock on the object,
+    ark = refused_update.order["about"]["primary_id"]
+    other = service.of_file(b"3", number=3, about=about(local_ids=("n",)))
+    other.to("downloading")
+    waiting = other.beside(ark_lock(ark))
+    bind = Inventory.bind
+
+    def then_wait(self: Inventory, collection: str, names: Sequence[str], ark: str) -> None:
+        bind(self, collection, names, ark)
+        if "n" in names:
+            assert waiting.run("processing").outcome == "locked"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Inventory, "bind", then_wait)
+        # when the storage refuses the update, and the other continues,
+        assert refused_update.to("processing").outcome == "error"
+    again = waiting.beside()
+    assert again.run("processing").outcome == "ok"
+    # then it makes an object of its own, which is also the one that its job shows.
+    result = again.harness.results["processing"]
+    assert result["ark"] != ark
+    assert result["version"] == 1
+    assert again.harness.data["ark"] == again.harness.data["minted"] == result["ark"]
+
+
+def test_a_local_id_that_is_free_again_before_the_lock_is_taken_is_looked_up_again(
+    service: Service, refused_update: Deposit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ark = refused_update.order["about"]["primary_id"]
+    other = service.of_file(b"3", number=3, about=about(local_ids=("n",)))
+    other.to("downloading")
+    identify = identities.identify
+
+    def before_the_refusal(inventory: Inventory, collection: str, *args: Any) -> str | None:
+        inventory.bind(collection, ["n"], ark)
+        identity = identify(inventory, collection, *args)
+        inventory.unbind(collection, ["n"], ark)
+        monkeypatch.setattr(identities, "identify", identify)
+        return identity
+
+    monkeypatch.setattr(identities, "identify", before_the_refusal)
+    assert other.run("processing").outcome == "defer"
+    assert other.run("processing").outcome == "ok"
+    assert other.harness.results["processing"]["ark"] != ark
 
 
 def test_a_given_ark_that_is_not_the_local_ids_fails(service: Service) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
 MINTED, REFUSED = "minted", "minted in vain"
-"""Entries of the job's data: the ARK that was minted last, which counts unless there is an "ark"; and how many minted
+"""Entries of the job's data: the ARK that was minted last, which is shown unless there is an "ark"; and how many minted
 ARKs belonged to other objects already."""
 TAKEN_S = 0.1
 BUSY_S = 10.0
@@ -68,6 +68,8 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
         recorded = next(iter(inventory.find(ark=ark, limit=1)), None)
+        if not is_minted:
+            _require_still_identified(work, inventory, about, recorded, ark)
         # An object stays where it is, since its next version is stored as a change of the last one.
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
@@ -164,23 +166,32 @@ def _as_recorded(inventory: "Inventory", about: About, number: int) -> About:
 def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
     """Return the object's ARK, and whether it was minted for this object.
 
-    The ARK is given, found by a local id, kept from an earlier attempt, or minted; it is kept at once.
+    The ARK is given, found by a local id, minted by an earlier attempt, or minted now; it is kept at once.
     """
     data = work.job.data.snapshot()
-    known_ark: str | None = data.get("ark") or data.get(MINTED)
-    ark = identities.identify(inventory, work.profile.collection, about) or known_ark
+    # What is kept as "ark" is only shown: the local id that led to it may be free again by now.
+    ark = identities.identify(inventory, work.profile.collection, about) or data.get(MINTED)
     if ark is None:
         refused = data.get(REFUSED, 0)
         key = f"{work.order.jid}.{refused}" if refused else work.order.jid
         ark = identities.minter(work.settings, work.profile, inventory).mint(
             key, identities.described(_titled(work, about))
         )
-        work.job.data[MINTED] = data[MINTED] = known_ark = (
-            ark  # before all else: no other may be minted for it
-        )
-    if ark != known_ark:
+        work.job.data[MINTED] = data[MINTED] = ark  # before all else: no other may be minted for it
+    if ark != (data.get("ark") or data.get(MINTED)):
         work.job.data["ark"] = ark
     return ark, data.get(MINTED) == ark
+
+
+def _require_still_identified(
+    work: Work, inventory: "Inventory", about: About, recorded: Match | None, ark: str
+) -> None:
+    """Raise Defer where the local id that led to a recorded object was bound to it only by a deposit that has been
+    refused since: this one would become a version of an object that never had its local id."""
+    if about.ark is not None or recorded is None or not set(about.local_ids).isdisjoint(recorded.local_ids):
+        return
+    if identities.identify(inventory, work.profile.collection, about) != ark:
+        raise Defer(TAKEN_S, f"its local ids do not belong to {ark} any more; they are looked up again")
 
 
 def _versions(storage: Storage, ark: str) -> list[Version]:
