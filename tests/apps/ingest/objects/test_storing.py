@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -362,18 +362,28 @@ def test_killed_before_the_result_is_kept_it_makes_that_version_once(service: Se
     assert deposit.run("processing").value["version"] == 3
 
 
+def _copied_object(service: Service) -> Callable[[], None]:
+    """Copy the only object of the archive; returns a function that puts the copy in place of it."""
+    [root] = (path.parent for path in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
+    copy = shutil.copytree(root, service.folder / "copy")
+
+    def restore() -> None:
+        shutil.rmtree(root)
+        copy.rename(root)
+
+    return restore
+
+
 def test_a_version_that_the_storage_has_lost_is_made_again_by_what_made_it_and_by_nothing_else(
     service: Service,
 ) -> None:
     # Given an object whose second version is lost, since the archive's disk was restored from an older copy;
     description = about(local_ids=("m",))
     ark = service.of_file(b"1", about=description).deposit()["ark"]
-    [root] = (path.parent for path in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
-    shutil.copytree(root, service.folder / "copy")
+    restore = _copied_object(service)
     second = service.of_file(b"2", number=2, about=description)
     second.deposit()
-    shutil.rmtree(root)
-    (service.folder / "copy").rename(root)
+    restore()
     # when other content is deposited to it, or the content of the version that is left,
     for number, content in ((3, b"3"), (4, b"1")):
         refused = service.of_file(content, number=number, about=description).to("processing")
@@ -385,7 +395,11 @@ def test_a_version_that_the_storage_has_lost_is_made_again_by_what_made_it_and_b
         )
     service.web.put("/2/a.txt", b"another")
     second.harness.results.clear()
-    assert second.to("processing").message == refused.message
+    assert second.to("processing").message == (
+        f"the inventory has version 2 of {ark}, and the storage has only version 1; restore the object there from a "
+        f"newer copy (this object made version 2, with other files, descriptions or local ids than now), and then "
+        f"requeue this one"
+    )
     assert len(service.storage.versions(ark)) == 1
     # and the deposit that made the version makes it again, with the same content.
     service.web.put("/2/a.txt", b"2")
@@ -393,6 +407,24 @@ def test_a_version_that_the_storage_has_lost_is_made_again_by_what_made_it_and_b
     second.harness.results.clear()
     assert second.deposit()["version"] == 2
     assert service.stored(ark) == {"a.txt": b"2"}
+
+
+def test_an_update_that_the_storage_has_lost_is_made_again_as_it_was(service: Service) -> None:
+    # Given an update that took over the title, and a later one that gave another, both lost from the storage,
+    ark = service.of_file(b"1", about=about(title="Old")).deposit()["ark"]
+    restore = _copied_object(service)
+    second = service.of_file(b"2", number=2, name="b.txt", update=True, about=about(primary_id=ark))
+    second.deposit()
+    changes = about(primary_id=ark, title="New")
+    third = service.of_file(b"3", number=3, name="c.txt", update=True, about=changes)
+    third.deposit()
+    restore()
+    # when they are requeued, then they make the same versions again.
+    for number, lost, title in ((2, second, "Old"), (3, third, "New")):
+        lost.harness.results.clear()
+        result = lost.deposit()
+        assert (result["version"], result["what"]) == (number, title)
+    assert set(service.stored(ark)) == {"a.txt", "b.txt", "c.txt"}
 
 
 def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Service) -> None:
@@ -519,6 +551,25 @@ def test_an_update_keeps_the_description_that_it_does_not_give(service: Service)
     service.of_file(b"4", number=4, about=about(primary_id=ark)).deposit()
     with service.inventory as inventory:
         assert (_versions(inventory, ark)[-1].what, _versions(inventory, ark)[-1].who) == ("a.txt", None)
+
+
+def test_an_update_that_is_recorded_after_a_later_one_has_the_title_with_which_it_was_stored(
+    service: Service,
+) -> None:
+    # Given an update that was stored, and not recorded before another one gave the object another title,
+    ark = service.of_file(b"1", about=about(title="Old")).deposit()["ark"]
+    update = service.of_file(b"2", number=2, name="b.txt", update=True, about=about(primary_id=ark))
+    assert update.to("processing").outcome == "ok"
+    changes = about(primary_id=ark, title="New")
+    service.of_file(b"3", number=3, name="c.txt", update=True, about=changes).deposit()
+    # when it is requeued from its storing, and recorded,
+    del update.harness.results["processing"]
+    assert update.to("recording", "processing").outcome == "ok"
+    # then the inventory has the title that the object has.
+    with service.inventory as inventory:
+        assert [version.what for version in _versions(inventory, ark)] == ["Old", "Old", "New"]
+    with service.storage.opened(ark, "system/mrt-erc.txt", 2) as file:
+        assert b"what: Old\n" in file.read()
 
 
 @pytest.mark.parametrize(

@@ -74,18 +74,18 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
         about = replace(about, ark=ark)
-        # Of what was deposited: what an update takes over from the newest version may be another in another attempt.
+        # Of what was deposited, since what an update takes over depends on the number of its version.
         deposited_key = _key(work, _files(content, _titled(work, about)))
-        about = _titled(work, _completed(work, about, recorded))
-        files = _files(content, about)
         versions = _versions(storage, ark)
+        put_key = _put_key(work, deposited_key, versions)
+        number = next((v.number for v in versions if v.key == put_key), len(versions) + 1)
+        about = _titled(work, _completed(work, inventory, about, recorded, number))
+        files = _files(content, about)
         if not (is_minted and _is_new(work, inventory, versions, ark)):
             identities.require_same_owner(recorded, storage, work.profile, ark)
             _require_new_number(work, inventory, recorded, versions, files)
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
-            stored = _put(work, storage, ark, files, _put_key(work, deposited_key, versions))
-        if order.update and recorded is not None and stored.version < recorded.head.version:
-            about = _as_recorded(inventory, about, stored.version)
+            stored = _put(work, storage, ark, files, put_key)
         value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
@@ -141,26 +141,27 @@ def _titled(work: Work, about: About) -> About:
     return replace(about, what=about.what or work.order.payload.name)
 
 
-def _completed(work: Work, about: About, recorded: Match | None) -> About:
-    """Return the description of an update, with what it lacks from the newest version of its object."""
+def _completed(
+    work: Work, inventory: "Inventory", about: About, recorded: Match | None, number: int
+) -> About:
+    """Return the description of an update, with what it lacks from the version before ``number``, which it makes.
+
+    A version that was made before, or that the storage has lost, is described as it was then, whatever later ones have
+    changed; only their local ids are taken over, since versions have none of their own.
+    """
     if not work.order.update or recorded is None:
         return about
-    head = recorded.head
+    about = replace(about, local_ids=tuple(dict.fromkeys((*about.local_ids, *recorded.local_ids))))
+    before = recorded.head
+    if number <= recorded.head.version:
+        object_ = inventory.object(recorded.ark)
+        earlier = [v for v in object_.versions if v.version < number] if object_ is not None else []
+        if not earlier:
+            return about
+        before = earlier[-1]
     return replace(
-        about,
-        who=about.who or head.who,
-        what=about.what or head.what,
-        when=about.when or head.when,
-        local_ids=tuple(dict.fromkeys((*about.local_ids, *recorded.local_ids))),
+        about, who=about.who or before.who, what=about.what or before.what, when=about.when or before.when
     )
-
-
-def _as_recorded(inventory: "Inventory", about: About, number: int) -> About:
-    """Return the description with which an earlier version of this job was recorded, which later ones have changed."""
-    object_ = inventory.object(about.ark) if about.ark is not None else None
-    versions = object_.versions if object_ is not None else ()
-    version = next((version for version in versions if version.version == number), None)
-    return about if version is None else replace(about, who=version.who, what=version.what, when=version.when)
 
 
 def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
@@ -252,9 +253,12 @@ def _require_new_number(
     ):
         return
     stored = f"only version {len(versions)}" if versions else "none"
-    again = (
-        "" if lost is None else f", or requeue {lost.job_id} of {lost.batch_id}, which made version {number}"
-    )
+    if lost is None:
+        again = ""
+    elif lost.job_id == work.order.jid:
+        again = f" (this object made version {number}, with other files, descriptions or local ids than now)"
+    else:
+        again = f", or requeue {lost.job_id} of {lost.batch_id}, which made version {number}"
     raise NotAdmitted(
         f"the inventory has version {recorded.head.version} of {ark}, and the storage has {stored}; restore the object "
         f"there from a newer copy{again}, and then requeue this one"
