@@ -12,6 +12,7 @@ from apps.ingest.identifiers.ezid_server import EzidServer, says
 from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
 from apps.ingest.signals import failure
 from apps.ingest.storage.given import put
+from spinney.apps.ingest import storage
 from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.inventory.inventory import Inventory
@@ -19,6 +20,7 @@ from spinney.apps.ingest.inventory.model import Version
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.storage import Incoming, open_storage
+from spinney.apps.ingest.storage.ocfl import OcflStorage
 from spinney.testing import StageHarness
 
 # --- whose it is ------------------------------------------------------------------------------
@@ -701,3 +703,22 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     assert looked == []  # whose it is, for nobody has anything under an ARK that was just minted
     assert not (deposit.folder / "system").exists()
     assert not (deposit.folder / "manifest").exists()
+
+
+def test_the_owner_of_an_object_costs_no_other_look_into_the_storage(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an object whose ARK was given, and which is not in the inventory,
+    deposit = service.of_file(about=about(primary_id="ark:/12345/x"))
+    deposit.to("downloading")
+    read: list[str] = []
+    versions = OcflStorage.versions
+
+    def counted(self: OcflStorage, ark: str) -> list[storage.Version]:
+        read.append(ark)
+        return versions(self, ark)
+
+    monkeypatch.setattr(OcflStorage, "versions", counted)
+    # when it is processed, then its versions are read once.
+    assert deposit.run("processing").outcome == "ok"
+    assert read == ["ark:/12345/x"]

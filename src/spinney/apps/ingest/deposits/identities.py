@@ -5,7 +5,7 @@ twice.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.config.profiles import Profile
@@ -16,7 +16,7 @@ from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.ezid import EzidMinter
 from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
 from spinney.apps.ingest.inventory import Match
-from spinney.apps.ingest.storage import NoSuchObject, Storage
+from spinney.apps.ingest.storage import Version
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted, shown
 
@@ -47,24 +47,19 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     return given_ark or next(iter(bound_arks), None)
 
 
-def require_same_owner(recorded: Match | None, storage: Storage, profile: Profile, ark: str) -> None:
+def require_same_owner(
+    recorded: Match | None, versions: Sequence[Version], profile: Profile, ark: str
+) -> None:
     """Raise NotAdmitted when an object belongs to another owner: otherwise anyone who knows its ARK could add to it and
     read it. An object that is not in the inventory (``recorded`` None) may be stored, by a job that was cancelled
-    before it recorded it.
+    before it recorded it; ``versions``: those that are stored.
     """
-    owner = recorded or _stored_by(storage, ark)
+    owner = recorded or (Provenance.of(versions[-1].message) if versions else None)
     if owner is not None and (owner.collection, owner.owner) != (profile.collection, profile.owned_by):
         raise NotAdmitted(
             f"{ark} is of collection '{shown(owner.collection)}' and owner '{shown(owner.owner)}', not of this "
             f"profile's; deposit it there, or as another object"
         )
-
-
-def _stored_by(storage: Storage, ark: str) -> Provenance | None:
-    try:
-        return Provenance.of(storage.versions(ark)[-1].message)
-    except NoSuchObject:
-        return None
 
 
 def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Minter:

@@ -82,7 +82,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         about = _titled(work, _completed(work, inventory, about, recorded, number))
         files = _files(content, about)
         if not (is_minted and _is_new(work, inventory, versions, ark)):
-            identities.require_same_owner(recorded, storage, work.profile, ark)
+            identities.require_same_owner(recorded, versions, work.profile, ark)
             _require_new_number(work, inventory, recorded, versions, files)
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
             stored = _put(work, storage, ark, files, put_key)
