@@ -179,6 +179,17 @@ def test_a_consumer_does_not_start_without_the_folder_of_batches(merritt: Merrit
     assert "no folder that can be written" in merritt("run", code=2)
 
 
+def test_a_consumer_that_takes_no_batches_starts_without_the_ingest_settings(
+    merritt: Merritt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a consumer that only does access requests, and a wrong file of ingest settings,
+    (tmp_path / "merritt.toml").write_text('work = ["access"]\n')
+    (tmp_path / "ingest.toml").write_text("no settings")
+    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
+    # when it is started, then it gets as far as the connection.
+    assert "no ZooKeeper server" in merritt("run", servers="127.0.0.1:1", code=1)
+
+
 def test_a_consumer_does_not_start_where_payloads_of_batches_could_not_be_fetched(
     service: IngestService,
 ) -> None:

@@ -54,7 +54,7 @@ class Settings(BaseModel):
         """Raise UsageError where objects may not fetch the payloads of batches from their folder; ``roots``: the
         folders that ``file:`` URLs may be in."""
         folder = self.queue
-        if "batches" in self.work and folder and not any(folder.is_relative_to(root) for root in roots):
+        if folder and not any(folder.is_relative_to(root) for root in roots):
             raise UsageError(
                 f"{FILE}: queue: {folder} is below none of the file_roots of the ingest settings, so that no payload "
                 f"of a batch could be fetched; add it there"
