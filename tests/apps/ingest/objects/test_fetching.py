@@ -13,6 +13,7 @@ from apps.ingest.signals import deferral, failure
 from apps.ingest.web import cut, status, stuck
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.objects.downloading import host_lock
+from spinney.define.job import Job, LockTaken
 from spinney.model.errors import UsageError
 from spinney.model.values import names
 from spinney.testing import StageHarness
@@ -219,6 +220,32 @@ def test_a_container_larger_than_its_estimate_is_promised_the_space_to_unpack(se
     service.web.pages["/1/a.zip"].first.append(status(405))
     assert deposit.to("downloading").outcome == "ok"
     assert deposit.harness.amounts["ingest-working:jobs"] == len(archive)
+
+
+def test_a_container_of_unknown_size_keeps_the_space_to_unpack_that_it_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a container of unknown size that was downloaded, and waits for the space to unpack it,
+    archive = zipped({"a": b"x" * 100})
+    deposit = service.of_container(archive)
+    service.web.pages["/1/a.zip"].first.append(status(405))
+    deposit.to("provisioning")
+    amounts: list[int] = []
+    lock = Job.lock
+
+    def lock_or_wait(self: Job, name: str, *args: Any, amount: int = 1, **options: Any) -> None:
+        if name == "ingest-working:jobs":
+            amounts.append(amount)
+            if amounts == [0, len(archive)]:
+                raise LockTaken(name, amount, options["capacity"])
+        lock(self, name, *args, amount=amount, **options)
+
+    monkeypatch.setattr(Job, "lock", lock_or_wait)
+    assert deposit.run("downloading").outcome == "locked"
+    # when it has got that space, then it keeps it from the first request on.
+    assert deposit.run("downloading").outcome == "ok"
+    assert amounts == [0, len(archive), len(archive), len(archive)]
+    assert service.web.asked("/1/a.zip", "GET") == 1
 
 
 def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) -> None:

@@ -84,9 +84,12 @@ def _lock(work: Work) -> str:
 def renew(work: Work, present_bytes: int) -> None:
     """Promise the space that is still needed beyond ``present_bytes``; a job that failed has lost its promise.
 
-    The disk may be full by then: an object that has begun frees its space only when it ends.
+    The disk may be full by then: an object that has begun frees its space only when it ends. What of a container is
+    present has to be unpacked too, whatever was estimated: a download that has waited for that space (``release``)
+    keeps it when it starts again.
     """
-    _promise(work, max(0, _needed(work) - present_bytes))
+    unpacked_bytes = present_bytes if work.order.payload.kind is PayloadKind.CONTAINER else 0
+    _promise(work, max(unpacked_bytes, _needed(work) - present_bytes))
 
 
 def release(work: Work, remaining_bytes: int = 0) -> None:
