@@ -408,6 +408,17 @@ def test_a_download_that_has_not_passed_goes_on_when_it_is_requeued(service: Ser
     assert service.web.asked("/files/a", "GET") == 1
 
 
+def test_a_download_whose_end_was_not_recorded_fetches_nothing_again(service: Service) -> None:
+    # Given a download of files without digests that was interrupted after its last write,
+    deposit = service.of_files({"a": b"1", "b": b"2"})
+    deposit.to("downloading")
+    del deposit.harness.results["downloading"]
+    # when it runs again, then no file is fetched again.
+    assert deposit.run("downloading").outcome == "ok"
+    assert service.web.asked("/files/a", "GET") == 1
+    assert deposit.run("processing").outcome == "ok"
+
+
 def test_a_corrected_manifest_may_have_a_folder_where_a_file_was(service: Service) -> None:
     # Given an object of which the file 'scans' was fetched, and another file is missing,
     deposit = service.of_files({"scans": b"1", "z": b"2"})

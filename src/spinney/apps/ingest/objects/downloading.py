@@ -43,14 +43,14 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
     over all nodes.
 
     The value: ``files``, ``bytes``, and how many of the files had a digest (``verified``). Files that an
-    earlier attempt fetched are kept. Where that one was complete, an operator has requeued the object from here:
-    then those are kept whose digest was given and is right. The promise of space is renewed first, since a job that
-    failed has lost it, and reduced to what a container still needs at the end.
+    earlier attempt fetched are kept. Where ``processing`` has begun since, an operator has requeued the object from
+    here or before: then those are kept whose digest was given and is right. The promise of space is renewed first,
+    since a job that failed has lost it, and reduced to what a container still needs at the end.
     """
     work = load_work(job, order)
     rows = list(read_list(work.folder / WANTED, "estimating"))
     remote_files = [_remote_file(row) for row in rows if row["url"]]
-    work_places.forget_complete_download(work)
+    work_places.clear_complete_download(work)
     renew(work, work_places.present_bytes(work))
     with admission():
         _require_apart(work, rows)

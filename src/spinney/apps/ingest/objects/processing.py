@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney import Defer, Job, Warn
+from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
@@ -59,6 +60,8 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Give the object its ARK and its descriptions, and store it as a new version. The value has what ``recording``
     enters in the inventory (``_value``)."""
     work = load_work(job, order)
+    # The download is recorded, so that only an operator's request repeats it; a source may have changed by then.
+    fetching.forget(work.folder / PAYLOAD)
     with admission():
         content = _content(work)
         about = _about(work, content)

@@ -33,7 +33,7 @@ def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     if not work_places.bring_list(work):
         with admission():
             write_file_list(work, payload_rows(work))
-    work_places.forget_complete_download(work)
+    work_places.clear_complete_download(work)
     measured, working = disk(work.folder), work.settings.working
     needed, allowed = _needed(work), measured.allowed(working)
     present_bytes = work_places.present_bytes(work)

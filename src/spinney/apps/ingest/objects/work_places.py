@@ -75,16 +75,14 @@ def clear_fetched(work: Work) -> None:
     (work.folder / FETCHED).unlink(missing_ok=True)
 
 
-def forget_complete_download(work: Work) -> None:
-    """Have all files fetched anew whose digest was not given, where the download was complete before: it runs again
-    only when an operator wants that, and a source may have changed.
+def clear_complete_download(work: Work) -> None:
+    """Remove the list of a complete download and what was unpacked from it, where the download runs again.
 
-    What an incomplete download has left stays, so that the next one continues it. A download that a crash has kept from
-    being recorded after its last write counts as complete.
+    The fetched files stay. The next download keeps those whose given digest is right, and those in the journal. That
+    is removed by ``processing``, after which only an operator has the download run again.
     """
     if (work.folder / FETCHED).exists():
         unpacked_content.clear(work)
-        fetching.forget(work.folder / PAYLOAD)
         (work.folder / FETCHED).unlink()
 
 
