@@ -218,6 +218,26 @@ def test_a_job_that_could_run_waits_for_a_need_that_is_opened_again(site: Site) 
     assert site.drain() == [(need, "work"), (job, "work")]
 
 
+def test_a_job_whose_last_stage_was_dropped_meanwhile_completes_with_its_need(site: Site) -> None:
+    # Given a job of which the first stage passed while its need was opened again, and failed
+    site.knows(kind("t", "first", "second"))
+    need = site.submit_one()
+    site.pass_(site.run(need))
+    job = site.submit_one("t", needs=(need,))
+    first = site.run(job)
+    site.rerun(need)
+    site.pass_(first)
+    site.fail(site.run(need))
+    assert site.state(job) is State.FAILED
+    # When the next version has no second stage, and the need is retried
+    site.knows(kind("t", "first"))
+    site.retry(need)
+    assert site.state(job) is State.WAITING
+    site.pass_(site.run(need))
+    # Then nothing is left to run
+    assert (site.state(need), site.state(job)) == (State.COMPLETED, State.COMPLETED)
+
+
 def test_a_job_keeps_no_slot_for_its_next_stage_while_a_need_is_open_again(site: Site) -> None:
     need = site.submit_one()
     site.pass_(site.run(need))

@@ -145,8 +145,9 @@ class Cascade:
         """Determine the state of an open job (see ``placement``). A cancel request is applied first.
 
         The first reason to wait decides; when that is over, the job is placed again and meets the next one. A
-        need or a child that has failed makes the job fail here. The caller has taken it out of ``ready``;
-        ``leased``: its lease has just been taken away."""
+        need or a child that has failed makes the job fail here, and one without a stage to run settles: its type
+        may have lost those that it had not run. The caller has taken it out of ``ready``; ``leased``: its lease
+        has just been taken away."""
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
         if cancel_reason is not None:
@@ -186,6 +187,8 @@ class Cascade:
                 leased=leased,
             )
             self.began_to_wait(row.id)
+        elif row.stage is None:
+            self.proceed(row, leased=leased)
         else:
             # A held job keeps its place in the serial order, which a hold must not change. Those behind it wait for it,
             # and its message names the hold.
