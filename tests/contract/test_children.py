@@ -6,10 +6,13 @@ import pytest
 
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob, UnknownType
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.parts import Store
 
+from .behind import new_jobs, staging
 from .words import Site, kind, stage, submission
 
 # --- birth ----------------------------------------------------------------------------------
@@ -477,3 +480,53 @@ def test_many_children_with_keys_are_born_in_steps_and_once(site: Site) -> None:
     assert len(set(first)) == 350
     assert again == first
     assert site.count(parent_id=lease.job_id) == {"pending": 350}
+
+
+# --- children that run before their turn to be placed -------------------------------------------
+
+
+def _with_an_early_child(site: Site, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """A parent whose many children are accepted and not placed yet, except the last, which an operator made ready."""
+    monkeypatch.setattr(new_jobs, "STEP", 100)  # a claim and a record leave a third of them
+    parent = site.submit_one("parent")
+    lease = site.run(parent)
+    children = site.spawn(lease, n=staging.INLINE + 1)
+    site.pass_(lease)
+    for order in (Order(verb=Verb.HOLD, reason="a look at it"), Order(verb=Verb.PRIORITY, priority=1)):
+        site.store.bulk.apply(order, [children[-1]], Actor(by="ann", call="c"), now_us=site.now)
+    site.release(children[-1])
+    return parent, children[-1]
+
+
+def test_a_child_that_is_deferred_before_its_turn_to_be_placed_is_waited_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a child that ran early, and waits for another attempt
+    parent, child = _with_an_early_child(site, monkeypatch)
+    site.record(site.run(child), Outcome.DEFER, delay_s=60.0)
+    # When all others are placed and have completed
+    site.sweep()
+    others = site.drain()
+    # Then the parent waits for this one
+    assert child not in [job for job, _ in others]
+    assert (site.state(child), site.state(parent)) == (State.SCHEDULED, State.WAITING)
+    site.later(60)
+    assert site.drain() == [(child, "work"), (parent, "merge")]
+
+
+def test_a_child_that_waits_before_its_turn_to_be_placed_runs_no_stage_twice(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a child that ran early, and waits for a child of its own
+    parent, child = _with_an_early_child(site, monkeypatch)
+    lease = site.run(child)
+    (grandchild,) = site.spawn(lease)
+    site.pass_(lease)
+    # When all are placed
+    site.sweep()
+    # Then it still waits, and completes with its child
+    assert (site.state(child), site.job(child).waits_for) == (State.WAITING, "children")
+    ran = site.drain()
+    assert (grandchild, "work") in ran
+    assert child not in [job for job, _ in ran]
+    assert site.states([child, parent]) == [State.COMPLETED, State.COMPLETED]

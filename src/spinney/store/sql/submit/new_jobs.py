@@ -296,8 +296,8 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     """
     tx.run(
         "insert into children_left (parent_id, bad, child_id) select parent_id, 0, id from jobs "
-        "where id between ? and ? and parent_id is not null and state in ('pending', 'waiting', 'held') "
-        "on conflict do nothing",
+        "where id between ? and ? and parent_id is not null "
+        "and state in ('pending', 'scheduled', 'waiting', 'held') on conflict do nothing",
         (first, last),
     )
     cascade = Cascade(tx, registry, now_us)
@@ -313,7 +313,10 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     for group in groups:
         _into_ready(tx, registry, *group)
     specials = tx.all(
-        "select id from jobs where id between ? and ? and state = 'waiting' order by id", (first, last)
+        # One that has an inactive row has run already, and waits for its subjobs, say.
+        "select id from jobs where id between ? and ? and state = 'waiting' "
+        "and not exists (select 1 from inactive_jobs p where p.job_id = jobs.id) order by id",
+        (first, last),
     )
     for (job_id,) in specials:
         cascade.place(job_rows.find(tx, job_id))
