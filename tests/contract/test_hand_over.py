@@ -109,6 +109,24 @@ def test_a_free_lock_of_the_next_stage_is_taken_with_the_hand_over(site: Site) -
     assert site.claim_one().job_id == rival
 
 
+@pytest.mark.parametrize(("priority", "first"), [(10, "other"), (50, "same"), (90, "same")])
+def test_a_lock_of_both_stages_goes_to_the_job_that_is_first_in_its_line(
+    site: Site, priority: int, first: str
+) -> None:
+    # Given two stages in a row with one lock, for which another job waits
+    site.knows(kind("t", *(stage(name, locks=locked("receiver:{serno}")) for name in ("first", "second"))))
+    job = site.submit_one("t", {"serno": 1}, priority=50)
+    lease = site.run(job)
+    other = site.submit_one("locked", {"serno": 1}, priority=priority)
+    assert site.claim() == []
+    assert site.state(other) is State.WAITING
+    # When the first stage has passed
+    kept = _hand_over(site, lease)
+    # Then the slot is only kept when that job comes later
+    assert len(kept) == (first == "same")
+    assert [claimed.job_id for claimed in kept or site.claim()] == [other if first == "other" else job]
+
+
 def test_a_cancel_wish_lets_no_later_stage_start(site: Site) -> None:
     job = site.submit_one("three")
     lease = site.run(job)

@@ -81,11 +81,11 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> boo
 def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:
     """Take the locks of the stage; return whether it has them all."""
     lock_templates = [(lock.template, lock.until) for lock in stage.locks]
+    if not lock_templates:
+        return True
+    tx, registry, freed = cascade.tx, cascade.registry, cascade.freed_locks
     try:
-        return (
-            not lock_templates
-            or locks.take(cascade.tx, cascade.registry, row.id, lock_templates, cascade.now_us) is None
-        )
+        return locks.take(tx, registry, row.id, lock_templates, cascade.now_us, freed=freed) is None
     except BadParameters:
         return False  # the claim reports it
 

@@ -13,6 +13,7 @@ is left in ``met_needs``, which ``regrowth`` works off) and jobs that wait for o
 free locks with waiting jobs). Parents need no bound: a job has one."""
 
 import logging
+from collections.abc import Container
 
 from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import NoSuchJob
@@ -140,6 +141,11 @@ class Cascade:
         args = (job_id,) if fence is None else (job_id, fence, locks.RESERVED)
         names = self.tx.all(f"delete from locks where {where} returning name", args)
         self._locks.update((name, None) for (name,) in names)
+
+    @property
+    def freed_locks(self) -> Container[str]:
+        """Return the locks that may have room, and were not offered to waiting jobs yet."""
+        return self._locks.keys()
 
     def place(self, row: Row, *, leased: bool = False) -> None:
         """Determine the state of an open job (see ``placement``). A cancel request is applied first.

@@ -8,7 +8,7 @@ it (``RESERVED``), taken by the claim of that job (``CLAIMING``, within that tra
 attempt (its fence) until it ends, or of the job (null) until it settles. A reservation that leads to no claim
 is dropped by the sweep after a minute."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -84,10 +84,17 @@ def look(tx: Tx, registry: Registry, request: LockRequest, job_id: int, *, in_li
 
 
 def take(
-    tx: Tx, registry: Registry, job_id: int, templates: Sequence[tuple[str, str]], now_us: int
+    tx: Tx,
+    registry: Registry,
+    job_id: int,
+    templates: Sequence[tuple[str, str]],
+    now_us: int,
+    *,
+    freed: Container[str] = (),
 ) -> str | None:
     """Take all of these (template, until) locks for the job, or none; return the name of a lock that is not free, or
-    None.
+    None. ``freed``: locks that were released in this transaction, and were not offered to waiting jobs yet. For any
+    other lock that nobody has no job waits.
 
     They are taken in order of name, so that two jobs that want the same ones never each have half. The claim sets the
     fence when it has one (``fence_claimed``). A job that has more of one already keeps that. Raises BadParameters where
@@ -97,7 +104,8 @@ def take(
         raise BadParameters(str(params))
     named = sorted({(lock_names.render(template, params), until) for template, until in templates})
     for name, _ in named:
-        if not look(tx, registry, LockRequest(name), job_id).fits:
+        fits = look(tx, registry, LockRequest(name), job_id).fits
+        if not fits or (name in freed and _somebody_before(tx, registry, name, job_id)):
             return name
     for name, until in named:
         owner_fence = None if until == "job" else CLAIMING
