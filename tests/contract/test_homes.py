@@ -420,6 +420,23 @@ def test_a_copy_of_a_root_is_refused_while_the_other_is_in_use(local: Site) -> N
     local.store.update_node(thor.id, state="left", now_us=local.now)
 
 
+def test_a_copy_of_a_root_on_the_same_host_is_refused_while_the_other_is_in_use(local: Site) -> None:
+    # Given a node at work, and a copy of its root beside it
+    thor = at(local, "thor")
+    copy = FolderRoot(mark="mark-thor", path="/var/thor-copy")
+    with pytest.raises(NodeRefused, match=r"/var/thor-copy .* same path as node node-thor, /var/thor"):
+        local.node("beside", root=copy, host="thor", boot_id="thor")
+    # When a container has joined, which sees the same root elsewhere, and has a host name of its own
+    box = at(local, "box", root="mark-thor", boot_id="thor")
+    # Then another node beside the first may still join
+    at(local, "thor", "another")
+    # And when all have left, the root may have moved
+    for node in local.store.nodes():
+        local.store.update_node(node.id, state="left", now_us=local.now)
+    assert local.node("moved", root=copy, host="thor", boot_id="thor").id not in (thor.id, box.id)
+    assert [(home.host, home.path) for home in local.store.homes.all()] == [("thor", "/var/thor-copy")]
+
+
 def test_another_root_in_the_place_of_one_is_refused_until_that_is_let_go_of(local: Site) -> None:
     """Its disk is not mounted, or has failed; jobs would go on without their files."""
     thor = at(local, "thor")

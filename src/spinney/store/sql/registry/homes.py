@@ -114,6 +114,8 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
         return int(home), True
     home, host, path, given_up = row
     _require_no_copy(tx, home, node, root)
+    if host == node.host and path != root.path:
+        _require_not_beside(tx, home, path, node, root)
     if (host, path, bool(given_up)) == (node.host, root.path, False):
         return home, False
     tx.run("update homes set host = ?, path = ?, gone = 0 where id = ?", (node.host, root.path, home))
@@ -144,6 +146,20 @@ def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> 
             f"{root.path} bears the mark of the folder root with which node {other[0]} works on host {other[1]}, so it "
             f"is a copy; name another folder, or, when that host is gone and this took its place, let the old node go "
             f"first: spinney doctor --repair --dead {other[0]}"
+        )
+
+
+def _require_not_beside(tx: Tx, home: int, path: str, node: JoiningNode, root: FolderRoot) -> None:
+    """Refuse a root at another path of the host than the one in use, since it may be a copy. A container sees the same
+    root at a path of its own, but has a host name of its own, too."""
+    other = tx.value(
+        "select name from nodes where home = ? and state <> 'left' and host = ? limit 1", (home, node.host)
+    )
+    if other is not None:
+        raise NodeRefused(
+            f"{root.path} bears the mark of the folder root {path}, with which node {other} works on this host, so it "
+            f"may be a copy; when it is the same folder, name it by the same path as node {other}, {path}, else name "
+            f"another folder; when the root was moved, end that node first"
         )
 
 
