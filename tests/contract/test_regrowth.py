@@ -282,6 +282,26 @@ def test_a_leaf_opened_while_the_report_runs_makes_one_report_more(site: Site) -
     assert site.state(batch) is State.COMPLETED
 
 
+@pytest.mark.parametrize("at", ["before it", "with it"])
+def test_a_leaf_that_is_mended_while_the_report_runs_makes_one_report_more(site: Site, at: str) -> None:
+    # Given a report that has seen a failed leaf
+    batch, (leaf,) = site.family("batch", n=1)
+    site.fail(site.run(leaf))
+    report = site.run(batch)
+    # When the leaf is retried, and completes before the report has ended
+    site.retry(leaf)
+    mended = site.run(leaf)
+    if at == "before it":
+        site.pass_(mended)
+        site.pass_(report, result={"failed": 1})
+    else:
+        site.flush_and_claim([site.entry(mended), site.entry(report, result={"failed": 1})])
+    # Then the report runs once more, and only once
+    assert site.drain() == [(batch, "report")]
+    assert site.state(batch) is State.COMPLETED
+    assert [attempt.superseded for attempt in site.store.attempts(batch)] == [False, True, False]
+
+
 def test_a_report_that_finishes_its_job_is_the_last_one_whenever_a_leaf_is_opened(site: Site) -> None:
     """As ``test_a_finished_parent_needs_no_stage_again_and_loses_no_result`` has it for one that had settled."""
     batch, born = site.family("batch", n=1)

@@ -301,7 +301,7 @@ class Recorder:
             names = [s.name for s in spec.stages]
             passed = job_rows.passed_stages(tx, row.id, names)
             if record.outcome is not Outcome.FINISH and not passed.isdisjoint(again_stages(spec)):
-                self._supersede_early_reports(row, spec)
+                self._supersede_early_reports(row, spec, lease)
                 passed = job_rows.passed_stages(tx, row.id, names)
             stage = next_stage(spec, passed)
         tx.run(
@@ -325,11 +325,17 @@ class Recorder:
                 return
         c.proceed(row, leased=True)
 
-    def _supersede_early_reports(self, row: Row, spec: TypeSpec) -> None:
+    def _supersede_early_reports(self, row: Row, spec: TypeSpec, lease: HeldLease) -> None:
         """Supersede stages marked ``again`` that passed before a child of an earlier stage was opened again, or
         meanwhile, because they have reported an outdated state: they run once more when that child has settled, and
-        spawn their children anew. This does not apply after a ``finish``, after which no more stages run."""
-        for spawn_stage in children.older_stages_with_open(self.tx, row):
+        spawn their children anew. This does not apply after a ``finish``, after which no more stages run.
+
+        A child that has settled again by now is recognized by an attempt of its own since; one that was opened and
+        settled without any (it was cancelled, say) makes no report outdated."""
+        spawn_stages = children.older_stages_with_open(self.tx, row)
+        if not lease.plain:  # as that of a job of which a child was opened again
+            spawn_stages += children.older_stages_run_since(self.tx, row, lease.fence)
+        for spawn_stage in dict.fromkeys(spawn_stages):
             regrowth.supersede_again(self.tx, row, spec, spawn_stage)
 
     def _supersede(self, row: Row, fence: int) -> None:

@@ -162,8 +162,9 @@ leases = Table(
     Column("running_us", Id),
 )
 """The claimed and running jobs. ``fence``: the number of the lease; every call of the attempt has it, and is refused
-when the job has another lease by then. ``share`` as in ``ready``. ``plain``: the job is not special (see ``jobs``) and
-its lane has no locks. ``running_us``: when its node marked it as started; null: only claimed."""
+when the job has another lease by then. ``share`` as in ``ready``. ``plain``: the job is not special (see ``jobs``), its
+lane has no locks, and no child of the job was opened again since. ``running_us``: when its node marked it as started;
+null: only claimed."""
 
 inactive_jobs = Table(
     "inactive_jobs",

@@ -36,6 +36,19 @@ def older_stages_with_open(tx: Tx, row: Row) -> list[str | None]:
     return [spawn_stage for (spawn_stage,) in rows]
 
 
+def older_stages_run_since(tx: Tx, row: Row, fence: int) -> list[str | None]:
+    """Return the stages other than the current one that spawned children of which an attempt was claimed after this
+    fence, that of an attempt of their parent: they were opened again meanwhile. All children are read."""
+    rows = tx.all(
+        "select distinct spawn_stage from jobs where parent_id = ? and superseded is null "
+        "and spawn_stage is distinct from ? "
+        # Not by the view ``history``, of which SQLite would read all jobs first.
+        "and (final_fence > ? or exists (select 1 from attempts a where a.job_id = jobs.id and a.fence > ?))",
+        (row.id, row.stage, fence, fence),
+    )
+    return [spawn_stage for (spawn_stage,) in rows]
+
+
 def older_bad(tx: Tx, row: Row) -> int | None:
     """Return a failed child of another stage than the current one; None: there is none."""
     if placement.bad_child(tx, row.id) is None:

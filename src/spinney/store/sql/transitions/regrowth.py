@@ -66,6 +66,9 @@ class Regrowth:
                 self.cascade.free_locks(parent.id, locks.RESERVED)
                 self.cascade.place(parent)
                 parent = job_rows.find(self.tx, parent.id)
+            elif parent.state is State.PENDING:
+                # Its attempt may report what was; the record looks for that (``children.older_stages_run_since``).
+                self.tx.run("update leases set plain = ? where job_id = ?", (False, parent.id))
             if parent.state is State.WAITING and waits_for(self.tx, parent.id) == "children":
                 self._report_again(parent, spawn_stage)
             if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
