@@ -148,7 +148,11 @@ class Recorder:
 
     def _last(self, lane: Lane) -> bool:
         """Return whether an attempt that passes in this lane completes its job, and nothing else follows.
-        After a probe the lane has to be woken, too."""
+        After a probe the lane has to be woken, too.
+
+        The attempts of the job are not read, so a stage that a newer version of the type has inserted before this
+        one is not run any more by a job that is at this one already. It is run if the record goes the other way
+        (it has a message, say), and then this stage is not run again."""
         spec = self.registry.types.get(lane.type)
         return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
 
