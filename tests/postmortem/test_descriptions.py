@@ -91,6 +91,27 @@ def test_no_code_of_a_value_runs() -> None:
     assert describe(objects)["parts"][0][1]["type"].endswith("Hostile")
 
 
+class ComparingMeta(type):
+    __eq__ = __hash__ = _never
+
+
+class UnhashableMeta(type):
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+
+@pytest.mark.parametrize("metaclass", [ComparingMeta, UnhashableMeta])
+def test_no_code_of_a_metaclass_that_compares_types_runs(metaclass: type) -> None:
+    kind = metaclass("Thing", (), {})
+    value = kind()
+    value.inside = 1
+
+    assert describe(value)["parts"] == [[".inside", {"type": "int", "text": "1"}]]
+    assert describe({"a": value})["parts"][0][1]["parts"]
+    assert describe({value: 1})["parts"][0][0].endswith(".Thing>]")
+    assert describe(kind)["text"].endswith(".Thing")
+
+
 class HostileArray(numpy.ndarray):
     shape = dtype = flat = size = property(_never)
     __getitem__ = __len__ = __getattribute__ = _never

@@ -55,7 +55,8 @@ _OPAQUE = ("spinney.define.", "spinney.node.", "spinney.store.", "asyncio.", "lo
 """Modules whose instances are described by their type only: their insides tell a user nothing."""
 
 _REPRESENTED = frozenset(
-    {
+    id(kind)
+    for kind in (
         bool,
         type(None),
         float,
@@ -75,12 +76,12 @@ _REPRESENTED = frozenset(
         PosixPath,
         PurePosixPath,
         PureWindowsPath,
-    }
+    )
 )
-"""Types of builtins and the standard library whose ``repr`` is known to run no other code. Subclasses are not
-among them."""
-_PLAIN = frozenset({int, float, bool, type(None)})
-"""Types whose values are short, and are described without looking at time and room."""
+"""The ids of types of builtins and the standard library whose ``repr`` is known to run no other code. Subclasses are
+not among them. Types are recognized by their ids: to compare or hash a type may run code of its metaclass."""
+_PLAIN = frozenset(id(kind) for kind in (int, float, bool, type(None)))
+"""The ids of types whose values are short, and are described without looking at time and room."""
 _SEQUENCES: tuple[type[Any], ...] = (list, tuple, deque, set, frozenset)
 _NAMED = (types.FunctionType, types.BuiltinFunctionType, types.CoroutineType, types.GeneratorType)
 """Types of functions, coroutines and generators, which are described by their qualified name."""
@@ -135,7 +136,7 @@ class Describer:
         A variable whose name looks like a secret is hidden, unless it is None. An object that was described
         before is not described again, unless that description is larger than ``room``.
         """
-        if self._is_secret(name) or type(value) in _PLAIN:
+        if self._is_secret(name) or id(type(value)) in _PLAIN:
             self.room = room
             return self._named(name, value, 0, ()), room - self.room
         described = self._described_variables.get(id(value))
@@ -173,7 +174,7 @@ class Describer:
         recognized. When room or time are over, only its type is described."""
         kind = type(value)
         self.room -= _NODE_BYTES
-        if kind in _PLAIN and (kind is not int or int.bit_length(value) <= _INTEGER_BITS):  # type: ignore[arg-type]
+        if id(kind) in _PLAIN and (kind is not int or int.bit_length(value) <= _INTEGER_BITS):  # type: ignore[arg-type]
             return {"type": kind.__name__, "text": repr(value)}
         description: Description = {"type": type_name(kind)}
         if self.room <= 0 or self.clock() > self._deadline:
@@ -194,7 +195,7 @@ class Describer:
     ) -> None:
         """Fill in the description of a value by its type, calling only functions of builtin types and of the few known
         libraries."""
-        if kind in _REPRESENTED:
+        if id(kind) in _REPRESENTED:
             description["text"] = repr(value) if not issubclass(kind, PurePath) else str(value)
         elif issubclass(kind, str):
             description["len"] = str.__len__(value)
@@ -218,7 +219,7 @@ class Describer:
         elif (array := _type_of("numpy", "ndarray")) is not None and issubclass(kind, array):
             # A derived array may have its own properties and methods; this view of its elements has numpy's.
             self._describe_array(description, array.view(value, array), depth, above)
-        elif kind in (_type_of("pandas", "DataFrame"), _type_of("pandas", "Series")):
+        elif any(kind is _type_of("pandas", table) for table in ("DataFrame", "Series")):
             self._describe_table(description, value, depth, above)
         else:
             self._describe_parts(description, value, kind, depth, above)
@@ -336,7 +337,7 @@ def _key_text(key: object, window: int) -> str:
         return repr(key[: window + 1])  # so that it can be seen whether it is cut
     if type(key) is int and key.bit_length() <= _INTEGER_BITS:
         return repr(key)
-    return repr(key) if type(key) in _REPRESENTED else f"<{type_name(type(key))}>"
+    return repr(key) if id(type(key)) in _REPRESENTED else f"<{type_name(type(key))}>"
 
 
 def _attributes(value: object, kind: type) -> Iterator[tuple[str, object]]:
