@@ -117,6 +117,11 @@ class HostileArray(numpy.ndarray):
     __getitem__ = __len__ = __getattribute__ = _never
 
 
+class ArrayOfOwnViews(numpy.ndarray):
+    def __array_finalize__(self, other: object) -> None:
+        RAN.append("a view")
+
+
 class HostileSeries(pandas.Series):
     shape = dtype = iloc = property(_never)
     __getattribute__ = _never
@@ -238,6 +243,18 @@ def test_arrays_and_tables_are_described_by_shape_and_head() -> None:
         "float64",
         [".iloc[1]", {"type": "float", "text": "2.5"}],
     )
+
+
+def test_a_masked_array_is_described_with_its_mask() -> None:
+    masked = describe(numpy.ma.array([1, 2, 3], mask=[False, True, False]))
+    plain = describe(numpy.ma.array([[1.5, 2.5]]))
+    of_own_views = numpy.ma.array(numpy.zeros(2).view(ArrayOfOwnViews), mask=[True, True])
+    RAN.clear()
+
+    assert (masked["shape"], masked["dtype"]) == ([3], "int64")
+    assert [part["text"] for _, part in masked["parts"]] == ["1", "None", "3"]
+    assert [part["text"] for _, part in plain["parts"]] == ["1.5", "2.5"]
+    assert [part["text"] for _, part in describe(of_own_views)["parts"]] == ["None", "None"]
 
 
 def test_enumerations_and_exceptions_show_what_they_hold() -> None:

@@ -3,9 +3,9 @@
 No code of the described value is run: no ``__repr__``, ``__len__``, ``__getattr__`` or property. Builtin types and
 their subclasses are read by the functions of the builtin type, instances by the descriptors of ``__dict__`` and of
 slots, which belong to the interpreter. Only a short list of types of the standard library, whose code is known, is
-converted by ``repr``. Arrays of NumPy, with types derived from them seen as plain arrays, and tables of pandas are read
-through their public methods, which for columns of an extension type call the methods of that; types derived from tables
-are read as other objects.
+converted by ``repr``. Arrays of NumPy, with types derived from them seen as plain arrays (masked elements of a masked
+array as None), and tables of pandas are read through their public methods, which for columns of an extension type call
+the methods of that; types derived from tables are read as other objects.
 
 A description is a JSON object: ``type``, and where they apply ``text``, ``len``, ``shape``, ``dtype``, ``hidden`` (a
 secret), ``cut`` (how many parts are left out) and ``parts``, a list of ``[step, description]``, where a step is written
@@ -218,7 +218,11 @@ class Describer:
             description["text"] = value.__qualname__
         elif (array := _type_of("numpy", "ndarray")) is not None and issubclass(kind, array):
             # A derived array may have its own properties and methods; this view of its elements has numpy's.
-            self._describe_array(description, array.view(value, array), depth, above)
+            plain = array.view(value, array)
+            if kind is _type_of("numpy.ma", "MaskedArray"):
+                # Not the value itself, which may read its elements as a derived array.
+                plain = sys.modules["numpy.ma"].array(plain, mask=value.mask)
+            self._describe_array(description, plain, depth, above)
         elif any(kind is _type_of("pandas", table) for table in ("DataFrame", "Series")):
             self._describe_table(description, value, depth, above)
         else:
