@@ -79,6 +79,19 @@ def test_a_folder_with_more_levels_than_python_has_is_synced(tmp_path, folder, s
         assert synced_paths[0].name == "file"
 
 
+def test_a_folder_with_longer_paths_than_the_system_takes_is_synced_with_its_file_system(
+    tmp_path, folder, monkeypatch
+):
+    """Given files whose paths are too long for any call, when they are to be synced, then everything is."""
+    synced_by = []
+    monkeypatch.setattr(
+        filesystem, "sync_whole", lambda fd: synced_by.append(Path(f"/proc/self/fd/{fd}").readlink())
+    )
+    with deep_folder(folder, 2100):
+        assert synced(None, str(tmp_path), JOB, 0) is None
+    assert synced_by == [folder]
+
+
 def test_what_did_not_change_is_left_alone(tmp_path, folder, synced_paths):
     (folder / "file").write_text("x")
     sync_folder(str(tmp_path), JOB, clock_ns() + LATER_NS)

@@ -4,6 +4,7 @@ The order is what makes a recorded success durable: files, then the record. Only
 the whole file system at once where that is cheaper (``host.filesystem``). A job without a folder costs one
 system call, and mostly not even that (``FolderlessJobs``)."""
 
+import errno
 import functools
 import os
 import stat
@@ -105,8 +106,8 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     """Sync the files in this job's folder that have changed since ``since_ns``; nothing when it has no folder.
 
     Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
-    modification times. Raises OSError when the disk fails. ``descriptor``: of the folder root, by which its whole file
-    system may be synced at once.
+    modification times. Where paths are too long to be opened, the whole file system is synced. Raises OSError when the
+    disk fails. ``descriptor``: of the folder root, by which its whole file system may be synced at once.
     """
     folder = Path(_folder(root, job_id))
     try:
@@ -117,7 +118,13 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
         return
     if not filesystem.is_own(own.st_dev):
         since_ns -= _SLACK_NS
-    changed = list(_changed(str(folder), since_ns))
+    try:
+        changed = list(_changed(str(folder), since_ns))
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # a path of more than 4,096 bytes, which no call takes
+            raise
+        _sync_everything(folder)
+        return
     if not changed and own.st_ctime_ns < since_ns:
         return
     same_device = all(entry.stat(follow_symlinks=False).st_dev == own.st_dev for entry in changed)
@@ -175,7 +182,7 @@ def _sync(path: str | Path) -> None:
 
 
 def _sync_everything(directory: Path) -> None:
-    """Sync the whole file system, for a file that may be written but not read."""
+    """Sync the whole file system of a directory, for a file in it that cannot be opened."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         filesystem.sync_whole(fd)
