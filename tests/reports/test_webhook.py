@@ -12,6 +12,7 @@ import pytest
 from reports.hook_server import Receiver, answer, cut, receiver
 from reports.mail_server import free_port
 from spinney import Defer, Fail, Spinney
+from spinney.define.job.data import Data
 from spinney.model.errors import BadParameters
 from spinney.reports import Outbox, WebhookSettings, verify
 from spinney.testing import StageHarness, StageResult
@@ -133,6 +134,54 @@ def test_a_job_that_completed_has_all_tries_again_when_it_is_rerun(line: Line) -
     assert [run.outcome for run in runs] == ["defer", "ok", "defer", "ok"]
     assert runs[1].value["tries"] == 2
     assert len({call.headers["Spinney-Delivery"] for call in there.calls}) == 1
+
+
+def test_a_job_that_an_earlier_version_completed_has_all_tries_when_it_is_rerun(line: Line) -> None:
+    """Given an entry that still counts the tries of a delivery that was accepted."""
+    line.settings["tries"] = 2
+    line.harness.data["webhook"] = {"delivery": "bid-1", "tries": 2, "status": 200, "answer": ""}
+    with receiver(cut, cut) as there:
+        outcomes = [line.call(there.url).outcome for _ in range(2)]
+
+    assert outcomes == ["defer", "error"]
+    assert {call.headers["Spinney-Delivery"] for call in there.calls} == {"bid-1"}
+
+
+def test_a_job_that_was_refused_has_all_tries_again_when_it_is_retried(tmp_path: Path) -> None:
+    """Given a URL that may not be called at the last try, when it may be called and the job is retried."""
+    refusals: list[Exception] = []
+
+    def admit(url: str) -> None:
+        if refusals:
+            raise refusals.pop()
+
+    line = Line(tmp_path, admit=admit)
+    line.settings["tries"] = 2
+    with receiver(answer(503), answer(503), answer(503)) as there:
+        first = line.call(there.url)
+        refusals.append(ValueError("the host is in a private network"))
+        refused = line.call(there.url)
+        retried = line.call(there.url)
+
+    assert [result.outcome for result in (first, refused, retried)] == ["defer", "error", "defer"]
+
+
+def test_an_accepted_delivery_writes_its_entry_twice(
+    line: Line, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given that each write of an entry is one to the store, then there is one before the request and one after."""
+    entries: list[Any] = []
+    real = Data.__setitem__
+
+    def write(data: Data, name: str, value: Any) -> None:
+        entries.append(value)
+        real(data, name, value)
+
+    monkeypatch.setattr(Data, "__setitem__", write)
+
+    line.call(there.url)
+
+    assert [entry.get("status") for entry in entries] == [None, 204]
 
 
 def test_a_try_is_counted_before_it_is_made(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def call(
         key = webhook_settings.secret(secret, os.environ)
     except UsageError as error:
         raise Hold(f"{error}; then release this job") from None
-    entry: dict[str, Any] = job.data.get(ENTRY) or {"delivery": delivery or uuid.uuid4().hex, "tries": 0}
+    entry = _entry_before_try(job.data.get(ENTRY), delivery)
     # Counted before the request is sent: a request that kills the worker each time must end, too.
     job.data[ENTRY] = entry = entry | {"tries": entry["tries"] + 1}
     now = clock()
@@ -69,16 +69,15 @@ def call(
             url, body, key, entry["delivery"], now, timeout_s=webhook_settings.timeout_s, transport=transport
         )
     except ValueError as error:
+        _reset_tries(job, entry)
         raise Fail(f"{shown(url)} may not be called: {error}", retryable=False) from None
     except (OSError, Unreachable) as error:
         _try_again(job, entry, webhook_settings, f"{shown(url)} did not answer: {error}", None)
     job.data[ENTRY] = entry = entry | {"status": answer.status, "answer": answer.text}
-    if 200 <= answer.status < 300:
-        _reset_tries(job, entry)
+    if _is_accepted(answer.status):
         return entry
     outcome = f"{shown(url)} answered {answer.status}{': ' if answer.text else ''}{answer.text}"
     if answer.status == GONE:
-        _reset_tries(job, entry)
         raise Fail(f"{outcome}; it wants no more of these, so take it out of the settings", retryable=False)
     if 300 <= answer.status < 400:
         outcome = f"{outcome} (redirects are not followed: give the URL that it leads to)"
@@ -112,6 +111,20 @@ def post_signed(
     return http_post.post(url, text, headers, timeout_s=timeout_s, transport=transport)
 
 
+def _entry_before_try(entry: dict[str, Any] | None, delivery: str | None) -> dict[str, Any]:
+    """Return the entry with which a try begins. Where the last answer was final, a rerun or retry begins, which has all
+    tries; its entry has no status, so that the next try of it is not taken for a beginning."""
+    if not entry:
+        return {"delivery": delivery or uuid.uuid4().hex, "tries": 0}
+    status = entry.get("status", 0)
+    is_final = _is_accepted(status) or status == GONE
+    return {"delivery": entry["delivery"], "tries": 0} if is_final else entry
+
+
+def _is_accepted(status: int) -> bool:
+    return 200 <= status < 300
+
+
 def _try_again(
     job: Job, entry: dict[str, Any], settings: WebhookSettings, why: str, requested_s: float | None
 ) -> NoReturn:
@@ -129,5 +142,5 @@ def _try_again(
 
 
 def _reset_tries(job: Job, entry: dict[str, Any]) -> None:
-    """Let a retry or rerun of the job begin with all its tries, under the same delivery."""
+    """Let a retry of the job begin with all its tries, under the same delivery."""
     job.data[ENTRY] = entry | {"tries": 0}
