@@ -115,7 +115,8 @@ class File:
 
     path: str
     kind: str
-    """``file``, or ``other`` for a link or a special file, which the API does not serve."""
+    """``file``; ``other`` for a link or a special file, which the API does not serve; ``folder`` for one that lies more
+    than 200 levels deep, in place of what is in it."""
     size: int
     """In bytes."""
 

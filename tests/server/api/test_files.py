@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from deep_folders import LEVELS, deep_folder
+from deep_folders import deep_folder
+from spinney.files.paths import DEPTH_MAX
 from spinney.folders.folders import OWN
 from spinney.model.jobs import Lease
 from spinney.web.files.ranges import Unsatisfiable, requested
@@ -49,11 +50,22 @@ def test_files_are_listed_and_read(world: World, job: int) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_files_at_any_depth_are_listed(world: World, job: int) -> None:
-    with deep_folder(world.folder(job)):
+def test_files_in_folders_of_many_levels_are_listed(world: World, job: int) -> None:
+    with deep_folder(world.folder(job), DEPTH_MAX):
         items = world.client("viewer").get(f"/api/v1/jobs/{job}/files").json()["items"]
 
-    assert [item["path"] for item in items] == ["a/" * LEVELS + "file", "sub/a b.txt"]
+    assert [item["path"] for item in items] == ["a/" * DEPTH_MAX + "file", "sub/a b.txt"]
+
+
+def test_a_folder_that_lies_too_deep_is_listed_itself(world: World, job: int) -> None:
+    """Given more levels than are listed, then the first folder beyond them stands for all that is in it."""
+    with deep_folder(world.folder(job), DEPTH_MAX + 2):
+        items = world.client("viewer").get(f"/api/v1/jobs/{job}/files").json()["items"]
+
+    assert [(item["path"], item["kind"]) for item in items] == [
+        ("a/" * DEPTH_MAX + "a", "folder"),
+        ("sub/a b.txt", "file"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,4 +49,6 @@ def files(
 
 
 def _size(entry: DirectoryEntry) -> str:
+    if entry.kind == "folder":
+        return "(folder, too deep to be listed)"
     return f"{entry.size:,}" if entry.kind == "file" else "(link or special file)"

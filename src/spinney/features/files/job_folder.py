@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
+from spinney.files.paths import DEPTH_MAX
 from spinney.model.errors import Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
 
@@ -99,8 +100,9 @@ class JobFiles:
             start += NAMES_MOST
 
     def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files below a directory with their paths, directory by directory. Directories themselves
-        are not yielded. Nothing calls itself: a program may make more levels than Python has."""
+        """Yield all files below a directory with their paths, directory by directory. Of directories only those are
+        yielded that lie ``DEPTH_MAX`` levels deep, in place of what is in them: each directory is opened from the
+        folder on, so that the time would grow with the square of the levels, of which a program may make any number."""
         listings = [(path, self.names(path, must=bool(path)))]
         while listings:
             directory, entries = listings[-1]
@@ -109,7 +111,7 @@ class JobFiles:
                 listings.pop()
                 continue
             name = f"{directory}/{entry.name}" if directory else entry.name
-            if entry.kind == "folder":
+            if entry.kind == "folder" and name.count("/") < DEPTH_MAX:
                 listings.append((name, self.names(name)))
             else:
                 yield name, entry
