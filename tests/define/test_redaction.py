@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -265,6 +266,33 @@ def test_a_veil_over_a_file_hides_what_lies_across_its_pieces_and_moves_nothing(
     pieces = b"".join(redactor().piece(read, start, length) for start in range(0, len(data), length))
 
     assert pieces == data.replace(b'say "it"', b"*" * 8)
+
+
+@pytest.mark.parametrize("length", [1, 5, 11, 40])
+def test_of_a_file_that_grows_only_the_beginning_of_a_secret_is_held_back(length: int) -> None:
+    """Given a file that is read at each of its bytes, then what is shown never changes, and no more is held back than
+    what may be a secret when more is written."""
+    data = b'before say "it" after, says say "it"say "it" end say '
+    whole = data.replace(b'say "it"', b"*" * 8)
+
+    for size in range(len(data) + 1):
+        read = partial(lambda written, start, n: written[start : start + n], data[:size])
+        shown = b"".join(
+            redactor().piece(read, start, length, grows=True) for start in range(0, size, length)
+        )
+        assert whole.startswith(shown)
+        assert data[len(shown) : size] in [b'say "it"'[:n] for n in range(8)]
+
+
+def test_a_long_secret_holds_back_no_output_that_is_none_of_it() -> None:
+    """Given a key of many lines, when its first lines have been written, then all before them is shown."""
+    key = "-----BEGIN KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0B\n" * 200 + "-----END KEY-----"
+    redactor = Redactor.for_params(schema_of(plain=SecretStr), {"plain": key})
+    log = b"waiting for the licence\n" * 20
+
+    for written in (log, log + key[:1000].encode(), log + key[:-1].encode()):
+        read = partial(lambda data, start, n: data[start : start + n], written)
+        assert redactor.piece(read, 0, len(written), grows=True) == log
 
 
 def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:

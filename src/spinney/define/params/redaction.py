@@ -165,11 +165,26 @@ class Redactor:
         """How many bytes at the end of a piece may be the beginning of a secret that goes on in the next."""
         return max((len(text.encode()) for text in self.texts), default=1) - 1
 
-    def piece(self, read: Callable[[int, int], bytes], start: int, length: int) -> bytes:
+    def unfinished(self, data: bytes) -> int:
+        """Return the length of the longest end of ``data`` that is the beginning of a secret, and not a whole one."""
+        longest = 0
+        for text in self.texts:
+            secret = text.encode()
+            end = data[max(0, len(data) - len(secret) + 1) :]
+            at = end.find(secret[:1])
+            while at >= 0 and not secret.startswith(end[at:]):
+                at = end.find(secret[:1], at + 1)
+            if at >= 0:
+                longest = max(longest, len(end) - at)
+        return longest
+
+    def piece(
+        self, read: Callable[[int, int], bytes], start: int, length: int, *, grows: bool = False
+    ) -> bytes:
         """Return a piece of a file with ``*`` in place of each byte of a secret, so that positions in it stay the same.
 
         ``read(start, length)`` returns the file's bytes. A little more is read at both ends, because a secret may cross
-        them."""
+        them. ``grows``: the file is still written; the end that may be the beginning of a secret is left out."""
         if self.hides_all:
             return b"*" * len(read(start, length))
         if not self.texts or length <= 0:
@@ -177,10 +192,11 @@ class Redactor:
         more = self.overlap_bytes
         first = max(0, start - more)
         data = read(first, start - first + length + more)
+        until = min(start - first + length, len(data) - (self.unfinished(data) if grows else 0))
         for text in self.texts:
             secret = text.encode()
             data = data.replace(secret, b"*" * len(secret))
-        return data[start - first : start - first + length]
+        return data[start - first : until]
 
 
 REDACT_NOTHING = Redactor()

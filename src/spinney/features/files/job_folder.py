@@ -55,11 +55,11 @@ class JobFiles:
                 return
             start += len(data)
 
-    def read(self, path: str, start: int, length: int, *, must: bool = True) -> bytes:
+    def read(self, path: str, start: int, length: int, *, must: bool = True, grows: bool = False) -> bytes:
         """Return ``length`` bytes of a file from ``start`` on; fewer at its end. The part of a secret that
-        crosses either end is hidden, too."""
+        crosses either end is hidden, too. ``grows``: the file is still written, as of ``Redactor.piece``."""
         redactor = redactor_of_file(self._job_id, path, self._redactor)
-        return redactor.piece(partial(self._read, path, must=must), start, length)
+        return redactor.piece(partial(self._read, path, must=must), start, length, grows=grows)
 
     def _read(self, path: str, start: int, length: int, *, must: bool) -> bytes:
         """Return so many bytes as they are in the file, from as many answers of the source as that takes."""
@@ -84,9 +84,8 @@ class JobFiles:
         """Return ``length`` bytes of what an attempt wrote to ``stdout`` or ``stderr`` from ``start`` on; fewer at its
         end. While it runs, the last bytes are left out as long as they may be the beginning of a secret. Files of
         output are made at their first byte, so one that is missing counts as empty."""
-        back = self._redactor.overlap_bytes if attempt.ended_us is None else 0
-        data = self.read(output_path(attempt, stream), start, length + back, must=False)
-        return data[: max(0, min(length, len(data) - back))]
+        path = output_path(attempt, stream)
+        return self.read(path, start, length, must=False, grows=attempt.ended_us is None)
 
     def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
         """Yield the entries of a directory (an empty path: the job's folder), as they are listed, in
