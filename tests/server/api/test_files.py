@@ -188,12 +188,24 @@ def test_a_secret_that_is_written_in_two_pieces_is_hidden_in_parts_that_are_read
     path = f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout"
 
     begun = world.client("viewer").get(path)
+    assert begun.text == "the word is "
     with (world.folder(job) / OWN / f"{lease.stage}.{lease.fence}.stdout").open("ab") as out:
         out.write(b"ame")
     world.site.pass_(lease)
     rest = world.client("viewer").get(path, headers={"Range": f"bytes={len(begun.content)}-"})
 
     assert begun.text + rest.text == "the word is " + "*" * len("open sesame")
+
+
+def test_output_that_is_followed_has_a_beginning_of_a_secret_when_the_attempt_has_ended(
+    world: World, job: int
+) -> None:
+    lease = running(world, job, b"the word is open ses")
+    world.site.pass_(lease)
+
+    url = f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout?follow=true"
+
+    assert world.client("viewer").get(url).text == "the word is open ses"
 
 
 def test_the_parameters_of_a_program_are_not_to_be_had(world: World, job: int) -> None:

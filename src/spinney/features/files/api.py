@@ -12,7 +12,6 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
-from spinney.define.params.redaction import Redactor
 from spinney.features.files import folder_writes
 from spinney.features.files.content import WithoutEnd, listed, opened
 from spinney.features.files.job_folder import output_path
@@ -25,6 +24,7 @@ from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import Fence, JobId
 from spinney.web.bodies import LargeBody
 from spinney.web.files import spool
+from spinney.web.files.content import Content
 from spinney.web.files.responses import BINARY, TEXT, answer
 from spinney.web.long_responses import or_end_with_reason, permission
 from spinney.web.problems import documented
@@ -138,19 +138,20 @@ async def read_output(
     path = output_path(attempt, stream)
     if follow_:
         acquire_quota(request, context, request.app.state.quotas.followers)
-        tail = _tail(context, request.app.state.folders, attempt, path, start, redactor)
+        tail = _tail(context, request.app.state.folders, attempt, path, start)
         return StreamingResponse(or_end_with_reason(tail), media_type=TEXT)
+    content: Content
     try:
-        content = await opened(context, request.app.state.folders, job, path)
+        content = file = await opened(context, request.app.state.folders, job, path)
     except NoSuch:
         return Response(media_type=TEXT)  # files are made at the first byte
     if attempt.ended_us is None and (back := redactor.overlap_bytes):
-        content = WithoutEnd(content=content, back=back)
+        content = WithoutEnd(content=file, back=back)
     return await answer(request, context, job, content, media_type=TEXT, name=None)
 
 
 def _tail(
-    context: RequestContext, root: PathOnDisk, attempt: Attempt, path: str, start: int, redactor: Redactor
+    context: RequestContext, root: PathOnDisk, attempt: Attempt, path: str, start: int
 ) -> AsyncIterator[bytes]:
     """Yield the output of an attempt until it has ended, as long as the caller may see the job."""
     job, fence = attempt.job_id, attempt.fence
@@ -159,7 +160,7 @@ def _tail(
         return (await context.run(lambda control: _attempt(control, job, fence))).ended_us is not None
 
     open_ = partial(opened, context, root, job, path)
-    return follow(open_, ended, permission(context, job), start=start, redactor=redactor)
+    return follow(open_, ended, permission(context, job), start=start)
 
 
 def _attempt(control: Control, job_id: int, fence: int) -> Attempt:

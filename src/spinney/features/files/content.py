@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from spinney.control import Control
 from spinney.define.params.redaction import Redactor
@@ -23,7 +23,14 @@ LISTED_MAX = 10_000
 """How many files of a whole folder are listed."""
 
 
-async def opened(context: RequestContext, root: Path, job_id: int, path: str) -> Content:
+class JobFile(Content, Protocol):
+    """A file of a job, which may be output that is still written."""
+
+    async def read(self, start: int, length: int, *, grows: bool = False) -> bytes:
+        """Return the bytes as ``Content`` does; ``grows``: without an end that may be the beginning of a secret."""
+
+
+async def opened(context: RequestContext, root: Path, job_id: int, path: str) -> JobFile:
     """Open a file in a job's folder, on this host or elsewhere.
 
     Raises NoSuchJob, NoSuch, and Refused (parameters with secrets, a host that does not answer).
@@ -68,8 +75,8 @@ class _LocalFile:
         status = os.fstat(self.file.fileno())
         return status.st_size, f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
 
-    async def read(self, start: int, length: int) -> bytes:
-        return await asyncio.to_thread(self.redactor.piece, self._read, start, length)
+    async def read(self, start: int, length: int, *, grows: bool = False) -> bytes:
+        return await asyncio.to_thread(self.redactor.piece, self._read, start, length, grows=grows)
 
     def _read(self, start: int, length: int) -> bytes:
         return os.pread(self.file.fileno(), length, start)
@@ -99,28 +106,29 @@ class _RemoteFile:
 
         return await self.context.run(look, long=True), None
 
-    async def read(self, start: int, length: int) -> bytes:
+    async def read(self, start: int, length: int, *, grows: bool = False) -> bytes:
         def look(control: Control) -> bytes:
-            return _files(control, self.root, self.job_id).read(self.path, start, length)
+            return _files(control, self.root, self.job_id).read(self.path, start, length, grows=grows)
 
         return await self.context.run(look, long=True)
 
 
 @dataclass(slots=True, kw_only=True)
 class WithoutEnd:
-    """A file that is still written, without its last bytes, which may be the beginning of a secret. It has no
+    """A file that is still written, without its last bytes where they may be the beginning of a secret. It has no
     ETag, because these bytes come without a change of the file."""
 
-    content: Content
+    content: JobFile
     back: int
-    """How many bytes are left out."""
+    """The most bytes that may be left out."""
 
     async def size_and_tag(self) -> tuple[int, str | None]:
         size, _ = await self.content.size_and_tag()
-        return max(0, size - self.back), None
+        start = max(0, size - self.back)
+        return start + len(await self.content.read(start, size - start, grows=True)), None
 
     async def read(self, start: int, length: int) -> bytes:
-        return await self.content.read(start, length)
+        return await self.content.read(start, length, grows=True)
 
 
 def _files(control: Control, root: Path, job_id: int) -> JobFiles:

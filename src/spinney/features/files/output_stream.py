@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from spinney.define.params.redaction import Redactor
+from spinney.features.files.content import JobFile
 from spinney.model.errors import NoSuch
-from spinney.web.files.content import PIECE_BYTES, Content
+from spinney.web.files.content import PIECE_BYTES
 
 LOOK_S = 0.25
 """The interval at which the file is read again."""
@@ -14,12 +14,11 @@ STORE_LOOKS = 4
 
 
 async def follow(
-    open_: Callable[[], Awaitable[Content]],
+    open_: Callable[[], Awaitable[JobFile]],
     ended: Callable[[], Awaitable[bool]],
     require: Callable[[], Awaitable[None]],
     *,
     start: int,
-    redactor: Redactor,
     look_s: float = LOOK_S,
 ) -> AsyncIterator[bytes]:
     """Yield the content of the file from the byte ``start`` on, and what is written to it meanwhile, until
@@ -30,16 +29,16 @@ async def follow(
     before each piece; what it raises (the caller has lost the rights) ends the stream. The last bytes of a
     growing file are held back as long as they may be the beginning of a secret.
     """
-    content: Content | None = None
-    back = redactor.overlap_bytes
+    content: JobFile | None = None
     at, looks, over = start, 0, await ended()
     while True:
         if content is None:
             content = await _perhaps(open_)
         if content is not None:
             size, _ = await content.size_and_tag()
-            until = size if over else size - back
-            while at < until and (piece := await content.read(at, min(PIECE_BYTES, until - at))):
+            while at < size and (
+                piece := await content.read(at, min(PIECE_BYTES, size - at), grows=not over)
+            ):
                 at += len(piece)
                 await require()
                 yield piece
@@ -52,7 +51,7 @@ async def follow(
         over = looks % STORE_LOOKS == 0 and await ended()
 
 
-async def _perhaps(open_: Callable[[], Awaitable[Content]]) -> Content | None:
+async def _perhaps(open_: Callable[[], Awaitable[JobFile]]) -> JobFile | None:
     """Return the opened file; None while there is none."""
     try:
         return await open_()
