@@ -146,6 +146,24 @@ async def test_the_nodes_lock_is_inherited_by_workers_and_programs(host, tmp_pat
     assert str(tmp_path / "lock") in [file.path for file in open_files]
 
 
+async def test_a_failure_to_report_its_end_is_a_failure_of_the_task_that_its_owner_watches(host, monkeypatch):
+    """Given a worker whose remaining processes cannot be listed, when it dies, then the error is raised in a task that
+    its owner has started, and is not lost."""
+    started: list[asyncio.Future[None]] = []
+    child = host.start(start_task=lambda work: started.append(asyncio.ensure_future(work)))
+
+    def fails(live_pids):
+        raise OSError("no list")
+
+    monkeypatch.setattr(proctree, "reap_strays", fails)
+    os.kill(child.pid, signal.SIGKILL)
+    await host.until(lambda: started)
+    with pytest.raises(OSError, match="no list"):
+        await started[0]
+    host.children.remove(child)  # its end is never reported
+    await asyncio.wrap_future(host.pump.remove(child.name))
+
+
 async def test_a_long_list_is_taken_although_the_worker_reads_slowly(host):
     child = host.keep()
     params = json.dumps({"text": "x" * 10_000})

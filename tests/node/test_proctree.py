@@ -1,5 +1,6 @@
 """Trees of processes end, whatever they do to stay."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -134,3 +135,44 @@ def test_one_scan_serves_where_the_kernel_keeps_no_lists(monkeypatch):
 
     monkeypatch.setattr(proctree, "_listed", missing)
     assert {p.pid for p in proctree.descendants(os.getpid())} >= {process.pid, below}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_keeps_no_other_from_its_end_and_is_named_once():
+    """Given a process that this one may not signal, as one that was started by sudo, when all are killed, then the
+    others end, and the log names it once and says what to do."""
+    code = """
+import os, signal, subprocess
+from spinney.node.workers import proctree
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+protected, own = [subprocess.Popen(["sleep", "600"], user=user, **quiet) for user in (65532, 65533)]
+os.setuid(65533)
+for number in (signal.SIGTERM, signal.SIGKILL):
+    proctree.kill_all([p for p in map(proctree.identify, (protected.pid, own.pid)) if p is not None], number)
+print(protected.pid, protected.poll(), own.wait())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    pid, state, own = (ended.stdout or f"- - {ended.stderr}").split(maxsplit=2)
+    assert (state, own.strip()) == ("None", str(-signal.SIGTERM))
+    os.kill(int(pid), signal.SIGKILL)
+    (line,) = ended.stderr.splitlines()
+    assert f"process {pid} belongs to another user" in line
+    assert f"sudo kill -KILL {pid}" in line
+
+
+def test_a_tree_ends_although_no_descriptor_is_left_for_each_of_its_processes(monkeypatch):
+    """Given the limit of open files, which is reached while a process is being signalled, when its tree is ended, then
+    it is tried again until it succeeds."""
+    process, below = start("plain")
+    refusals = iter(range(5))
+    opened = os.pidfd_open
+
+    def pidfd_open(pid: int) -> int:
+        if next(refusals, None) is not None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opened(pid)
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    proctree.kill_tree(os.getpid(), 0)
+    assert gone(process.pid)
+    assert gone(below)

@@ -196,7 +196,12 @@ class WorkerPool(Events):
         worker = PoolWorker(f"{role}.{next(self._numbers)}", slot)
         page, log_file = self._pages / worker.name, self._logs / f"{role}.log"
         child = self._make_child(
-            name=worker.name, events=self, page=page, log_file=log_file, concurrent=concurrent
+            name=worker.name,
+            events=self,
+            page=page,
+            log_file=log_file,
+            concurrent=concurrent,
+            start_task=self._spawn,
         )
         try:
             child.start()

@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,10 +98,12 @@ class Child:
         python: str = sys.executable,
         env: Mapping[str, str] | None = None,
         launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+        start_task: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future,
     ) -> None:
         """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add`` gets the same).
         ``live_pids``: the pids of all live children of this supervisor, which all share; each adds itself, and removes
-        itself when it has been reaped. ``env``: variables in addition to the supervisor's own."""
+        itself when it has been reaped. ``env``: variables in addition to the supervisor's own. ``start_task`` starts
+        the task that reports the exit, and must handle a failure of it: ``exited`` is not called then."""
         self.name, self.app, self.concurrent = name, app, concurrent
         self.token = secrets.token_bytes(16)
         """The token of marks in the output, for ``Pump.add``."""
@@ -121,6 +123,7 @@ class Child:
         self._page_path, self._folder_root, self._node = page, folder_root, node
         self._postmortem = {"postmortem_bytes": postmortem_bytes, "postmortem_depth": postmortem_depth}
         self._python, self._env, self._launch = python, dict(env or {}), launch
+        self._start_task = start_task
         self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
         self._lists = 0
         self._backlog = Backlog()
@@ -379,7 +382,7 @@ class Child:
         self._worker_socket.close()
         code = self._process.wait()  # returns at once, because the process is dead
         self._live_pids.discard(self.pid)
-        self._exit_task = self._loop.create_task(self._after_exit(code), name=f"exit of {self.name}")
+        self._exit_task = self._start_task(self._after_exit(code))
 
     async def _after_exit(self, code: int) -> None:
         """End its remaining processes, and report the exit. Processes that are being killed keep their grace period,

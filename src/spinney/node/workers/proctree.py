@@ -8,6 +8,8 @@ Descendants cannot escape a *child subreaper* (worker, supervisor, guard): a pro
 descendant left."""
 
 import ctypes
+import errno
+import logging
 import os
 import select
 import signal
@@ -20,8 +22,10 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.01
 _COMMAND_CHARS = 500
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 _libc = ctypes.CDLL(None, use_errno=True)
+log = logging.getLogger(__name__)
 
 
 class Proc(NamedTuple):
@@ -30,6 +34,10 @@ class Proc(NamedTuple):
     pid: int
     started_ticks: int
     """Clock ticks from boot to its start, which tell it from other processes with the same pid."""
+
+
+_protected: set[Proc] = set()
+"""Processes that this one may not signal, each of which has been logged."""
 
 
 def become_subreaper() -> None:
@@ -94,19 +102,27 @@ def rss_bytes(pid: int | None = None) -> int:
 
 
 def kill(proc: Proc, number: int) -> bool:
-    """Send a signal to exactly this process; return False when it is gone."""
+    """Send a signal to exactly this process; return False when it did not get the signal.
+
+    Then it is gone, or it belongs to another user (a stage has started it with sudo), which is logged once, or no
+    descriptor is left: whoever waits for its end has to try again."""
     try:
         fd = os.pidfd_open(proc.pid)
+        try:
+            if identify(proc.pid) != proc:
+                return False
+            signal.pidfd_send_signal(fd, number)
+        finally:
+            os.close(fd)
     except ProcessLookupError:
         return False
-    try:
-        if identify(proc.pid) != proc:
-            return False
-        signal.pidfd_send_signal(fd, number)
-    except ProcessLookupError:
+    except PermissionError:
+        _log_protected(proc)
         return False
-    finally:
-        os.close(fd)
+    except OSError as error:
+        if error.errno not in _NO_DESCRIPTOR:
+            raise
+        return False
     return True
 
 
@@ -166,6 +182,18 @@ def reap_strays(live_pids: Collection[int]) -> bool:
     remaining = strays(live_pids)
     kill_all(remaining, signal.SIGKILL)
     return bool(remaining)
+
+
+def _log_protected(proc: Proc) -> None:
+    if proc in _protected:
+        return
+    _protected.add(proc)
+    log.error(
+        "process %d belongs to another user and cannot be ended from here; its attempt and this node wait until it "
+        "has ended: sudo kill -KILL %d",
+        proc.pid,
+        proc.pid,
+    )
 
 
 class _Listing:
@@ -240,6 +268,10 @@ def _await_any(procs: Collection[Proc], timeout_s: float) -> None:
                 fd = os.pidfd_open(proc.pid)
             except ProcessLookupError:
                 return
+            except OSError as error:
+                if error.errno not in _NO_DESCRIPTOR:
+                    raise
+                break  # those before it are watched
             fds.append(fd)
             poll.register(fd, select.POLLIN)
         poll.poll(timeout_s * 1000)
