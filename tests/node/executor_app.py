@@ -355,6 +355,13 @@ def thread_waits(job: Job) -> str:
     return "heard"
 
 
+@concurrent.stage(isolation="thread")
+def thread_exhausts(job: Job) -> None:
+    """Let no more threads be started, as at a limit of them: nowhere is room for such a stack. Then wait."""
+    threading.stack_size(2**50)
+    thread_waits(job)
+
+
 @concurrent.stage(isolation="async")
 async def task_waits() -> None:
     print("begun")

@@ -237,6 +237,22 @@ async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, wor
     assert len(host.rows) == 2
 
 
+async def test_where_no_more_threads_can_be_started_attempts_wait_for_a_free_one(host):
+    """Given a worker that cannot start another thread, when more attempts come than it has threads, then it goes on,
+    they run when a thread becomes free, and so does what an async stage leaves to a thread."""
+    worker = host.start(concurrent=True)
+    host.give(worker, "thread_exhausts", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    host.folder(6).mkdir(parents=True)
+    host.give(worker, "meets_async", (6, "{}"), type_="many")
+    host.give(worker, "thread_waits", *[(fence, "{}") for fence in range(2, 6)], type_="many")
+    await host.until(lambda: not worker.alive or {line.fence for line in worker.running()} >= {1, 2, 3, 4, 5})
+    for fence in range(1, 6):
+        worker.request_cancel(fence)
+    await host.until(lambda: not worker.alive or len(host.rows) == 6)
+    assert [host.detail(fence)["outcome"] for fence in range(1, 7)] == ["ok"] * 6
+
+
 async def test_it_imports_no_database_and_no_command_line(host, worker):
     modules = json.loads((await run(host, worker, "thread_modules"))["result"])
     assert "spinney.node.worker.concurrent_worker" in modules

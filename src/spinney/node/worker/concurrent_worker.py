@@ -22,6 +22,7 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -113,6 +114,7 @@ class ConcurrentWorker:
         self._descriptors = SavedDescriptors()
         self._state: ProcessState
         self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
+        self._pool.submit(int)  # its first thread, so that there is always one (``_submit``)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, name="async stages", daemon=True).start()
 
@@ -198,9 +200,15 @@ class ConcurrentWorker:
             if inspect.iscoroutinefunction(runner):
                 tasks.append((attempt, runner))
             else:
-                self._pool.submit(attempt.context.run, self._run_in_thread, attempt, runner)
+                self._submit(attempt.context.run, self._run_in_thread, attempt, runner)
         if tasks:
             self._loop.call_soon_threadsafe(self._start_tasks, tasks)
+
+    def _submit(self, call: Callable[..., Any], *args: Any) -> None:
+        """Call it in a thread of the pool. Where the system lets no more threads be started (``TasksMax``, ``ulimit
+        -u``), the next thread of the pool that becomes free does it: the pool has queued the call before it fails."""
+        with suppress(RuntimeError):
+            self._pool.submit(call, *args)
 
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
         """Note an attempt as running, here and on the page, in a context of its own; the caller holds the
@@ -275,7 +283,7 @@ class ConcurrentWorker:
         self._leave_fork()
         if attempt.document is not None or has_folder(self._root, assignment.job_id):
             # The disk may be slow. Nothing is awaited: a cancel request that comes now must not break this off.
-            self._pool.submit(self._end_in_thread, attempt, detail)
+            self._submit(self._end_in_thread, attempt, detail)
             return
         self._finish(attempt, detail)
         if not self._will_send:
