@@ -6,6 +6,7 @@ goes to the supervisor as messages, line by line; text that is written outside a
 
 import io
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TextIO
@@ -14,44 +15,82 @@ _FLUSH_CHARS = 8192
 """A line that is longer is sent before it has ended, so that a progress bar without line ends takes little
 memory."""
 
+_PRINTED_MOST = 1000
+"""So many texts may wait for the thread that sends before further ones have to wait."""
+_PATIENCE_S = 1.0
+"""How long they do, in seconds."""
+
 SendOutput = Callable[[int, str, str], None]
 """A function that sends fence, name of the stream, and text."""
 
 
 class AttemptOutput:
-    """Text that one attempt has printed and that is not sent yet. Several of its threads may print at once."""
+    """Text that one attempt has printed and that is not sent yet. Several of its threads may print at once.
 
-    __slots__ = ("_lock", "_send", "_unsent", "fence", "has_output")
+    Printing never waits for a thread that is sending, which takes the text over. The printing code may be a finalizer
+    that the garbage collector runs in the middle of the sending, in the same thread or in one for which the sending
+    thread waits."""
+
+    __slots__ = ("_lock", "_printed", "_send", "_unsent", "fence", "has_output")
 
     def __init__(self, fence: int, send: SendOutput) -> None:
         self.fence, self._send = fence, send
         self.has_output = False
         """Whether it has printed anything."""
+        self._printed: deque[tuple[str, str] | None] = deque()
+        """Stream and text in the order of printing; None: all before it is to be sent, also lines without an end."""
         self._unsent: dict[str, str] = {}
+        """By stream: the beginning of a line. Only the holder of the lock uses it."""
         self._lock = threading.Lock()
+        """Held while sending."""
 
     def write(self, stream: str, text: str) -> None:
         """Add printed text. Complete lines are sent at once; the rest waits for its end, for ``flush``, or
         until it is long. Whatever cannot be encoded is replaced."""
-        with self._lock:
-            self.has_output = True
-            # Characters that UTF-8 cannot encode (halves of surrogate pairs) must not break a message.
-            text = self._unsent.pop(stream, "") + text.encode("utf-8", "replace").decode()
-            end = text.rfind("\n") + 1
-            if len(text) - end > _FLUSH_CHARS:
-                end = len(text)
-            if end:
-                self._send(self.fence, stream, text[:end])
-            if end < len(text):
-                self._unsent[stream] = text[end:]
+        self.has_output = True
+        # Characters that UTF-8 cannot encode (halves of surrogate pairs) must not break a message.
+        self._printed.append((stream, text.encode("utf-8", "replace").decode()))
+        self._send_printed()
 
     def flush(self) -> None:
-        """Send the output that is still buffered, of both streams. It is called when the attempt ends, before
-        its row is sent."""
+        """Send the output that is still buffered, of both streams, or leave that to the thread that is sending."""
+        self._printed.append(None)
+        self._send_printed()
+
+    def finish(self) -> None:
+        """Send the output that is still buffered, after a thread that is sending. It is called when the attempt ends,
+        before its row is sent."""
         with self._lock:
-            for stream, text in self._unsent.items():
-                self._send(self.fence, stream, text)
-            self._unsent.clear()
+            self._printed.append(None)
+            while self._printed:
+                self._send_next()
+
+    def _send_printed(self) -> None:
+        # A thread that prints faster than another one sends waits for it, but not for ever: see the class.
+        patience_s = _PATIENCE_S if len(self._printed) > _PRINTED_MOST else 0.0
+        while self._printed and self._lock.acquire(timeout=patience_s):
+            try:
+                if self._printed:
+                    self._send_next()
+            finally:
+                self._lock.release()
+
+    def _send_next(self) -> None:
+        """Send what was printed first; the caller holds the lock."""
+        printed = self._printed.popleft()
+        if printed is None:
+            while self._unsent:
+                self._send(self.fence, *self._unsent.popitem())
+            return
+        stream, text = printed
+        text = self._unsent.pop(stream, "") + text
+        end = text.rfind("\n") + 1
+        if len(text) - end > _FLUSH_CHARS:
+            end = len(text)
+        if end < len(text):
+            self._unsent[stream] = text[end:]
+        if end:
+            self._send(self.fence, stream, text[:end])
 
 
 current_output: ContextVar[AttemptOutput | None] = ContextVar("current_output", default=None)

@@ -325,7 +325,7 @@ class ConcurrentWorker:
         fence = attempt.assignment.fence
         if attempt.stopped:
             detail = result_rows.refusal_detail(Outcome.RETURNED, "stopped with its worker")
-        attempt.output.flush()
+        attempt.output.finish()
         _libc.fflush(None)
         more: result_rows.Detail = {}
         if attempt.output.has_output:

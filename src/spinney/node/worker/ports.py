@@ -101,17 +101,28 @@ class RequestMultiplexer:
         self._channel = channel
         self._waiting: dict[int, Future[Any]] = {}
         self._number = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._unsent: deque[Any] = deque()
+        self._sending = False
         self._pid = os.getpid()
 
     def send(self, message: Any) -> None:
-        """Send one message; from any thread."""
+        """Send one message; from any thread. In a finalizer that has interrupted the sending of a message in this
+        thread (it prints, say) it is sent behind that."""
         with self._lock:
-            self._channel.send(message)
+            self._unsent.append(message)
+            if self._sending:
+                return
+            self._sending = True
+            try:
+                while self._unsent:
+                    self._channel.send(self._unsent.popleft())
+            finally:
+                self._sending = False
 
     def busy(self) -> bool:
         """Return whether a thread is sending; in a signal handler it may be the interrupted thread itself."""
-        return self._lock.locked()
+        return self._sending
 
     def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
         """Send a request, wait, and return the answer. It blocks the calling thread: in an ``async`` stage
@@ -123,7 +134,7 @@ class RequestMultiplexer:
         with self._lock:
             self._number += 1
             self._waiting[self._number] = answer
-            self._channel.send({"ask": self._number, "fence": fence, "verb": verb, "args": args})
+            self.send({"ask": self._number, "fence": fence, "verb": verb, "args": args})
         return unwrap(answer.result())
 
     def answered(self, message: Any) -> None:
