@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from spinney.node.worker.attempt_output import AttemptOutput
 from spinney.node.worker.ports import RequestMultiplexer
-from spinney.node.workers.wire import Channel, Decoder, pack
+from spinney.node.workers.wire import LIMIT_BYTES, Channel, Decoder, pack
 
 
 class Noisy:
@@ -107,3 +109,18 @@ def test_a_thread_that_prints_in_a_finalizer_while_it_sends_waits_for_no_other_t
     output.finish()
     assert lines == ["first\n", "second\n"]
     first.join(10)
+
+
+@pytest.mark.parametrize("character", ["x", "\0", "\U0001f332"])
+def test_a_print_that_is_longer_than_a_message_is_sent_in_pieces(character: str) -> None:
+    """Given a text whose message would be too long, when it is printed in one piece, then all of it is sent."""
+    text = character * (LIMIT_BYTES // len(character.encode()) + 1) + "\n"
+    sizes, pieces = [], []
+
+    def send(fence: int, stream: str, text: str) -> None:
+        sizes.append(len(pack({"output": [fence, stream, text]})))
+        pieces.append(text)
+
+    AttemptOutput(1, send).write("stdout", text)
+    assert "".join(pieces) == text
+    assert max(sizes) < LIMIT_BYTES / 4

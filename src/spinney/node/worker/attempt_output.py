@@ -15,6 +15,9 @@ _FLUSH_CHARS = 8192
 """A line that is longer is sent before it has ended, so that a progress bar without line ends takes little
 memory."""
 
+_MESSAGE_CHARS = 2**20
+"""A longer text is sent in several messages, whose length is limited (``wire.LIMIT_BYTES``): a character takes at most
+six bytes."""
 _PRINTED_MOST = 1000
 """So many texts may wait for the thread that sends before further ones have to wait."""
 _PATIENCE_S = 1.0
@@ -89,8 +92,8 @@ class AttemptOutput:
             end = len(text)
         if end < len(text):
             self._unsent[stream] = text[end:]
-        if end:
-            self._send(self.fence, stream, text[:end])
+        for start in range(0, end, _MESSAGE_CHARS):
+            self._send(self.fence, stream, text[start : min(start + _MESSAGE_CHARS, end)])
 
 
 current_output: ContextVar[AttemptOutput | None] = ContextVar("current_output", default=None)
