@@ -1,9 +1,11 @@
 """The supervisor's side: how workers are seen to die, and how they are ended."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
+import weakref
 
 import psutil
 import pytest
@@ -12,6 +14,7 @@ from executor_fixtures import alive, host, open_fds, shared_host, signal_thread
 
 from spinney.node.workers import proctree
 from spinney.node.workers.shared_page import read_running
+from spinney.node.workers.stack_taker import StackTaker
 
 __all__ = ["host", "shared_host"]
 
@@ -200,3 +203,23 @@ async def test_term_lets_user_code_clean_up_and_rows_kept_back_are_told(host, wo
     assert (end.signal, end.forced) == ("SIGTERM", True)
     assert set(host.rows) == {1, 2, 3}
     assert [line.fence for line in end.running] == [9]
+
+
+async def test_a_worker_that_is_ended_after_its_stacks_were_taken_is_forgotten(host):
+    """Given a worker whose stacks were taken while it ran, as before a time limit ends it, when it has ended, then
+    nothing keeps it in memory."""
+    child = host.start()
+    tasks: list[asyncio.Future[None]] = []
+    taker = StackTaker(host.root, lambda work: tasks.append(asyncio.ensure_future(work)))
+    host.give(child, "tidy", (1, json.dumps({"file": str(host.place / "state")})))
+    await host.until(child.running)
+    taker.begin(child, 1, "tidy", 1, "stack_timeout")
+    await tasks.pop()
+    await child.kill_attempt(0)
+    await host.ended(child)
+    host.children.remove(child)
+    child.page.close()
+    reference = weakref.ref(child)
+    del child
+    gc.collect()
+    assert reference() is None

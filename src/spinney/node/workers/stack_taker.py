@@ -6,6 +6,7 @@ lasted so long, ``….stack_timeout`` before its time limit ends it."""
 import asyncio
 import logging
 import time
+import weakref
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +40,7 @@ class StackTaker:
         """``root``: the folder root. ``spawn`` starts a task."""
         self._root, self._spawn = root, spawn
         self._being_taken: set[int] = set()
-        self._workers: dict[Child, asyncio.Lock] = {}
+        self._workers: weakref.WeakKeyDictionary[Child, asyncio.Lock] = weakref.WeakKeyDictionary()
 
     def is_taking(self, fence: int) -> bool:
         """Return whether the stacks of an attempt are being taken: it is ended only afterwards."""
@@ -76,8 +77,6 @@ class StackTaker:
             log.info("the stacks of job=%d fence=%d cannot be kept: %s", job_id, fence, error)
         finally:
             self._being_taken.discard(fence)
-            if not child.alive:
-                self._workers.pop(child, None)
             on_taken(fence)
 
     async def _text(self, child: Child, fence: int) -> str:
