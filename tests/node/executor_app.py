@@ -536,6 +536,9 @@ def change(what: str) -> None:
         del os.environ["PATH"]
     elif what == "environment replaced":
         os.environ = {"NEW": "new"}  # type: ignore[assignment]  # noqa: B003
+    elif what == "environment of programs":
+        os.putenv("NEW", "new")
+        os.unsetenv("PATH")
     elif what == "limits":
         resource.setrlimit(resource.RLIMIT_NOFILE, (50, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     elif what == "handler":
@@ -586,6 +589,7 @@ def state() -> dict[str, Any]:
         "pid": os.getpid(),
         "umask": mask,
         "environment": sorted(os.environ.items()),
+        "environment of programs": sorted(subprocess.check_output(["/usr/bin/env"], text=True).splitlines()),
         "limits": resource.getrlimit(resource.RLIMIT_NOFILE),
         "handlers": [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGUSR1)],
         "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),

@@ -18,6 +18,7 @@ CHANGES = [
     "umask",
     "environment",
     "environment replaced",
+    "environment of programs",
     "limits",
     "handler",
     "mask",
@@ -50,7 +51,8 @@ async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(hos
 async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
     worker = host.keep(concurrent=True)
     before = await host.run(worker, "thread_shows_state", fence=100, type_="many")
-    for fence, what in enumerate(("umask", "environment", "limits", "directory", "context"), 1):
+    changes = ("umask", "environment", "environment of programs", "limits", "directory", "context")
+    for fence, what in enumerate(changes, 1):
         await host.run(worker, "thread_changes", json.dumps({"what": what}), fence=fence, type_="many")
     assert await host.run(worker, "thread_shows_state", fence=101, type_="many") == before
 

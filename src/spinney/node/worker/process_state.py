@@ -29,10 +29,12 @@ _FILES_MOST = 500
 class CallRecorder:
     """Records that one of the functions was called."""
 
-    __slots__ = ("noted",)
+    __slots__ = ("noted", "variables")
 
     def __init__(self) -> None:
         self.noted = False
+        self.variables: set[str] = set()
+        """The environment variables that were set or removed, also those of which ``os.environ`` knows nothing."""
 
     def watch(self) -> None:
         """Replace the functions in their modules. This must happen before user code is imported, which may keep
@@ -47,7 +49,10 @@ class CallRecorder:
         @functools.wraps(call)
         def noting(*args: Any, **kwargs: Any) -> Any:
             self.noted = True
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            if call.__name__ in ("putenv", "unsetenv"):
+                self.variables.add(os.fsdecode(args[0]))
+            return result
 
         return noting
 
@@ -74,6 +79,7 @@ class ProcessState:
         if soft != resource.RLIM_INFINITY:
             self._most_files = min(self._most_files, max(files + 1, (files + soft) // 2))
         calls.noted = False
+        calls.variables.clear()
 
     def restore(self) -> bool:
         """Restore the state; return False when that is impossible, and then this process should run no
@@ -116,9 +122,13 @@ class ProcessState:
         os.environ = self.environ  # noqa: B003 - the original object, which is cleared of what is new below
         for name in os.environ.keys() - self._variables.keys():
             del os.environ[name]
+        # Programs inherit what was changed past os.environ, by os.putenv and os.unsetenv.
+        for name in self.calls.variables - self._variables.keys():
+            os.unsetenv(name)
         for name, value in self._variables.items():
-            if os.environ.get(name) != value:
+            if os.environ.get(name) != value or name in self.calls.variables:
                 os.environ[name] = value
+        self.calls.variables.clear()
 
 
 def _open_files() -> int:
