@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from deep_folders import deep_folder
+from in_memory import in_memory
 from spinney.folders import folders
 from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
@@ -89,6 +91,28 @@ def test_a_folder_with_longer_paths_than_the_system_takes_is_synced_with_its_fil
     )
     with deep_folder(folder, 2100):
         assert synced(None, str(tmp_path), JOB, 0) is None
+    assert synced_by == [folder]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory of another user")
+def test_a_folder_with_a_directory_of_another_user_is_synced_with_its_file_system(monkeypatch):
+    """Given a directory that a program made as another user, who alone may read it, then everything is synced."""
+    synced_by = []
+    monkeypatch.setattr(
+        filesystem, "sync_whole", lambda fd: synced_by.append(Path(f"/proc/self/fd/{fd}").readlink())
+    )
+    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+        Path(place).chmod(0o755)
+        folders.write_token(Path(place), "token")
+        folder = folders.make(Path(place), JOB)
+        for level in (folder, *folder.parents[:4]):
+            level.chmod(0o755)
+        (folder / "private").mkdir(mode=0o700)
+        os.seteuid(65534)
+        try:
+            assert synced(None, place, JOB, 0) is None
+        finally:
+            os.seteuid(0)
     assert synced_by == [folder]
 
 

@@ -28,6 +28,8 @@ _LEVELS = 4
 """The number of directories from a job's folder up to the folder root, including the folder."""
 _GONE = (FileNotFoundError, NotADirectoryError)
 """The errors for a path that another process has removed, or a part of it."""
+_OUT_OF_REACH = (errno.ENAMETOOLONG, errno.EACCES)
+"""A path of more than 4,096 bytes, which no call takes; a directory that this process may not read."""
 
 
 def opened(root: str) -> int | None:
@@ -106,8 +108,9 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     """Sync the files in this job's folder that have changed since ``since_ns``; nothing when it has no folder.
 
     Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
-    modification times. Where paths are too long to be opened, the whole file system is synced. Raises OSError when the
-    disk fails. ``descriptor``: of the folder root, by which its whole file system may be synced at once.
+    modification times. Where a directory cannot be read, because its path is too long or it is another user's, the
+    whole file system is synced. Raises OSError when the disk fails. ``descriptor``: of the folder root, by which its
+    whole file system may be synced at once.
     """
     folder = Path(_folder(root, job_id))
     try:
@@ -121,7 +124,7 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     try:
         changed = list(_changed(str(folder), since_ns))
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:  # a path of more than 4,096 bytes, which no call takes
+        if error.errno not in _OUT_OF_REACH:
             raise
         _sync_everything(folder)
         return
