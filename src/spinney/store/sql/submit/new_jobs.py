@@ -302,15 +302,7 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     )
     cascade = Cascade(tx, registry, now_us)
     _hold_covered(cascade, first, last)
-    groups = tx.all(
-        # When a call is placed in steps, some jobs may have run by now, and have a folder. The first and last id keep
-        # the jobs of other queues from being read once for each of very many queues.
-        "select min(id), max(id), queue, type, stage, home from (select id, queue, type, stage, "
-        f"{registry.homes.sql} as home from jobs where id between ? and ? and state = 'pending') p "
-        "group by queue, type, stage, home",
-        (first, last),
-    )
-    for group in groups:
+    for group in _pending_groups(tx, registry, first, last):
         _into_ready(tx, registry, *group)
     specials = tx.all(
         # One that has an inactive row has run already, and waits for its subjobs, say.
@@ -323,6 +315,23 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
         # Where a parent waits for it by now, the call that placed the last of them checks that parent.
         cascade.closes_no_ring(job_id)
     cascade.drain()
+
+
+def _pending_groups(
+    tx: Tx, registry: Registry, first: int, last: int
+) -> Sequence[tuple[int, int, str, str, str, int]]:
+    """Return the queues, types, stages and homes of the pending jobs among these, each with ids between which its jobs
+    are. When a call is placed in steps, some jobs may have run by now, and have a folder."""
+    pending = f"{registry.homes.sql} as home from jobs where id between ? and ? and state = 'pending'"
+    places = tx.all(f"select distinct queue, type, stage, {pending}", (first, last))
+    if len(places) <= 1:  # the usual case, for which no row is sorted
+        return [(first, last, *place) for place in places]
+    # The first and last id of each keep jobs of other queues from being read once for each of very many queues.
+    return tx.all(
+        f"select min(id), max(id), queue, type, stage, home from (select id, queue, type, stage, {pending}) p "
+        "group by queue, type, stage, home",
+        (first, last),
+    )
 
 
 def _into_ready(
