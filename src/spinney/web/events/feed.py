@@ -79,8 +79,8 @@ class Watcher:
     """The events that a stream has not sent yet: of each topic only the last state, so that a slow client
     takes no more memory than a fast one."""
 
-    def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
-        self.watched = watched
+    def __init__(self, watched: list[WatchedTopic], after: int | None, id_prefix: str) -> None:
+        self.watched, self._id_prefix = watched, id_prefix
         self._pending: dict[str, Event] = {}
         self._has_events = asyncio.Event()
         self.ended = False
@@ -89,6 +89,11 @@ class Watcher:
             topic.left_s = None
             if topic.event is not None and (after is None or topic.event.number > after):
                 self.put(topic.event)
+
+    def event_id(self, event: Event) -> str:
+        """Return the id by which a client continues behind an event. It holds for those who see what this caller sees:
+        for others, states that are older than the event may be new."""
+        return f"{self._id_prefix}.{event.number}"
 
     def put(self, event: Event) -> None:
         """Add an event, in place of an earlier one of the same topic that was not sent."""
@@ -130,11 +135,6 @@ class Feed(BackgroundLoop):
         self.epoch = secrets.token_hex(6)
         """Numbers of events count from this start of the server."""
 
-    def event_id(self, event: Event, context: RequestContext) -> str:
-        """Return the id by which a client continues behind an event. It holds for those who see what this caller sees:
-        for others, states that are older than the event may be new."""
-        return f"{self._prefix(context)}.{event.number}"
-
     async def __aexit__(self, *error: object) -> None:
         self.end()
         await super().__aexit__(*error)
@@ -156,12 +156,13 @@ class Feed(BackgroundLoop):
         ``last``: the id of the last event that the client has. If it is one of this feed, sent to a caller of the
         same name and rights, only states that have changed since are pending; an id of another server, of this one
         before its restart, or from before the rights were changed counts for nothing, and all states are sent."""
+        id_prefix = self._id_prefix(context)
         prefix, _, number = (last or "").partition(".")
-        is_own = prefix == self._prefix(context) and number.isascii() and number.isdigit()
+        is_own = prefix == id_prefix and number.isascii() and number.isdigit()
         after = int(number) if is_own else None
         entries = [self._watched_topic(topic, context) for topic in topics]
         self._has_watchers.set()
-        return Watcher(entries, after)
+        return Watcher(entries, after, id_prefix)
 
     def leave(self, watcher: Watcher) -> None:
         """End a watcher's part in all its topics; a topic without watchers is kept for a while."""
@@ -177,7 +178,7 @@ class Feed(BackgroundLoop):
             self._watched[key] = WatchedTopic(topic=topic, context=context)
         return self._watched[key]
 
-    def _prefix(self, context: RequestContext) -> str:
+    def _id_prefix(self, context: RequestContext) -> str:
         """Return what the ids of this caller's events begin with: the start of the server, and a digest of what decides
         what the caller sees."""
         return f"{self.epoch}-{sha256(repr(_viewer(context)).encode()).hexdigest()[:12]}"

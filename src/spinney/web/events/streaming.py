@@ -66,7 +66,7 @@ class Stream:
             except LOST as error:
                 yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
                 return
-            text = b"".join(_written(self._feed.event_id(event, self._context), event) for event in events)
+            text = b"".join(_written(self._watcher.event_id(event), event) for event in events)
             if text or self._monotonic() - told_s >= BEAT_S:
                 told_s = self._monotonic()
                 yield text or _BEAT

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
+from spinney.model.errors import Refused, SpinneyError, StoreUnusable
 from spinney.model.queue_selection import may_serve
 from spinney.model.settings.capacities import NONE, LockCapacity
 from spinney.model.settings.webhooks import Webhook
-from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, known_type
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import capacities, former_secrets, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
@@ -127,12 +127,7 @@ class Registry:
 
     def type(self, name: str) -> TypeSpec:
         """Return the job type of this name. Raises UnknownType."""
-        spec = self.types.get(name)
-        if spec is None:
-            from spinney.model.values.hints import unknown  # slow to import, and rarely needed here
-
-            raise UnknownType(unknown("job type", name, self.types, "start a node whose application has it"))
-        return spec
+        return known_type(self.types, name)
 
     def once_lanes(self) -> frozenset[int]:
         """Return the lanes of types that must not run twice unasked."""
