@@ -22,7 +22,7 @@ NONE = cast(Any, None)
 @pytest.fixture
 def consumer(client: KazooClient, queue: MerrittQueue) -> MerrittConsumer:
     """A consumer of jobs, without a store; its lists are due at each look."""
-    config = Settings(poll=0.1, work=frozenset(["jobs"]))
+    config = Settings(work=frozenset(["jobs"])).model_copy(update={"poll": 0})
     made = MerrittConsumer(
         client,
         "db",
