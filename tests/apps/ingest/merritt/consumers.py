@@ -25,7 +25,9 @@ def start(connect: Callable[[], KazooClient], queue: MerrittQueue) -> Start:
 
     def one(node: str, states: tuple[JobState, ...] = BUT_RECORDING, **fields: Any) -> MerrittConsumer:
         folder = fields.pop("queue", None)
-        config = Settings(work=frozenset(["jobs"]), states=states, queue=folder).model_copy(update={"poll": 0})
+        config = Settings(work=frozenset(["jobs"]), states=states, queue=folder).model_copy(
+            update={"poll": 0}
+        )
         options = {"collection_of": lambda profile: profile, "mark": lambda: node} | fields
         made = MerrittConsumer(connect(), "db", node, config, access=NONE, mirror=NONE, **options)
         made.begin()
