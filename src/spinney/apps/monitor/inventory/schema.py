@@ -1,6 +1,6 @@
 """The tables of the monitor. Times are microseconds since 1970 UTC.
 
-The migrations make the tables, and must agree with what stands here.
+The first migration makes the tables as they are declared here.
 Services and entities are never deleted, so that their results keep what they belong to."""
 
 from sqlalchemy import (
