@@ -4,11 +4,9 @@ Each step may be repeated after a kill: a folder is filled anew, a file that is 
 Archives come from people, so they are unpacked within limits (``spinney.containers``), and nothing follows a link."""
 
 import fcntl
-import gzip
 import itertools
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from spinney.apps.receivers.database.receiver_database import sha256_of
+from spinney.apps.receivers.detection import contents
 from spinney.apps.receivers.detection.source_files import source_file
 from spinney.containers import Limits, Meter, unpack
 from spinney.containers.formats import kind_of_name
@@ -26,7 +25,6 @@ from spinney.files.paths import NotAdmitted, shown
 DEPTH = 3
 """Archives within archives are taken apart down to here; deeper ones stay files, and are put aside for their
 names."""
-_PIECE = 1 << 20
 
 
 class BadFile(NamedTuple):
@@ -142,13 +140,11 @@ def _fault(path: Path) -> str | None:
     if path.stat().st_size == 0:
         return "it is empty"
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with contents.opened(path) as file:
             content = False
-            while piece := file.read(_PIECE):
+            while piece := file.read(contents.CHUNK_BYTES):
                 content = content or piece.count(0) < len(piece)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except contents.DAMAGES as error:
         return f"it is a damaged gzip file ({error})"
     return None if content else "it has nothing but zeros"
 
