@@ -105,15 +105,8 @@ class ReceiverDatabase:
                 self._detect_session(db, session, files, (job, now_s), between)
                 for session, files in by_session.items()
             ]
-        files = sum(result.files for result in results)
-        return Detected(
-            files=files,
-            repeated=len(new) - files,
-            pulses=sum(result.pulses for result in results),
-            hits=sum(result.hits for result in results),
-            broken=sum(result.broken for result in results),
-            afresh=tuple(session for result in results for session in result.afresh),
-        )
+        total = _total(results)
+        return total._replace(repeated=len(new) - total.files)
 
     def rerun(
         self,
@@ -127,13 +120,12 @@ class ReceiverDatabase:
         tags or rules. A session without files becomes empty. Parameters and errors are those of
         ``detect``."""
         with self._writing() as db:
-            results = [
-                self._detect_session(db, session, [], (job, now_s), between, afresh=True)
-                for session in sessions
-            ]
-        pulses, hits = sum(result.pulses for result in results), sum(result.hits for result in results)
-        afresh = tuple(session for result in results for session in result.afresh)
-        return Detected(0, 0, pulses, hits, sum(result.broken for result in results), afresh)
+            return _total(
+                [
+                    self._detect_session(db, session, [], (job, now_s), between, afresh=True)
+                    for session in sessions
+                ]
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -205,6 +197,18 @@ class ReceiverDatabase:
             "update batches set files = ?, pulses = ?, hits = ? where id = ?", (len(new), pulses, hits, batch)
         )
         return Detected(len(new), 0, pulses, hits, broken, (session,) if afresh else ())
+
+
+def _total(results: Sequence[Detected]) -> Detected:
+    """Return what was done in several sessions together."""
+    return Detected(
+        files=sum(result.files for result in results),
+        repeated=0,
+        pulses=sum(result.pulses for result in results),
+        hits=sum(result.hits for result in results),
+        broken=sum(result.broken for result in results),
+        afresh=tuple(session for result in results for session in result.afresh),
+    )
 
 
 def _described(path: Path) -> _New:
@@ -288,18 +292,8 @@ def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> No
     )
     db.executemany(
         "insert into hits values (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                session,
-                hit.run,
-                hit.burst.time,
-                hit.burst.offset,
-                hit.burst.signal,
-                hit.burst.noise,
-                hit.burst.slop,
-            )
-            for hit in hits
-        ],
+        # Behind the run: time, offset, signal, noise and slop of the burst; the run has its tag and port.
+        [(session, hit.run, *hit.burst[2:]) for hit in hits],
     )
 
 
