@@ -115,13 +115,9 @@ def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
         raise UsageError(f"{target} exists; name a new file") from None
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}; name another file") from error
-    number = 0
     with closing(sqlite3.connect(target)) as db, db:
         db.execute(SCHEMA)
-        for job in jobs:
-            db.execute(_INSERT, job)
-            number += 1
-    return number
+        return db.executemany(_INSERT, jobs).rowcount
 
 
 def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:

@@ -103,13 +103,11 @@ def read(db: sqlite3.Connection) -> Timeline:
         (SESSIONS_MAX,),
     ).fetchall()
     # The hits of these sessions only: the primary key begins with the session, so older ones are not read.
-    detected = {
-        session: (runs, hits, last)
-        for session, runs, hits, last in db.execute(
-            "select session, count(distinct run), count(*), max(time) from hits where session >= ? group by session",
-            (min((row[0] for row in rows), default=0),),
-        )
-    }
+    hits_since = db.execute(
+        "select session, count(distinct run), count(*), max(time) from hits where session >= ? group by session",
+        (min((row[0] for row in rows), default=0),),
+    )
+    detected = {session: numbers for session, *numbers in hits_since}
     ends = [max(row[2], detected.get(row[0], (0, 0, row[2]))[2]) for row in rows]
     begun, ended = min((row[1] for row in rows), default=0.0), max(ends, default=0.0)
     scale = WIDTH / max(1.0, ended - begun)

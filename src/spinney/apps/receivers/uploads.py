@@ -180,11 +180,10 @@ def _uploader(job: Job) -> str:
 
 
 # The last stages of all types that bring files. ``report`` runs again when a subjob was repaired.
-_ARRIVAL: dict[str, Any] = {"max_attempts": 3}
 for _pipeline in ARRIVALS:
-    _pipeline.stage(**_ARRIVAL)(check_files)
-    _pipeline.stage(**_ARRIVAL)(sort_files)
-    _pipeline.stage(again=True, **_ARRIVAL)(report)
+    _pipeline.stage(max_attempts=3)(check_files)
+    _pipeline.stage(max_attempts=3)(sort_files)
+    _pipeline.stage(max_attempts=3, again=True)(report)
 
 # There is a poll only where the settings ask for one, when this module is loaded.
 _sync = settings.load().sync
