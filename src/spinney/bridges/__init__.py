@@ -2,8 +2,7 @@
 
 ``bridge``    a bridge at work: it claims entries, submits jobs, reports their state, takes wishes
 ``foreign``   what a class for another system's database provides
-``process``   a bridge's process, with the node that runs its jobs
-``sole``      at most one process of a host under a bridge's name
+``process``   a bridge's process, at most one of a host under its name, with the node that runs its jobs
 ``commands``  what the commands of all bridges share
 ``disbatch``  execution nodes and the command interface of Disbatch 4, on its MongoDB database
 ``merritt``   a library of the queue in ZooKeeper that Merritt's services share; it needs nothing else of Spinney

@@ -32,8 +32,9 @@ def work(
     """Run a bridge and the node for its jobs until SIGTERM, and end the command by typer.Exit with the node's
     exit code. ``application``: the module and name of the application that the node runs. ``replace``: take
     over from a running process of this name."""
-    node = process.Node(application, bridge.foreign.name, slots, drain, store)
-    raise typer.Exit(process.work(bridge, node, replace=replace))
+    raise typer.Exit(
+        process.work(bridge, application, slots=slots, drain=drain, replace=replace, store=store)
+    )
 
 
 def print_differences(bridge: Bridge, entry: str, *, json: bool) -> None:

@@ -1,18 +1,24 @@
-"""A bridge's process, with the node of Spinney that runs its jobs beside it."""
+"""A bridge's process, at most one of a host under its name, with the node of Spinney that runs its jobs beside it."""
 
+import fcntl
 import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spinney.bridges.bridge import Bridge
-from spinney.bridges.sole import sole
 from spinney.command_line import resolve_settings
+from spinney.errors import UsageError
 
 if TYPE_CHECKING:
     from spinney.operations import Control
+
+PATIENCE_S = 60.0
+"""How long a takeover waits for the other process, in seconds."""
 
 
 def types_at_work(control: "Control") -> set[str]:
@@ -21,40 +27,38 @@ def types_at_work(control: "Control") -> set[str]:
     return {name for node in control.store.nodes() if node.state == "active" for name in node.types}
 
 
-class Node:
-    """The node of Spinney that runs a bridge's jobs: a process of its own, which outlives a bridge that is
-    killed. The next bridge starts another, which takes over from it."""
+@contextmanager
+def sole(name: str, store: str | None, *, wait: bool) -> Iterator[None]:
+    """Let this be the only process of this host that works under this name of a bridge while the block runs.
+    ``wait``: the process that has the name was asked to end, so wait for up to a minute. Raises UsageError
+    when another process keeps it.
 
-    def __init__(self, application: str, name: str, slots: int, drain: str, store: str | None) -> None:
-        """``name``: the bridge's, of which the node's and the lock's are made. ``drain``: how long running
-        jobs may finish, as the command line has it."""
-        self.command = [
-            sys.executable,
-            "-m",
-            "spinney",
-            "node",
-            application,
-            "--name",
-            name.replace(":", "-"),
-        ]
-        self.command += ["--slots", str(slots), "--drain", drain, *(["--store", store] if store else [])]
-        self.command.append("--replace")  # a killed bridge leaves its node, which may be at work
-        self.lock = lock_path(name, store)
-
-    def start(self) -> "subprocess.Popen[bytes]":
-        """Start the node, and return its process, which drains at SIGTERM."""
-        return subprocess.Popen(self.command)
-
-
-def lock_path(name: str, store: str | None) -> Path:
-    """Return the file that the one process of this host has locked which works under a bridge's name. It lies
-    beside the folder root of the store."""
-    return resolve_settings(store).folders.parent / ".bridges" / f"{name.replace(':', '-')}.lock"
+    The store knows who took a name last (``Bridge.take``); this lock keeps two nodes of one name from running beside
+    each other on one host. It is a file beside the folder root of the store, and ends with the process, however that
+    ends."""
+    path = resolve_settings(store).folders.parent / ".bridges" / f"{name.replace(':', '-')}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        give_up = time.monotonic() + (PATIENCE_S if wait else 0.0)
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= give_up:
+                    raise UsageError(
+                        f"another process works under this name (lock {path}); end it, or take over with --replace"
+                    ) from None
+                time.sleep(0.05)
+        yield
 
 
-def work(bridge: Bridge, node: Node, *, replace: bool) -> int:
-    """Run the node and the bridge until a signal, or until the node ends; return the exit code, 0 after a
-    signal.
+def work(
+    bridge: Bridge, application: str, *, slots: int, drain: str, replace: bool, store: str | None
+) -> int:
+    """Run a bridge and the node for its jobs until a signal, or until the node ends; return the exit code, 0
+    after a signal. ``application``: the module and name of the application that the node runs. ``drain``: how
+    long running jobs may finish, as the command line has it.
 
     After SIGTERM or SIGINT nothing is claimed, and what ends is passed on until the node has drained; the
     rest is passed on after that. ``replace``: first take the name, so that the process that has it ends, and
@@ -63,28 +67,33 @@ def work(bridge: Bridge, node: Node, *, replace: bool) -> int:
     ended = threading.Event()
     if replace:
         bridge.take()
-    with sole(node.lock, wait=replace):
-        process = node.start()
-        threading.Thread(target=_stop_with, args=(process, ended), daemon=True).start()
+    with sole(bridge.foreign.name, store, wait=replace):
+        # The node outlives a bridge that is killed, and may be at work: the next bridge starts another, which takes
+        # over from it.
+        command = [sys.executable, "-m", "spinney", "node", application, "--replace"]
+        command += ["--name", bridge.foreign.name.replace(":", "-"), "--slots", str(slots), "--drain", drain]
+        command += ["--store", store] if store else []
+        node = subprocess.Popen(command)
+        threading.Thread(target=_stop_with, args=(node, ended), daemon=True).start()
 
-        def drain(*_: object) -> None:
+        def drain_node(*_: object) -> None:
             bridge.room = 0
-            process.terminate()
+            node.terminate()
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, drain)
+            signal.signal(number, drain_node)
         try:
             bridge.run(ended)
         except BaseException:
-            process.terminate()
+            node.terminate()
             raise
         if ended.is_set():
             bridge.flush()
-    code = process.wait()
+    code = node.wait()
     return 0 if code == -signal.SIGTERM else code
 
 
-def _stop_with(process: "subprocess.Popen[bytes]", ended: threading.Event) -> None:
+def _stop_with(node: "subprocess.Popen[bytes]", ended: threading.Event) -> None:
     """Wait for the node, and then let the bridge end: without a node its jobs would wait."""
-    process.wait()
+    node.wait()
     ended.set()

@@ -16,7 +16,6 @@ from spinney.bridges.disbatch.database import connect
 from spinney.bridges.disbatch.interface.cli import DatabaseOption, MongoOption
 from spinney.bridges.disbatch.interface.cli import app as interface
 from spinney.bridges.disbatch.node import DisbatchNode
-from spinney.bridges.sole import sole
 from spinney.command_line import JsonOption, StoreOption, endpoint, open_control
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
@@ -61,7 +60,7 @@ def check(
     """Compare the tasks that bear the node's name with the jobs here."""
     with _bridge(mongo, database, name, settings_file, 0, store) as bridge:
         if repair:
-            with sole(process.lock_path(bridge.foreign.name, store), wait=False):
+            with process.sole(bridge.foreign.name, store, wait=False):
                 bridge.take()
                 bridge.round()
         commands.print_differences(bridge, "task", json=json)
