@@ -10,16 +10,16 @@ works under a bridge's name, which it finds out at the beginning of each round, 
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spinney.bridges.foreign import Claim, ClaimLost, Foreign, ForeignAway, Order, Report, Wish
 from spinney.command_line import files_of
 from spinney.errors import DuplicateKey, SpinneyError, StoreUnavailable, StoreUnusable, UnknownType
-from spinney.jobs import SETTLED, Attempt, Filter, Job, Options, State
+from spinney.jobs import SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Bridge:
             for link in self._links.values()
             if (link.position or link.job_id is None) and (link.entry, link.claim) not in held
         ]
-        jobs = self._by_id({link.job_id: link for link in gone if link.job_id is not None})
+        jobs = self._by_id(link.job_id for link in gone)
         for link in gone:
             job = jobs.get(link.job_id or 0)
             self._give_up(link, job, ClaimLost("it no longer bears our name"))
@@ -303,9 +303,7 @@ class Bridge:
                     self._reported[job.id] = job.settled_us or 0
             else:
                 advanced.append((link.entry, link.claim, position))
-                self._links[link.entry] = Link(
-                    entry=link.entry, claim=link.claim, job_id=link.job_id, position=position
-                )
+                self._links[link.entry] = replace(link, position=position)
         self.control.store.bridges.advance(self.foreign.name, advanced)
         self._end(ended)
 
@@ -315,17 +313,13 @@ class Bridge:
         assert link.job_id is not None, "links without a job are not compared"
         job_id, store = link.job_id, self.control.store
         attempts = [] if job is None else store.attempts(job_id)
-
-        def output(attempt: Attempt, stream: str) -> Iterator[bytes]:
-            return files_of(self.control, job_id, self.store).output(attempt, stream)
-
         return Report(
             entry=link.entry,
             claim=link.claim,
             job=job,
             attempts=[each for each in attempts if each.outcome is not None],
             results=lambda: self.control.queries.results(job_id),
-            output=output,
+            output=lambda attempt, stream: files_of(self.control, job_id, self.store).output(attempt, stream),
         )
 
     def _give_up(self, link: Link, job: Job | None, error: ClaimLost) -> None:
@@ -355,7 +349,7 @@ class Bridge:
             link = self._links.get(wish.entry)
             if link is None or link.job_id is None:
                 continue
-            job = self._by_id({link.job_id: link}).get(link.job_id)
+            job = self._by_id([link.job_id]).get(link.job_id)
             if job is not None and not (wish.order is Order.CANCEL and job.cancelling):
                 self._order(job.id, wish)
 
@@ -386,13 +380,13 @@ class Bridge:
         it may be called beside the bridge, and then shows what is just under way, too. Raises ForeignAway and
         errors of the store."""
         links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
-        jobs = self._by_id({link.job_id: link for link in links.values() if link.job_id is not None})
+        jobs = self._by_id(link.job_id for link in links.values())
         by_entry = {entry: jobs.get(link.job_id or 0) for entry, link in links.items()}
         return list(self.foreign.differences(by_entry))
 
-    def _by_id(self, ids: Mapping[int, Any]) -> dict[int, Job]:
-        """Return the jobs with these numbers, by number, without deleted ones."""
-        sorted_ids = tuple(sorted(ids))
+    def _by_id(self, ids: Iterable[int | None]) -> dict[int, Job]:
+        """Return the jobs with these numbers, by number, without deleted ones; a link without a job has None."""
+        sorted_ids = tuple(sorted({job_id for job_id in ids if job_id is not None}))
         return {
             job.id: job
             for start in range(0, len(sorted_ids), _PAGE)
