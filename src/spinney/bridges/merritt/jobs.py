@@ -1,6 +1,7 @@
 """Jobs of the ingest queue: one object each, on its way through the states."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -226,19 +227,16 @@ class Jobs(Items[Job]):
         item, (bid, priority, space_needed, *objects) = read_item(self._client, path, JobState, names)
         if bid is None:
             raise MerrittZKNodeInvalid(f"{path}/bid is missing; run a check to see what is left of the job.")
-        fields = [
-            codec.read_object(f"{path}/{name}", each) for name, each in zip(names[3:], objects, strict=True)
-        ]
+        parts: dict[str, Any] = {
+            name: codec.read_object(f"{path}/{name}", each)
+            for name, each in zip(names[3:], objects, strict=True)
+        }
         return Job(
             **item,
             bid=codec.read_text(bid),
             priority=codec.read_number(f"{path}/priority", priority),
             space_needed=codec.read_number(f"{path}/space_needed", space_needed),
-            configuration=fields[0],
-            identifiers=fields[1],
-            metadata=fields[2],
-            inventory=fields[3],
-            store=fields[4],
+            **parts,
         )
 
     def _move_pointers(self, transaction: Transaction, job: Job, state: JobState, priority: int) -> None:

@@ -83,7 +83,7 @@ def _applied(client: KazooClient, finding: Finding, remedy: Remedy) -> Repair:
                         transaction.delete(lock.path)
                         kept.discard(lock.path)
                 transaction.delete(path)
-    for path in kept - {path for path in kept if transaction.has("delete", path)}:
+    for path in kept:
         transaction.delete(path)
     try:
         transaction.commit()

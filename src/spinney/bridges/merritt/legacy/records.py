@@ -58,13 +58,6 @@ class LegacyRecord:
     """The version of its node, by which a move sees that it has changed."""
 
 
-def read_record(client: KazooClient, queue: LegacyQueue, name: str) -> LegacyRecord:
-    """Return a legacy record. Raises MerrittZKNodeInvalid where it is missing or cannot be read."""
-    path = f"{queue.value}/{name}"
-    data, version = get(client, path)
-    return parse_record(queue, path, data, version)
-
-
 def parse_record(queue: LegacyQueue, path: str, data: bytes, version: int = 0) -> LegacyRecord:
     """Return the record that a node's data are. Raises MerrittZKNodeInvalid."""
     if len(data) < _HEADER_BYTES:
@@ -86,9 +79,9 @@ def list_records(client: KazooClient) -> tuple[list[LegacyRecord], list[MerrittZ
     records: list[LegacyRecord] = []
     errors: list[MerrittZKNodeInvalid] = []
     for queue in LegacyQueue:
-        for name in children(client, queue.value):
+        for path in (f"{queue.value}/{name}" for name in children(client, queue.value)):
             try:
-                records.append(read_record(client, queue, name))
+                records.append(parse_record(queue, path, *get(client, path)))
             except MerrittZKNodeInvalid as error:
                 errors.append(error)
     return records, errors
