@@ -26,7 +26,7 @@ def get(client: KazooClient, path: str) -> tuple[bytes, int]:
 
 def get_all(client: KazooClient, paths: Iterable[str]) -> list[tuple[bytes, int] | None]:
     """Return data and version of several nodes, read in one round, with None for each that is missing."""
-    answers = _in_rounds(client, client.get_async, paths)
+    answers = in_rounds(client, client.get_async, paths)
     return [None if answer is None else (answer[0] or b"", answer[1].version) for answer in answers]
 
 
@@ -37,13 +37,13 @@ def data_of(node: tuple[bytes, int] | None) -> bytes | None:
 
 def counts(client: KazooClient, paths: Iterable[str]) -> list[int | None]:
     """Return how many children several nodes have, read in one round, with None for each that is missing."""
-    stats = _in_rounds(client, client.exists_async, paths)
+    stats = in_rounds(client, client.exists_async, paths)
     return [None if stat is None else stat.numChildren for stat in stats]
 
 
 def versions(client: KazooClient, paths: Iterable[str]) -> list[int | None]:
     """Return the versions of several nodes, read in one round, with None for each that is missing."""
-    stats = _in_rounds(client, client.exists_async, paths)
+    stats = in_rounds(client, client.exists_async, paths)
     return [None if stat is None else stat.version for stat in stats]
 
 
@@ -53,7 +53,7 @@ def existing(client: KazooClient, paths: Iterable[str]) -> set[str]:
     return {path for path, count in zip(paths, counts(client, paths), strict=True) if count is not None}
 
 
-def _in_rounds(client: KazooClient, ask: Callable[[str], IAsyncResult], paths: Iterable[str]) -> list[Any]:
+def in_rounds(client: KazooClient, ask: Callable[[str], IAsyncResult], paths: Iterable[str]) -> list[Any]:
     """Send many requests before their answers are read, and return the answers in order, None for missing
     nodes. A round that a lost connection interrupts is sent again as a whole, since it only reads."""
     paths = list(paths)

@@ -1,16 +1,15 @@
 """All nodes of the queue, read at about one moment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 
 from spinney.bridges.merritt import layout
+from spinney.bridges.merritt.nodes import in_rounds
 
 _ROOTS: Final = (layout.BATCHES, layout.BATCH_UUIDS, layout.JOBS, layout.ACCESS, layout.LOCKS)
-_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +35,14 @@ def read(client: KazooClient) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     level = list(_ROOTS)
     while level:
+        contents = in_rounds(client, client.get_async, level)
+        children = in_rounds(client, client.get_children_async, level)
         deeper: list[str] = []
-        for start in range(0, len(level), _AT_ONCE):
-            for path, node in _read_some(client, level[start : start + _AT_ONCE]):
-                nodes[path] = node
-                deeper += [f"{path}/{name}" for name in node.children]
+        for path, content, names in zip(level, contents, children, strict=True):
+            if content is not None and names is not None:
+                data, stat = content
+                below = tuple(sorted(names))
+                nodes[path] = Node(data or b"", stat.version, stat.ctime / 1000, stat.ephemeralOwner, below)
+                deeper += [f"{path}/{name}" for name in below]
         level = deeper
     return nodes
-
-
-def _read_some(client: KazooClient, paths: Iterable[str]) -> Iterable[tuple[str, Node]]:
-    requests = [(path, client.get_async(path), client.get_children_async(path)) for path in paths]
-    for path, data_answer, children_answer in requests:
-        try:
-            data, stat = data_answer.get()
-            names = children_answer.get()
-        except NoNodeError:
-            continue
-        yield (
-            path,
-            Node(data or b"", stat.version, stat.ctime / 1000, stat.ephemeralOwner, tuple(sorted(names))),
-        )
