@@ -8,7 +8,7 @@ from sqlalchemy import Engine, event, text
 
 from spinney import Defer
 from spinney.apps.monitor import upkeep
-from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
+from spinney.apps.monitor.inventory import entities, imports, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
@@ -325,7 +325,7 @@ def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:
     for at_us, status in ((1, "ok"), (2, "ok"), (3, "error"), (4, "error"), (50, "error")):
         results.write(tables, [result(1, "http", status, at_us, job_id=at_us)])
 
-    assert old_results.thin(tables, before_us=10) == 2
+    assert results.thin(tables, before_us=10) == 2
     assert [change.at_us for change in results.changes(tables)] == [50, 3, 1]
 
 

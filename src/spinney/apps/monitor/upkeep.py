@@ -14,7 +14,7 @@ from typing import Any
 from spinney import Defer, Job
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import UPKEEP, app, outbox
-from spinney.apps.monitor.inventory import entities, old_results, results, services
+from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
 from spinney.apps.monitor.languages import language
@@ -80,7 +80,7 @@ def thin(job: Job) -> int:
     """Remove results that are older than the settings' ``keep_days`` and changed nothing."""
     before_us = time.time_ns() // 1000 - settings.load().keep_days * _DAY_US
     removed = 0
-    while number := old_results.thin(database(), before_us):
+    while number := results.thin(database(), before_us):
         removed += number
         job.check_cancelled()
     return removed

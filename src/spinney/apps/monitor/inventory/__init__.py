@@ -2,19 +2,18 @@
 
 **Who writes what.** Imports and harvests write entities and services (``imports``); a service that an import no
 longer names is retired, and keeps its results. Checks write results (``results``), in groups, each before its stage is
-recorded as passed. Upkeep thins old results (``old_results``). Nothing else writes.
+recorded as passed. Upkeep thins old results. Nothing else writes.
 
 **What a crash leaves.** An import is one transaction. A result is written under the number of its job and the name of
 its task; a stage that runs again after a crash writes the same row again, so no result is stored twice.
 
-``schema``       the tables
-``database``     the open database of this process
-``model``        the classes that the rest of the application reads
-``entities``     owners of services, and what they were told
-``services``     services: by number, by owner, by words
-``imports``      services from CSV, JSON and catalogues, again and again
-``results``      results and changes of status
-``old_results``  old results thinned to their changes
+``schema``    the tables
+``database``  the open database of this process
+``model``     the classes that the rest of the application reads
+``entities``  owners of services, and what they were told
+``services``  services: by number, by owner, by words
+``imports``   services from CSV, JSON and catalogues, again and again
+``results``   results and changes of status, of which old ones are thinned to the changes
 
 The migrations are in ``migrations``. Importing this package loads no SQLAlchemy; the modules that read do, which are
 its attributes and imported when they are first used: a server beside no monitor does without.

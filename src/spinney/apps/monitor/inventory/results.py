@@ -1,4 +1,4 @@
-"""The results of checks: written in groups, and read by service.
+"""The results of checks: written in groups, read by service, and thinned when they are old.
 
 ``mon_history`` has every result, and ``mon_statuses`` the newest one of each service and task; one transaction writes
 both. The threads of a node write through one ``ResultWriter``; several nodes may write at once."""
@@ -18,6 +18,8 @@ INFO_MAX = 20_000
 """The most characters of a result that are kept."""
 LOCK_S = 2.0
 """How long the newest id waits for those who write results, on PostgreSQL."""
+THINNED = 5000
+"""The most rows that one transaction of ``thin`` removes, so that results do not wait for it."""
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
@@ -83,7 +85,8 @@ def write(database: Database, results: Sequence[Result]) -> None:
         for result in in_time:
             key = (result.gid, result.task)
             before = present.get(key)
-            rows.append(_history_row(result, before))
+            before_status = "" if before is None else before.status
+            rows.append(_row(result, before=before_status, job_id=result.job_id))
             if before is None or result.at_us >= before.at_us:
                 present[key] = _after(result, before)
         insert = database.insert(history).values(rows)
@@ -95,7 +98,9 @@ def write(database: Database, results: Sequence[Result]) -> None:
                 },
             )
         )
-        current = [_status_row(result, present[key].since_us) for key, result in newest.items()]
+        current = [
+            _row(result, uuid=result.uuid, since_us=present[key].since_us) for key, result in newest.items()
+        ]
         insert = database.insert(statuses).values(current)
         connection.execute(
             insert.on_conflict_do_update(
@@ -179,6 +184,20 @@ def changes(
         return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
 
 
+def thin(database: Database, before_us: int) -> int:
+    """Remove one step of the results before a time that repeat the status before them, and return how many;
+    the caller repeats it until none is left. First results and changes stay for ever: most results say what
+    the one before said, and only the newer ones are shown one by one."""
+    repeated = (
+        select(history.c.id)
+        .where(history.c.at_us < before_us, history.c.before == history.c.status)
+        .order_by(history.c.id)
+        .limit(THINNED)
+    )
+    with database.write() as connection:
+        return connection.execute(delete(history).where(history.c.id.in_(repeated))).rowcount
+
+
 class ResultsKept(TablesAway):
     """Somebody keeps the table of results locked; the message says who."""
 
@@ -255,31 +274,15 @@ def _once(results: Sequence[Result]) -> Iterable[Result]:
     return {(result.job_id, result.task): result for result in results}.values()
 
 
-def _history_row(result: Result, before: _Present | None) -> dict[str, Any]:
-    """Return the row of a result in the history, with the status that its service and task had before."""
-    return {
-        "gid": result.gid,
-        "task": result.task,
-        "status": result.status,
-        "before": "" if before is None else before.status,
-        "code": result.code,
-        "info": result.info[:INFO_MAX],
-        "at_us": result.at_us,
-        "duration_s": result.duration_s,
-        "job_id": result.job_id,
-    }
-
-
-def _status_row(result: Result, since_us: int) -> dict[str, Any]:
-    """Return the row of a newest result. ``since_us``: since when its status is this one."""
+def _row(result: Result, **more: Any) -> dict[str, Any]:
+    """Return the row of a result: the columns that both tables have, and ``more`` that one of them has besides."""
     return {
         "gid": result.gid,
         "task": result.task,
         "status": result.status,
         "code": result.code,
         "info": result.info[:INFO_MAX],
-        "uuid": result.uuid,
         "at_us": result.at_us,
-        "since_us": since_us,
         "duration_s": result.duration_s,
+        **more,
     }
