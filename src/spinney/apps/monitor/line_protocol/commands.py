@@ -16,7 +16,7 @@ from spinney.apps.monitor.inventory.model import CurrentStatus, Service
 from spinney.apps.monitor.line_protocol import layout
 from spinney.apps.monitor.line_protocol.replies import Reply, box, nothing_found, refusal, reply
 from spinney.apps.monitor.line_protocol.selections import integer, named
-from spinney.apps.monitor.requests import RunningCheck, SequenceStatus
+from spinney.apps.monitor.requests import SequenceStatus
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
@@ -115,18 +115,13 @@ def list_services(door: Door, arguments: Arguments) -> Reply:
     entity = entities.get(door.tables, eid)
     if entity is None:
         return nothing_found(f"No entity found with eid = {eid}")
-    listed = services.of_entity(door.tables, eid, offset=offset, limit=limit)
-    rows = [(s.gid, layout.cut(s.description, 60), _host(s.uri), s.type, s.version) for s in listed]
-    fields = [
-        {
-            "gid": s.gid,
-            "description": s.description,
-            "host": _host(s.uri),
-            "type": s.type,
-            "version": s.version,
-        }
-        for s in listed
-    ]
+    rows, fields = [], []
+    for s in services.of_entity(door.tables, eid, offset=offset, limit=limit):
+        host = _host(s.uri)
+        rows.append((s.gid, layout.cut(s.description, 60), host, s.type, s.version))
+        fields.append(
+            {"gid": s.gid, "description": s.description, "host": host, "type": s.type, "version": s.version}
+        )
     hr = layout.box("[122] No services found")
     if rows:
         caption = ("GID", "Description", "Host", "Type", "Version")
@@ -169,25 +164,14 @@ def query_tasks(door: Door, arguments: Arguments) -> Reply:
     current = {
         result.task: result for result in results.current(door.tables, [service.gid]).get(service.gid, [])
     }
-    tasks = [task for task in task_list.last_read(door.settings).current if task.name in current]
-    rows = [
-        (
-            task.description,
-            layout.coloured(current[task.name].status),
-            current[task.name].info,
-            door.local(current[task.name].at_us),
-        )
-        for task in tasks
-    ]
-    fields = [
-        {
-            "task": task.name,
-            "exit_status": current[task.name].status,
-            "exit_info": current[task.name].info,
-            "ts": door.local(current[task.name].at_us),
-        }
-        for task in tasks
-    ]
+    rows, fields = [], []
+    for task in task_list.last_read(door.settings).current:
+        if (result := current.get(task.name)) is not None:
+            time = door.local(result.at_us)
+            rows.append((task.description, layout.coloured(result.status), result.info, time))
+            fields.append(
+                {"task": task.name, "exit_status": result.status, "exit_info": result.info, "ts": time}
+            )
     hr = layout.box("[118] No tasks performed on this service")
     if rows:
         hr = layout.table(f"[118] {title}", ("Task", "Status", "Info", "Timestamp"), rows)
@@ -252,30 +236,24 @@ def list_jobs(door: Door, arguments: Arguments) -> Reply:
     if not at_work:
         return reply(114, layout.box("[114] No Jobs Running"), {"message": "No job running", "njobs": 0})
     of_number = {s.gid: s for s in services.by_numbers(door.tables, [check.gid for check in at_work])}
-    shown = [(running, of_number[running.gid]) for running in at_work if running.gid in of_number]
     now_us = door.control.clock()
-    rows = [
-        (
-            s.gid,
-            layout.cut_at_work(s.description),
-            s.type,
-            s.version,
-            _at_work(running),
-            layout.elapsed((now_us - running.since_us) / 1_000_000),
-        )
-        for running, s in shown
-    ]
-    fields = [
-        {
-            "gid": s.gid,
-            "description": s.description,
-            "type": s.type,
-            "version": s.version,
-            "status": _at_work(running),
-            "timestamp": running.since_us // 1_000_000,
-        }
-        for running, s in shown
-    ]
+    rows, fields = [], []
+    for running in at_work:
+        if (s := of_number.get(running.gid)) is not None:
+            # In the old server's words: its task, unless it is about to stop or has not begun.
+            state = "stop_signal_received" if running.is_stopping else running.task or "created"
+            elapsed = layout.elapsed((now_us - running.since_us) / 1_000_000)
+            rows.append((s.gid, layout.cut_at_work(s.description), s.type, s.version, state, elapsed))
+            fields.append(
+                {
+                    "gid": s.gid,
+                    "description": s.description,
+                    "type": s.type,
+                    "version": s.version,
+                    "status": state,
+                    "timestamp": running.since_us // 1_000_000,
+                }
+            )
     caption = ("GID", "Description", "URL Type", "Version", "Task", "Running")
     hr = layout.table(f"[114] {len(rows)} Job Executing", caption, rows)
     return reply(114, hr, {"message": f"{len(rows)} jobs running", "njobs": len(rows), "jobs": fields})
@@ -311,12 +289,6 @@ def _series(numbered: Sequence[Service]) -> str:
     if len(numbered) == 1:
         return numbered[0].description or numbered[0].entity
     return f"Series of {len(numbered)} records"
-
-
-def _at_work(running: RunningCheck) -> str:
-    """Return the state of a running check, in the old server's words: its task, unless it is about to stop or
-    has not begun."""
-    return "stop_signal_received" if running.is_stopping else running.task or "created"
 
 
 def _service_table(service: Service) -> str:

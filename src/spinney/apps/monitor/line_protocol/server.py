@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -107,24 +108,22 @@ class LineServer:
         try:
             if self._limits.listen:
                 host, _, port = self._limits.listen.rpartition(":")
-                self._require_allowed(host)
+                if not is_loopback(host) and not self._allowed:
+                    raise UsageError(
+                        f"{host} is not on loopback: the line protocol has no login; list the addresses that may "
+                        f"connect as 'allowed' in [socket]"
+                    )
                 server = await asyncio.start_server(self._serve_tcp, host.strip("[]"), int(port))
                 servers.append(server)
                 self.addresses += [str(listening.getsockname()) for listening in server.sockets]
             if self._limits.path is not None:
                 _remove_stale(self._limits.path)
-                servers.append(await asyncio.start_unix_server(self._serve_unix, self._limits.path))
+                serve = partial(self._serve, "unix-socket")
+                servers.append(await asyncio.start_unix_server(serve, self._limits.path))
                 self._limits.path.chmod(0o660)
         except OSError as error:
             raise UsageError(f"the line protocol cannot be served: {error.strerror or error}") from None
         return servers
-
-    def _require_allowed(self, host: str) -> None:
-        if not is_loopback(host) and not self._allowed:
-            raise UsageError(
-                f"{host} is not on loopback: the line protocol has no login; list the addresses that may connect as "
-                f"'allowed' in [socket]"
-            )
 
     async def _serve_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = ipaddress.ip_address(writer.get_extra_info("peername")[0])
@@ -133,9 +132,6 @@ class LineServer:
             writer.close()
             return
         await self._serve("TCP/IP", reader, writer)
-
-    async def _serve_unix(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._serve("unix-socket", reader, writer)
 
     async def _serve(self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client until it goes, is silent for too long, does not read, or the server stops."""
@@ -276,9 +272,8 @@ def _divided(text: bytes) -> list[bytes]:
     """Divide bytes at LF, CR LF and CR into lines, the last of which may go on in the next part. A CR at the
     very end is taken for a line's end at once: if its LF follows, that makes an empty line, which is passed
     over."""
-    if text.endswith(b"\r"):
-        return [*text[:-1].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    lines = text.splitlines()
+    return [*lines, b""] if text.endswith((b"\n", b"\r")) else lines
 
 
 def _remove_stale(path: Path) -> None:
