@@ -6,7 +6,7 @@
 ``orders``  ``check`` and ``stop``
 ``store``   the store of a command, beside which the monitor's tables are
 
-Each module adds its commands by ``add_to``; the first line of this docstring is the help of ``spinney monitor``.
+Each command is a function of its name; the first line of this docstring is the help of ``spinney monitor``.
 Commands read the tables directly, and start and stop checks through the store (``spinney.apps.monitor.requests``).
 
 Specified by ``tests/apps/monitor/test_guide.py``, ``tests/apps/monitor/test_inventory.py`` and
@@ -18,5 +18,9 @@ import typer
 from spinney.apps.monitor.cli import orders, run, setup, views
 
 app = typer.Typer(no_args_is_help=True, help=__doc__.splitlines()[0])
-for module in (setup, run, views, orders):
-    module.add_to(app)
+for command in (
+    *(setup.init, setup.import_, setup.harvest, run.run),
+    *(views.services, views.entities, views.tasks, views.status, views.history, views.report),
+    *(orders.check, orders.stop),
+):
+    app.command(command.__name__.rstrip("_"))(command)

@@ -15,12 +15,6 @@ from spinney.command_line import ByOption, StoreOption, open_control, wait_for
 from spinney.errors import UsageError
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module to the monitor's."""
-    app.command()(check)
-    app.command()(stop)
-
-
 def check(
     gids: Annotated[
         list[int] | None, typer.Argument(help="Numbers of services; none: see the options.")

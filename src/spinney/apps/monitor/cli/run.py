@@ -36,11 +36,6 @@ _CALLER = "line protocol"
 """The name under which the audit has what clients of the line protocol do, since they do not sign in."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module to the monitor's."""
-    app.command()(run)
-
-
 def run(
     store: StoreOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="How many checks run at once.")] = None,

@@ -18,13 +18,6 @@ from spinney.command_line import Exit, StoreOption, open_control
 _CHECKS = ("uri", "http", "capabilities", "content", "gdal")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module to the monitor's."""
-    app.command()(init)
-    app.command("import")(import_)
-    app.command()(harvest)
-
-
 def init(
     store: StoreOption = None,
     tasks: Annotated[bool, typer.Option(help="Write the checks that come with Spinney as tasks.")] = True,

@@ -21,12 +21,6 @@ from spinney.command_line import JsonOption, StoreOption, display, open_control
 from spinney.errors import UsageError
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands of this module to the monitor's."""
-    for command in (services, entities, tasks, status, history, report):
-        app.command()(command)
-
-
 def entities(
     pattern: Annotated[str, typer.Argument(help="Like this, with % for any text.")] = "%",
     json: JsonOption = False,
