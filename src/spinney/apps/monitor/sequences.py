@@ -7,7 +7,8 @@ and finds out itself whether that has been retired since."""
 import hashlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -67,7 +68,8 @@ def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
     """Make a job for each service; the value: how many ``services`` they are."""
     kind = checks.options(queue=CHECKS)
     selected = selection.services()
-    for part in _parts(selected):
+    for start in range(0, len(selected), _AT_ONCE):
+        part = selected[start : start + _AT_ONCE]
         job.spawn_many(kind, [{"gid": service.gid, "host": host_of(service.uri)} for service in part])
     return {"services": len(selected)}
 
@@ -75,10 +77,7 @@ def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
 @sequences.stage(again=True)
 def summary(job: Job) -> Mapping[str, int]:
     """Count the checks by the state in which their jobs settled."""
-    counts: dict[str, int] = {}
-    for child in job.children():
-        counts[child.state] = counts.get(child.state, 0) + 1
-    return counts
+    return Counter(child.state for child in job.children())
 
 
 def params(name: str, selection: Selection) -> dict[str, Any]:
@@ -99,7 +98,3 @@ def host_of(uri: str) -> str:
         if _LOCK_NAME.fullmatch(host) and ".." not in host
         else hashlib.sha256(host.encode()).hexdigest()[:32]
     )
-
-
-def _parts(selected: Sequence[Service]) -> Sequence[Sequence[Service]]:
-    return [selected[start : start + _AT_ONCE] for start in range(0, len(selected), _AT_ONCE)]
