@@ -3,6 +3,7 @@
 import math
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,8 +77,9 @@ def of_output(text: str) -> Finding:
     text = text.strip()
     if not text:
         raise Unreadable("it printed nothing")
-    if text.startswith("{") and (fields := _json(text)) is not None:
-        return _of_json(fields)
+    if text.startswith("{"):
+        with suppress(orjson.JSONDecodeError):
+            return _of_json(orjson.loads(text))
     try:
         elements = tcl_list.parse(text)
     except tcl_list.MalformedList as problem:
@@ -99,15 +101,6 @@ def _of_module(value: Any) -> Finding:
     if at_s is not None and not (isinstance(at_s, int | float) and abs(at_s) < math.inf):
         raise Unreadable(f"the at_s of its Finding is {at_s!r:.40}; it must be None or a number of seconds")
     return replace(value, status=_status(value.status), at_s=None if at_s is None else _time(str(at_s)))
-
-
-def _json(text: str) -> dict[str, Any] | None:
-    """Return the JSON object of a text; None where it is none."""
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _of_json(fields: dict[str, Any]) -> Finding:

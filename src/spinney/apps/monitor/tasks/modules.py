@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Network
@@ -52,13 +51,10 @@ def load(file: Path) -> tuple[str, str, Check]:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - somebody's code may fail in any way
         raise Unfit(f"its import failed: {type(problem).__name__}: {problem}") from None
-    return _parts(module)
-
-
-def is_module(text: str) -> bool:
-    """Return whether a Python file, of which this is the text, is a module with a check, and not a program,
-    which begins with ``#!``."""
-    return not text.startswith("#!")
+    name, check = getattr(module, "NAME", ""), getattr(module, "check", None)
+    if not isinstance(name, str) or not name or not callable(check):
+        raise Unfit("it needs a text NAME and a function check(service, context)")
+    return name, str(getattr(module, "DESCRIPTION", "")), check
 
 
 def run(check: Check, service: Service, context: Context) -> Finding:
@@ -80,11 +76,3 @@ def run(check: Check, service: Service, context: Context) -> Finding:
     if not findings:
         return error("task_timeout", f"the task did not end within {context.timeout_s:g} s")
     return findings[0]
-
-
-def _parts(module: ModuleType) -> tuple[str, str, Check]:
-    """Return name, description and check of a module. Raises Unfit where name or check is missing."""
-    name, check = getattr(module, "NAME", ""), getattr(module, "check", None)
-    if not isinstance(name, str) or not name or not callable(check):
-        raise Unfit("it needs a text NAME and a function check(service, context)")
-    return name, str(getattr(module, "DESCRIPTION", "")), check

@@ -9,7 +9,7 @@ on this host."""
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -99,7 +99,7 @@ def read(settings: Settings) -> TaskList:
     Of two tasks with one name the first file counts, and the other is broken. A task whose name another file
     has taken is dropped; any other task whose file is gone, or is not a task any more, is retired. Several
     processes may read at once: each keeps its own list, and the last one wins."""
-    kept = _kept(settings)
+    kept = last_read(settings)
     tasks_by_file = {task.file: task for task in kept.tasks}
     broken_by_file = {broken.file: broken for broken in kept.broken}
     tasks: dict[str, Task] = {}
@@ -138,8 +138,15 @@ def read(settings: Settings) -> TaskList:
 
 def last_read(settings: Settings) -> TaskList:
     """Return the list as it was last read on this host, for those who only show it: no task is run for that.
-    Empty where it never was."""
-    return _kept(settings)
+    Empty where it never was, or where the file is of another version, so that all is identified again."""
+    try:
+        document = orjson.loads((settings.data / KEPT_FILE).read_bytes())
+        return TaskList(
+            tasks=tuple(Task(**row) for row in document["tasks"]),
+            broken=tuple(Broken(**row) for row in document["broken"]),
+        )
+    except (OSError, orjson.JSONDecodeError, TypeError, KeyError):
+        return TaskList()
 
 
 def counted(settings: Settings) -> frozenset[str]:
@@ -205,13 +212,14 @@ def _identified(file: Path, stamp: str) -> Task:
     defines a procedure ``identify`` is run by a wrapper. Raises ProgramFailed, OSError, and BadName where the
     name cannot be that of a stage."""
     text = file.read_text("utf-8", "replace") if file.suffix in (".py", ".tcl") else ""
-    if file.suffix == ".py" and modules.is_module(text):
-        kind, (name, description) = "module", programs.identify(modules.identification(file), file)
+    command: Sequence[str]
+    if file.suffix == ".py" and not text.startswith("#!"):
+        kind, command = "module", modules.identification(file)
     elif file.suffix == ".tcl" and "proc identify" in text:
-        command = ("tclsh", str(_WRAPPER), str(file))
-        kind, (name, description) = "tcl", programs.identify(command, file)
+        kind, command = "tcl", ("tclsh", str(_WRAPPER), str(file))
     else:
-        kind, (name, description) = "program", programs.identify(programs.command_of(file), file)
+        kind, command = "program", programs.command_of(file)
+    name, description = programs.identify(command, file)
     names.name("task", name)
     return Task(name=name, description=description[:500], file=file.name, kind=kind, stamp=stamp)
 
@@ -242,22 +250,6 @@ def _tcl_arguments(service: Service, scratch: Path, data: Path) -> tuple[str, ..
         str(scratch),
         str(data),
     )
-
-
-# --- what is kept -----------------------------------------------------------------------------
-
-
-def _kept(settings: Settings) -> TaskList:
-    """Return the kept list; an empty one where it is missing or of another version, so that all is identified
-    again."""
-    try:
-        document = orjson.loads((settings.data / KEPT_FILE).read_bytes())
-        return TaskList(
-            tasks=tuple(Task(**row) for row in document["tasks"]),
-            broken=tuple(Broken(**row) for row in document["broken"]),
-        )
-    except (OSError, orjson.JSONDecodeError, TypeError, KeyError):
-        return TaskList()
 
 
 def _keep(settings: Settings, listed: TaskList) -> None:
