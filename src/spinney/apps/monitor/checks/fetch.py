@@ -9,7 +9,6 @@ import ssl
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -78,8 +77,9 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
         left_s = max(0.1, context.timeout_s - (time.monotonic() - began_s) - 0.5)
         try:
             with (
-                closing(_transport(context, left_s)) as transport,
-                httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
+                httpx.Client(
+                    transport=_transport(context, left_s), timeout=left_s, trust_env=False
+                ) as client,
                 client.stream(method, uri, headers=headers, content=xml) as response,
             ):
                 target = response.headers.get("location")
