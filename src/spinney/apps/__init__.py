@@ -1,10 +1,11 @@
 """Applications that come with Spinney are in this package; each is built as anybody's application would be.
 
-``ingest``      a deposit service for a digital library, from manifest to report
-``monitor``     network services checked around the clock, by programs in any language
-``receivers``   archives of radio receivers, made into detections of tags
-``sample``      what ``spinney up`` runs where no application is named
-``demo_tools``  what the demos of ``monitor`` and ``receivers`` share
+``ingest``           a deposit service for a digital library, from manifest to report
+``monitor``          network services checked around the clock, by programs in any language
+``receivers``        archives of radio receivers, made into detections of tags
+``sample``           what ``spinney up`` runs where no application is named
+``settings_tables``  what the settings files of ``monitor`` and ``receivers`` have in common
+``demo_tools``       what the demos of ``monitor`` and ``receivers`` share
 
 An application uses the public modules (``spinney``, ``spinney.jobs``, ``spinney.operations``, ``spinney.command_line``,
 ``spinney.routes``, ``spinney.pages``, ``spinney.tables`` …) and none of the engine's own packages, which the import

@@ -34,21 +34,13 @@ from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from spinney import settings_files
+from spinney.apps.settings_tables import Located, MailServer, Table, located
 from spinney.config import database_file
 from spinney.config import settings as store_settings
 from spinney.errors import UsageError
-from spinney.reports import Security
-from spinney.reports.addresses import mailbox
 
 VARIABLE = "SPINNEY_MONITOR"
 """The environment variable with the path of the settings file. A file that it names must exist."""
@@ -57,30 +49,15 @@ FILE = "monitor.toml"
 _PORT_MAX = 65_535
 
 
-def _located(path: Path, info: ValidationInfo) -> Path:
-    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
-    return Path(info.context or ".", path)
-
-
 def _empty_is_none(value: object) -> object:
     """Return None for an empty text, by which a file says that there is no socket: TOML has no null."""
     return None if value == "" else value
 
 
-def _located_if_any(path: Path | None, info: ValidationInfo) -> Path | None:
-    return None if path is None else _located(path, info)
-
-
 def _tables_url(url: str, info: ValidationInfo) -> str:
     """Return the URL of the tables; a relative path of SQLite begins at the folder of the settings file."""
     file = database_file(url)
-    return url if file is None else f"sqlite:///{_located(file, info)}"
-
-
-def _mailbox(text: str) -> str:
-    """Return a sender as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
-    mailbox(text)
-    return text
+    return url if file is None else f"sqlite:///{located(file, info)}"
 
 
 def _zone(name: str) -> str:
@@ -111,18 +88,10 @@ def _address(text: str) -> str:
     return text
 
 
-Located = Annotated[Path, AfterValidator(_located)]
-SocketPath = Annotated[Path | None, BeforeValidator(_empty_is_none), AfterValidator(_located_if_any)]
+SocketPath = Annotated[Located | None, BeforeValidator(_empty_is_none)]
 
 
-class _Table(BaseModel):
-    """One table of the settings file. Unknown keys are refused, since most are misspelt ones, and so are
-    infinite numbers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
-
-
-class Network(_Table):
+class Network(Table):
     """What checks may reach, and how gently."""
 
     host_limit: int = Field(default=4, ge=1)
@@ -137,7 +106,7 @@ class Network(_Table):
     """A TLS certificate that ends within so many days is a warning."""
 
 
-class Grouping(_Table):
+class Grouping(Table):
     """How results of checks that end at about the same time are written together."""
 
     group: int = Field(default=200, ge=1, le=1000)
@@ -147,7 +116,7 @@ class Grouping(_Table):
     busy one writes together what has come while the last group was written."""
 
 
-class Socket(_Table):
+class Socket(Table):
     """The line protocol for older clients (``spinney.apps.monitor.line_protocol``)."""
 
     listen: Annotated[str, Field(pattern=r"^$|^.+:[0-9]{1,5}$"), AfterValidator(_address)] = "127.0.0.1:4422"
@@ -164,19 +133,14 @@ class Socket(_Table):
     """A client that sends nothing for so many seconds is disconnected."""
 
 
-class Mail(_Table):
+class Mail(MailServer):
     """The sender of mails to owners, and the mail server."""
 
-    host: str
-    port: int = 0
-    """The port; 0: the usual one of ``security``."""
-    security: Security = Security.STARTTLS
-    sender: Annotated[str, AfterValidator(_mailbox)]
     url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^\s@]+$")
     """The URL of the server's pages, for links in mails."""
 
 
-class Settings(_Table):
+class Settings(Table):
     """All settings of a monitor; see the example above."""
 
     tables: Annotated[str, AfterValidator(_tables_url), Field(repr=False)]

@@ -21,13 +21,11 @@ Relative paths begin at the file's folder; without a file, the first three are t
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import Field
 
 from spinney import settings_files
-from spinney.reports import Security
-from spinney.reports.addresses import mailbox
+from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table
 
 VARIABLE = "SPINNEY_RECEIVERS"
 """The environment variable with the path of the settings file. A file that it names must exist."""
@@ -35,27 +33,7 @@ FILE = "receivers.toml"
 """The settings file where the variable is not set, in the current folder; it may be missing."""
 
 
-def _located(path: Path, info: ValidationInfo) -> Path:
-    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
-    return Path(info.context or ".", path)
-
-
-def _mailbox(text: str) -> str:
-    """Return an address as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
-    mailbox(text)
-    return text
-
-
-Located = Annotated[Path, AfterValidator(_located)]
-
-
-class _Table(BaseModel):
-    """One table of the settings file. Unknown keys are refused, since most are misspelt ones."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
-
-
-class Sync(_Table):
+class Sync(Table):
     """How attached receivers are asked for new files."""
 
     receivers: Located
@@ -67,15 +45,10 @@ class Sync(_Table):
     """How often each of them is asked, as in ``30m``."""
 
 
-class Mail(_Table):
+class Mail(MailServer):
     """The mail server, the sender of mails to uploaders, and who gets the failures."""
 
-    host: str
-    port: int = 0
-    """The port; 0: the usual one of ``security``."""
-    security: Security = Security.STARTTLS
-    sender: Annotated[str, AfterValidator(_mailbox)]
-    staff: tuple[Annotated[str, AfterValidator(_mailbox)], ...] = ()
+    staff: tuple[Mailbox, ...] = ()
     """Who gets the failures; without anybody no such mails are sent."""
     url: str = Field(default="", pattern="^(https?://.*)?$")
     """The URL of the server, for links in mails; empty: there are no links."""
@@ -85,7 +58,7 @@ class Mail(_Table):
         return f"{self.url.rstrip('/')}{path}" if self.url else ""
 
 
-class Settings(_Table):
+class Settings(Table):
     """All settings; see the example above."""
 
     data: Located = Path("receivers")

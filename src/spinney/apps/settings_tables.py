@@ -1,0 +1,41 @@
+"""What the settings files of monitor and receivers have in common: tables, located paths, mailboxes, a mail server."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+
+from spinney.reports import Security
+from spinney.reports.addresses import mailbox
+
+
+def located(path: Path, info: ValidationInfo) -> Path:
+    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
+    return Path(info.context or ".", path)
+
+
+def _mailbox(text: str) -> str:
+    """Return an address as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
+    mailbox(text)
+    return text
+
+
+Located = Annotated[Path, AfterValidator(located)]
+Mailbox = Annotated[str, AfterValidator(_mailbox)]
+
+
+class Table(BaseModel):
+    """One table of a settings file. Unknown keys are refused, since most are misspelt ones, and so are
+    infinite numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class MailServer(Table):
+    """The mail server, and the sender of mails."""
+
+    host: str
+    port: int = 0
+    """The port; 0: the usual one of ``security``."""
+    security: Security = Security.STARTTLS
+    sender: Mailbox
