@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spinney.errors import UsageError
+from spinney.settings_files import faults
 
 Milliseconds = Annotated[float, Field(gt=0, le=10_000)]
 
@@ -67,13 +68,8 @@ def read_tags(path: Path) -> tuple[Tag, ...]:
         try:
             tags.append(Tag.model_validate({k: v for k, v in row.items() if v not in ("", None)}))
         except (ValidationError, AttributeError) as error:
-            first = (
-                error.errors()[0]
-                if isinstance(error, ValidationError)
-                else {"loc": ("row",), "msg": "no object"}
-            )
-            field = ".".join(map(str, first["loc"]))
-            raise UsageError(f"row {number} of {path}: {field}: {first['msg']}; correct it") from error
+            fault = faults(error)[0] if isinstance(error, ValidationError) else "row: no object"
+            raise UsageError(f"row {number} of {path}: {fault}; correct it") from error
     names = [tag.tag for tag in tags]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
