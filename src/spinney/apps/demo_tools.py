@@ -1,5 +1,6 @@
 """What the demos of monitor and receivers share: a folder of their own, commands that are shown, a mail server."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Mailbox
 
+from spinney.config import ENVIRONMENT
 from spinney.errors import SpinneyError, UsageError
 
 COMMAND = (sys.executable, "-m", "spinney")
@@ -36,13 +38,14 @@ def run_demo(steps: Callable[[], list[str]]) -> int:
     return 1 if faults else 0
 
 
-def make_folder(folder: Path, settings_file: str) -> None:
-    """Make a new folder in place of the one of an earlier demo. Raises UsageError when it is something else: one
-    without this file."""
+def make_folder(folder: Path, settings_file: str, variable: str) -> None:
+    """Make a new folder in place of the one of an earlier demo, and use the store and the settings in it, which
+    ``variable`` names. Raises UsageError when it is something else: one without this file."""
     if folder.exists() and not (folder / settings_file).exists():
         raise UsageError(f"{folder} is not the folder of an earlier demo; move it away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(exist_ok=True)  # something that cannot be removed may remain
+    os.environ |= {variable: f"{folder / settings_file}", ENVIRONMENT: f"sqlite:///{folder / 'spinney.db'}"}
 
 
 def run_command(*words: str, folder: Path | None = None) -> None:

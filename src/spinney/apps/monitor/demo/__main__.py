@@ -1,7 +1,6 @@
 """The steps of the demo: serve, import, check, break and repair, check again, mail."""
 
 import csv
-import os
 import signal
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from spinney.apps.monitor import settings
 from spinney.apps.monitor.demo.map_server import running, write_map
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory.database import database
-from spinney.config import ENVIRONMENT
 from spinney.errors import SpinneyError
 
 OUT = Path("demo-monitor-out").absolute()
@@ -66,12 +64,8 @@ KINDS = (
 
 def _run() -> list[str]:
     """Run the steps, and return what is not as it should be."""
-    make_folder(OUT, settings.FILE)
+    make_folder(OUT, settings.FILE, settings.VARIABLE)
     (OUT / "maps").mkdir()
-    os.environ |= {
-        settings.VARIABLE: f"{OUT / settings.FILE}",
-        ENVIRONMENT: f"sqlite:///{OUT / 'spinney.db'}",
-    }
     with ExitStack() as stack:
         port = stack.enter_context(mail_server(OUT / "mails"))
         (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))

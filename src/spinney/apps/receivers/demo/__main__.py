@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import os
 import signal
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from spinney.apps.receivers import settings
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.command_line import open_control
-from spinney.config import ENVIRONMENT
 from spinney.jobs import SETTLED, Filter, Job, State
 
 OUT = Path("demo-receivers-out").absolute()
@@ -59,17 +57,13 @@ _MENDED = _WITH_BUG.replace("totals = {}", "totals = dict.fromkeys((tag for tag,
 
 def _run() -> list[str]:
     """Run the steps, and return what is not as it should be."""
-    make_folder(OUT, settings.FILE)
+    make_folder(OUT, settings.FILE, settings.VARIABLE)
     (OUT / "incoming").mkdir()
     with ExitStack() as stack:
         port = stack.enter_context(mail_server(OUT / "mails"))
         (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))
         (OUT / "service.py").write_text(_WITH_BUG)
         _write_tags()
-        os.environ |= {
-            settings.VARIABLE: f"{OUT / settings.FILE}",
-            ENVIRONMENT: f"sqlite:///{OUT / 'spinney.db'}",
-        }
         _spinney("init")
         _spinney("receivers", "init")
         (OUT / "spinney.folders" / "views").mkdir()
