@@ -34,7 +34,7 @@ def parse(text: str) -> list[str]:
         elif text[place] == '"':
             element, place = _quoted(text, place)
         else:
-            element, place = _bare(text, place)
+            element, place = _word(text, place, _SPACE)
         elements.append(element)
 
 
@@ -64,22 +64,17 @@ def _braced(text: str, start: int) -> tuple[str, int]:
 
 def _quoted(text: str, start: int) -> tuple[str, int]:
     """Return the element in the quotes that begin at ``start``, and the place behind it."""
-    parts: list[str] = []
-    place = start + 1
-    while place < len(text):
-        if text[place] == '"':
-            _require_space(text, place + 1, "quotes")
-            return "".join(parts), place + 1
-        part, place = _character(text, place)
-        parts.append(part)
-    raise MalformedList("unmatched open quote in list")
+    element, place = _word(text, start + 1, '"')
+    if place == len(text):
+        raise MalformedList("unmatched open quote in list")
+    _require_space(text, place + 1, "quotes")
+    return element, place + 1
 
 
-def _bare(text: str, start: int) -> tuple[str, int]:
-    """Return the element up to the next white space, and the place behind it."""
+def _word(text: str, place: int, ends: str) -> tuple[str, int]:
+    """Return the characters from a place up to one of ``ends``, and the place of that."""
     parts: list[str] = []
-    place = start
-    while place < len(text) and text[place] not in _SPACE:
+    while place < len(text) and text[place] not in ends:
         part, place = _character(text, place)
         parts.append(part)
     return "".join(parts), place
