@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spinney.apps.monitor.tasks.tcl_list import MalformedList, join, parse
@@ -53,6 +53,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS)
+@example(["two backslashes at a line's end \\\\\n behind"])
 def test_what_is_joined_is_parsed_to_the_same(elements: list[str]) -> None:
     assert parse(join(elements)) == elements
 

@@ -113,20 +113,13 @@ def _written(element: str) -> str:
 
 
 def _is_balanced(element: str) -> bool:
-    """Return whether an element can stand in braces: its own braces match, and no backslash is at its end or
-    at a line's end."""
-    depth, place = 0, 0
-    while place < len(element):
-        if element[place] == "\\":
-            if place + 1 == len(element) or element[place + 1] == "\n":
-                return False
-            place += 2
-            continue
-        depth += (element[place] == "{") - (element[place] == "}")
-        if depth < 0:
-            return False
-        place += 1
-    return depth == 0
+    """Return whether an element can stand in braces: it is read again as it is, which its own braces, and a
+    backslash at its end or at a line's end, may prevent."""
+    text = f"{{{element}}}"
+    try:
+        return _braced(text, 0) == (element, len(text))
+    except MalformedList:
+        return False
 
 
 def _escaped(char: str) -> str:
