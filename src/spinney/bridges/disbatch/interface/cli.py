@@ -28,25 +28,6 @@ DatabaseOption = Annotated[
     str, typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE")
 ]
 
-UsersOption = Annotated[
-    Path | None, typer.Option("--users", help="Users who may sign in: a file of 'disbatch password'.")
-]
-TokenOption = Annotated[
-    Path | None, typer.Option("--token-file", help="The file with the token of programs.")
-]
-PluginOption = Annotated[
-    list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
-]
-SettingsOption = Annotated[
-    Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
-]
-OidsOption = Annotated[
-    Oids, typer.Option("--oids", help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
-]
-BalanceOption = Annotated[
-    bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
-]
-
 
 @app.command()
 def serve(
@@ -55,12 +36,24 @@ def serve(
     database: DatabaseOption,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
-    users: UsersOption = None,
-    token: TokenOption = None,
-    plugin: PluginOption = None,
-    settings_file: SettingsOption = Path("disbatch.toml"),
-    oids: OidsOption = "plain",
-    balance: BalanceOption = False,
+    users: Annotated[
+        Path | None, typer.Option("--users", help="Users who may sign in: a file of 'disbatch password'.")
+    ] = None,
+    token: Annotated[
+        Path | None, typer.Option("--token-file", help="The file with the token of programs.")
+    ] = None,
+    plugin: Annotated[
+        list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
+    ] = None,
+    settings_file: Annotated[
+        Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
+    ] = Path("disbatch.toml"),
+    oids: Annotated[
+        Oids, typer.Option("--oids", help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
+    ] = "plain",
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
+    ] = False,
     pretend: Annotated[bool, typer.Option("--pretend", help="Only log what balancing would set.")] = False,
     monitoring: Annotated[bool, typer.Option(help="Whether /monitoring looks at nodes.")] = True,
 ) -> None:
