@@ -372,7 +372,7 @@ def test_broken_lines_are_counted_and_the_others_read(tmp_path: Path) -> None:
         (2, 101.0),
         (3, 103.0),
     ]
-    assert (counts.pulses, counts.broken, counts.first_broken) == (3, 5, 4)
+    assert (counts.pulses, counts.broken) == (3, 5)
     assert [tuple(position) for position in counts.positions] == [(100.0, 45.1, -64.3, 12.0)]
 
 
@@ -385,7 +385,7 @@ def test_what_no_clock_and_no_port_can_be_is_broken(line: bytes, tmp_path: Path)
     file.write_bytes(b"p,1,100.5,4.0,-60,-90\n" + line + b"\n")
     counts = ReadCounts()
     assert [piece.time.tolist() for piece in read_pulses(file, counts, now_s=NOW_S)] == [[100.5]]
-    assert (counts.pulses, counts.broken, counts.first_broken) == (1, 1, 2)
+    assert (counts.pulses, counts.broken) == (1, 1)
 
 
 def test_a_file_that_is_cut_off_counts_up_to_there(tmp_path: Path) -> None:
@@ -407,27 +407,21 @@ def test_a_piece_is_never_larger_than_its_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "receiver", "session", "begun", "kind"),
+    ("name", "receiver", "session", "begun"),
     [
         (
             "changeMe-7F5ERPI46977-000012-2016-05-23T16-00-54.1240P-all.txt.gz",
             "SG-7F5ERPI46977",
             12,
             1464019254.124,
-            "all",
         ),
-        ("a-0613BB000593-000001-2000-01-01T00-00-00T-gps.txt", "SG-0613BB000593", 1, 946684800.0, "gps"),
+        ("a-0613BB000593-000001-2000-01-01T00-00-00T-gps.txt", "SG-0613BB000593", 1, 946684800.0),
     ],
 )
-def test_a_name_says_whose_and_when(name: str, receiver: str, session: int, begun: float, kind: str) -> None:
+def test_a_name_says_whose_and_when(name: str, receiver: str, session: int, begun: float) -> None:
     source = source_file(name)
     assert source is not None
-    assert (source.receiver, source.session, source.begun, source.kind) == (
-        receiver,
-        session,
-        pytest.approx(begun),
-        kind,
-    )
+    assert (source.receiver, source.session, source.begun) == (receiver, session, pytest.approx(begun))
 
 
 @pytest.mark.parametrize(

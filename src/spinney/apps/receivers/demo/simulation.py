@@ -63,11 +63,10 @@ class Scene:
         ]
 
 
-def file_name(session: int, begun: float, serial: str = "7F5ERPI46977", kind: str = "all") -> str:
-    """Return the name of a raw file, as a receiver gives it. ``begun``: seconds since 1970. ``kind``: of its
-    lines, as ``all``."""
+def file_name(session: int, begun: float, serial: str = "7F5ERPI46977") -> str:
+    """Return the name of a raw file, as a receiver gives it. ``begun``: seconds since 1970."""
     moment = datetime.fromtimestamp(begun, UTC)
-    return f"sim-{serial}-{session:06d}-{moment:%Y-%m-%dT%H-%M-%S}.{int(begun % 1 * 1e4):04d}P-{kind}.txt"
+    return f"sim-{serial}-{session:06d}-{moment:%Y-%m-%dT%H-%M-%S}.{int(begun % 1 * 1e4):04d}P-all.txt"
 
 
 def write_files(

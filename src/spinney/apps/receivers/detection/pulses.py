@@ -68,8 +68,6 @@ class ReadCounts:
     pulses: int = 0
     broken: int = 0
     """Lines of pulses and positions that cannot be read."""
-    first_broken: int = 0
-    """The number of the first of them, from 1; 0: there is none."""
     positions: list[Position] = field(default_factory=list)
     """The positions since the caller last cleared the list."""
     damage: str = ""
@@ -139,7 +137,6 @@ def _parsed_by_line(text: bytes, counts: ReadCounts, end_s: float) -> Pulses:
             continue
         if row is None:
             counts.broken += 1
-            counts.first_broken = counts.first_broken or counts.lines
     return _columns(np.array(rows, dtype=np.float64).reshape(-1, _FIELDS))
 
 

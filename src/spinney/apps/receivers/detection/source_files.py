@@ -28,8 +28,6 @@ class SourceFile(NamedTuple):
     """The number of the receiver's boot session."""
     begun: float
     """When it was begun, in seconds since 1970."""
-    kind: str
-    """``all`` for pulses and positions, ``gps`` and others."""
 
 
 def source_file(path: Path | str) -> SourceFile | None:
@@ -48,5 +46,4 @@ def source_file(path: Path | str) -> SourceFile | None:
         receiver=f"SG-{match['serial']}",
         session=int(match["session"]),
         begun=moment.timestamp() + float(match["part"] or 0),
-        kind=match["kind"],
     )
