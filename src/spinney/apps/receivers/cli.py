@@ -211,9 +211,8 @@ def _submit(
 ) -> None:
     """Submit a job of the application, and print its number. ``priority``: use the queue of attached
     receivers in place of the type's own."""
-    from spinney.apps.receivers import (
-        app as application,
-    )  # with the stages, which say what parameters there are
+    # With the stages, which say what parameters there are.
+    from spinney.apps.receivers import app as application
     from spinney.apps.receivers.application import PRIORITY
 
     _use(store)

@@ -29,11 +29,10 @@ def reply(code: int, hr: str, json: Mapping[str, Any]) -> Reply:
     return Reply(hr, layout.json_text({"code": str(code), **json}))
 
 
-def box(code: int, text: str, *, message: str | None = None, status: str | None = None) -> Reply:
-    """Return a short reply, in a box for people. ``message``: the text in JSON, where it is another.
-    ``status``: a field of that name in JSON."""
+def box(code: int, text: str, *, status: str | None = None) -> Reply:
+    """Return a short reply, in a box for people. ``status``: a field of that name in JSON."""
     fields = {"status": status} if status else {}
-    return reply(code, layout.box(f"[{code}] {text}"), {**fields, "message": message or text})
+    return reply(code, layout.box(f"[{code}] {text}"), {**fields, "message": text})
 
 
 def refusal(code: int, text: str) -> Reply:
