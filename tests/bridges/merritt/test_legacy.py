@@ -90,6 +90,10 @@ def test_xml_and_the_xml_of_java_properties() -> None:
     assert parse("/x", properties) == {"comment": "c", "a": "1 < 2 & 3"}
 
 
+def test_an_element_of_nothing_but_a_less_than_sign_is_that_sign() -> None:
+    assert parse_xml("/x", b"<a><b>&lt;</b><c><![CDATA[<]]></c></a>") == {"b": "<", "c": "<"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

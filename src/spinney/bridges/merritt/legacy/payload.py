@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Any
+from xml.etree.ElementTree import TreeBuilder
 from xml.parsers import expat
 
 from spinney.bridges.merritt.errors import MerrittZKNodeInvalid
@@ -56,38 +57,30 @@ def parse_xml(path: str, data: bytes) -> dict[str, str]:
 
     A document that declares an entity is refused, and no external one is ever loaded. Raises MerrittZKNodeInvalid.
     """
-    fields: dict[str, str] = {}
-    open_elements: list[tuple[str, list[str]]] = []
-    parser = expat.ParserCreate()
+    builder, parser = TreeBuilder(), expat.ParserCreate()
+    names: list[str] = []
 
     def started(name: str, attributes: dict[str, str]) -> None:
-        if open_elements:
-            open_elements[-1][1].append("<")  # it has children
-        if len(open_elements) >= _MOST_DEPTH:
+        if len(names) >= _MOST_DEPTH:
             raise MerrittZKNodeInvalid(f"{path} is XML of more than {_MOST_DEPTH} levels; move it by hand.")
-        open_elements.append((attributes.get("key") or name.rpartition(":")[2], []))
+        names.append(attributes.get("key") or name.rpartition(":")[2])
+        builder.start(names[-1], {})
 
     def ended(_: str) -> None:
-        name, text = open_elements.pop()
-        if "<" not in text:
-            fields[name] = "".join(text).strip()
-
-    def read(text: str) -> None:
-        open_elements[-1][1].append(text if text != "<" else "&lt;")
+        builder.end(names.pop())
 
     def entity(*_: object) -> None:
         raise MerrittZKNodeInvalid(
             f"{path} is XML that declares an entity, which is refused; move it by hand."
         )
 
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = started, ended, read
-    parser.EntityDeclHandler = entity
+    parser.StartElementHandler, parser.EndElementHandler = started, ended
+    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, entity
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise MerrittZKNodeInvalid(f"{path} is no XML ({error}); move it by hand.") from None
-    return fields
+    return {each.tag: "".join(each.itertext()).strip() for each in builder.close().iter() if not len(each)}
 
 
 def _parse_json(path: str, data: bytes) -> dict[str, Any]:
