@@ -12,7 +12,6 @@ The stages are declared when this module is loaded, from the list of tasks as it
 changed, ``spinney monitor run`` starts a new node, which has the new stages."""
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -118,13 +117,10 @@ def _at_us(finding: Finding, began_us: int) -> int:
 def _run(task: Task, config: Settings, service: Service) -> Finding:
     """Run a task for a service in a scratch folder that is removed afterwards. The folder for data that
     stays, ``DATA/TYPE/UUID/GID``, is only named; the task makes it where it needs it."""
-    scratch = Path(tempfile.mkdtemp(prefix="spinney-monitor-"))
     data = config.data / (service.type or "none") / service.uuid / str(service.gid)
     context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
-    try:
-        return task_list.run(task, config, service, context, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="spinney-monitor-", ignore_cleanup_errors=True) as scratch:
+        return task_list.run(task, config, service, context, Path(scratch))
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Annotated
 
@@ -50,19 +49,13 @@ def run(
     node_options = ["--name", name, "--slots", str(workers or config.workers)]
     command = [sys.executable, "-m", "spinney", "node", "spinney.apps.monitor:app", *node_options]
     with ExitStack() as stack:
-        door = LineServer(_opener(stack, store, config), config.socket)
+
+        def open_door() -> Door:
+            """Open the store in the thread that will use it; it is closed when the command ends."""
+            return Door(stack.enter_context(open_control(store, _CALLER)), database(), config)
+
+        door = LineServer(open_door, config.socket)
         raise typer.Exit(asyncio.run(_run(door, command if node else None, config)))
-
-
-def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[], Door]:
-    """Return what opens the store, in the thread that will use it. ``stack`` closes the store when the
-    command ends."""
-
-    def open_door() -> Door:
-        control = stack.enter_context(open_control(store, _CALLER))
-        return Door(control, database(), config)
-
-    return open_door
 
 
 async def _run(door: LineServer, command: list[str] | None, config: Settings) -> int:
