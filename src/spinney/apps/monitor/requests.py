@@ -12,7 +12,7 @@ from spinney.errors import DuplicateKey, Refused
 from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, Control
 
-OPEN = tuple(state for state in State if state not in SETTLED and state != State.DELETED)
+OPEN = tuple(state for state in State if state not in SETTLED)
 """The states of jobs that have not ended."""
 LISTED = 1000
 """The most sequences, or running checks, that are read at once; a monitor rarely has more."""
