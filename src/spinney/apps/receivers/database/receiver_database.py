@@ -21,7 +21,7 @@ from spinney.apps.receivers.database.schema import SCHEMA
 from spinney.apps.receivers.detection import contents
 from spinney.apps.receivers.detection.bursts import BurstFinder
 from spinney.apps.receivers.detection.pulses import Position, ReadCounts, read_pulses
-from spinney.apps.receivers.detection.runs import Hit, RunFinder, RunRules
+from spinney.apps.receivers.detection.runs import RULES, Hit, RunFinder
 from spinney.apps.receivers.detection.source_files import SourceFile, source_file
 from spinney.apps.receivers.detection.tags import Tag
 from spinney.errors import UsageError
@@ -64,12 +64,12 @@ class ReceiverDatabase:
     """The database of one receiver, in a file. Its methods open and close the file, so that nothing is kept
     between calls."""
 
-    def __init__(self, path: Path, tags: Sequence[Tag], rules: RunRules | None = None) -> None:
-        """``path``: the file, which is made when something is first written. ``tags``, ``rules``: what is
-        detected, and how; a session that was detected with others is detected afresh when its next file
+    def __init__(self, path: Path, tags: Sequence[Tag]) -> None:
+        """``path``: the file, which is made when something is first written. ``tags``: what is detected; a
+        session that was detected with others, or by other ``RULES``, is detected afresh when its next file
         comes."""
-        self._path, self._tags, self._rules = path, tuple(tags), rules or RunRules()
-        described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(self._rules)])
+        self._path, self._tags = path, tuple(tags)
+        described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(RULES)])
         self._digest = hashlib.sha256(described).hexdigest()
 
     def detect(
@@ -169,7 +169,7 @@ class ReceiverDatabase:
         (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
         db.execute("insert into batches values (?, ?, ?, ?, 0, 0, 0, ?)", (batch, *by, session, afresh))
         bursts = BurstFinder(self._tags, state.get("bursts"))
-        runs = RunFinder(self._tags, self._rules, state.get("runs"))
+        runs = RunFinder(self._tags, state.get("runs"))
         pulses = broken = 0
         fresh = {each.sha256 for each in new}
         for each in every:

@@ -26,6 +26,9 @@ class RunRules:
     """of the time that has passed, as a part of it."""
 
 
+RULES = RunRules()
+
+
 class Hit(NamedTuple):
     """A burst of a run that counts."""
 
@@ -51,12 +54,9 @@ class RunFinder:
     """Divides bursts into runs, as they come. Runs are numbered from 1 in the order in which they begin, also
     those that never count, so numbers have gaps."""
 
-    def __init__(
-        self, tags: Sequence[Tag], rules: RunRules | None = None, state: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, tags: Sequence[Tag], state: Mapping[str, Any] | None = None) -> None:
         """``state``: as the property ``state`` returned it, to go on where an earlier finder ended."""
         self._intervals = {tag.tag: tag.interval for tag in tags}
-        self._rules = rules or RunRules()
         self._runs: dict[tuple[str, int], list[_Run]] = {}
         self._number = 0
         if state:
@@ -88,11 +88,10 @@ class RunFinder:
         interval = self._intervals.get(burst.tag)
         if interval is None:
             return []  # the tag has left the table since this session began
-        rules = self._rules
         # A run whose last burst is older cannot go on: more bursts in a row would be missing than the rules allow.
-        oldest = burst.time - (rules.missed + 1) * interval * (1 + rules.drift) - rules.tolerance_s
+        oldest = burst.time - (RULES.missed + 1) * interval * (1 + RULES.drift) - RULES.tolerance_s
         runs = [run for run in self._runs.get((burst.tag, burst.port), ()) if run.last >= oldest]
-        fitting = [run for run in runs if self._fits(burst.time - run.last, interval)]
+        fitting = [run for run in runs if _fits(burst.time - run.last, interval)]
         if fitting:
             # The longest run is the likeliest; of equal ones the latest, and then the one that began first.
             run = max(fitting, key=lambda each: (each.count, each.last, -each.number))
@@ -103,18 +102,16 @@ class RunFinder:
         self._runs[burst.tag, burst.port] = runs
         run.last, run.count = burst.time, run.count + 1
         run.waiting.append(burst)
-        if run.count < rules.least:
+        if run.count < RULES.least:
             return []
         hits = [Hit(run.number, each) for each in run.waiting]
         run.waiting = []
         return hits
 
-    def _fits(self, passed_s: float, interval: float) -> bool:
-        """Return whether a burst belongs to a run whose last burst was so many seconds before: about a whole
-        number of intervals. The clocks of tag and receiver drift, so the tolerance grows with the time."""
-        intervals = round(passed_s / interval)
-        late_s = abs(passed_s - intervals * interval)
-        return (
-            1 <= intervals <= self._rules.missed + 1
-            and late_s <= self._rules.tolerance_s + self._rules.drift * passed_s
-        )
+
+def _fits(passed_s: float, interval: float) -> bool:
+    """Return whether a burst belongs to a run whose last burst was so many seconds before: about a whole
+    number of intervals. The clocks of tag and receiver drift, so the tolerance grows with the time."""
+    intervals = round(passed_s / interval)
+    late_s = abs(passed_s - intervals * interval)
+    return 1 <= intervals <= RULES.missed + 1 and late_s <= RULES.tolerance_s + RULES.drift * passed_s
