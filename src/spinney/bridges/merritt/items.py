@@ -183,22 +183,17 @@ class Items(Generic[_Item]):
         that it does not stop the queue.
         """
         for path in self._free(paths, states):
-            if (item := self._acquire_one(path, claim, states)) is not None:
-                yield item
-
-    def _acquire_one(
-        self, path: str, claim: Callable[[Transaction, _Item], bytes | None], states: Collection[State]
-    ) -> _Item | None:
-        """Lock one item; return None where it is in another state, another client was first, or it cannot be
-        read."""
-        try:
-            item = self._read(path)
-            return self._lock_with(item, claim) if item.state in states else None
-        except (MerrittLocked, MerrittConflict, OperationFailed):
-            return None  # another client was first
-        except MerrittZKNodeInvalid as error:
-            log.warning("%s is passed over: %s", path, error)
-            return None
+            try:
+                item = self._read(path)
+                if item.state not in states:
+                    continue
+                item = self._lock_with(item, claim)
+            except (MerrittLocked, MerrittConflict, OperationFailed):
+                continue  # another client was first
+            except MerrittZKNodeInvalid as error:
+                log.warning("%s is passed over: %s", path, error)
+                continue
+            yield item
 
     def _free(self, paths: Sequence[str], states: Collection[State]) -> Iterator[str]:
         """Yield the paths of items that nobody holds, but for those whose status says that they are in other states.
