@@ -181,7 +181,7 @@ class Bridge:
     def _submitted(self, claim: Claim) -> int | None:
         """Submit the job of a claim, or find it; return its number. None: no job can be made now, or none ever, and
         then the entry is rejected."""
-        key = self._key(claim.entry, claim.claim)
+        key = f"{self._prefix}{claim.entry}:{claim.claim}"
         options = {**claim.options, "key": key, "forever": True, "submitter": self.foreign.name}
         try:
             # In an empty context, because the trace of whoever started the bridge is not that of an entry.
@@ -221,9 +221,6 @@ class Bridge:
             self._give_up(link, job, ClaimLost("it no longer bears our name"))
         self._end([(link.entry, link.claim) for link in gone])
         self._accept(claims)
-
-    def _key(self, entry: str, claim: str) -> str:
-        return f"{self._prefix}{entry}:{claim}"
 
     @property
     def _prefix(self) -> str:

@@ -89,20 +89,18 @@ def connect(url: str, database: str, *, timeout_s: float = TIMEOUT_S) -> Databas
 
     Raises UsageError when the URL, an option in it or the name is invalid; a message never shows the URL, since it may
     hold a password."""
-    settings: dict[str, Any] = {
-        "appname": "spinney",
-        "connectTimeoutMS": int(CONNECT_S * 1000),
-        "serverSelectionTimeoutMS": int(min(SELECTION_S, timeout_s) * 1000),
-        "timeoutMS": int(timeout_s * 1000),
-        "retryReads": True,
-        "retryWrites": True,
-    }
     try:
         with warnings.catch_warnings():
             # Without this the driver would ignore an invalid "tls", and go on without TLS.
             warnings.simplefilter("error", UserWarning)
             client: MongoClient[Document] = MongoClient(
-                url if "://" in url else f"mongodb://{url}", **settings
+                url if "://" in url else f"mongodb://{url}",
+                appname="spinney",
+                connectTimeoutMS=int(CONNECT_S * 1000),
+                serverSelectionTimeoutMS=int(min(SELECTION_S, timeout_s) * 1000),
+                timeoutMS=int(timeout_s * 1000),
+                retryReads=True,
+                retryWrites=True,
             )
         return client.get_database(
             database,
