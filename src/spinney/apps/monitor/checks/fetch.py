@@ -76,10 +76,11 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
         _pause(uri, context.network.pause_s)
         left_s = max(0.1, context.timeout_s - (time.monotonic() - began_s) - 0.5)
         try:
+            transport = SafeTransport(
+                hosts=frozenset(context.network.private), advice=_ADVICE, total_timeout_s=left_s
+            )
             with (
-                httpx.Client(
-                    transport=_transport(context, left_s), timeout=left_s, trust_env=False
-                ) as client,
+                httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
                 client.stream(method, uri, headers=headers, content=xml) as response,
             ):
                 target = response.headers.get("location")
@@ -112,11 +113,6 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
             raise Unreachable(error("timeout", f"{_host(uri)} did not answer in time")) from None
         except httpx.HTTPError as problem:
             raise Unreachable(_of_error(_host(uri), problem)) from None
-
-
-def _transport(context: Context, total_s: float) -> SafeTransport:
-    hosts = frozenset(context.network.private)
-    return SafeTransport(hosts=hosts, advice=_ADVICE, total_timeout_s=total_s)
 
 
 def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
