@@ -19,8 +19,7 @@ from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.inventory.model import Version
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
-from spinney.apps.ingest.storage import Incoming, open_storage
-from spinney.apps.ingest.storage.ocfl import OcflStorage
+from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.testing import StageHarness
 
 # --- whose it is ------------------------------------------------------------------------------
@@ -712,13 +711,13 @@ def test_the_owner_of_an_object_costs_no_other_look_into_the_storage(
     deposit = service.of_file(about=about(primary_id="ark:/12345/x"))
     deposit.to("downloading")
     read: list[str] = []
-    versions = OcflStorage.versions
+    versions = Storage.versions
 
-    def counted(self: OcflStorage, ark: str) -> list[storage.Version]:
+    def counted(self: Storage, ark: str) -> list[storage.Version]:
         read.append(ark)
         return versions(self, ark)
 
-    monkeypatch.setattr(OcflStorage, "versions", counted)
+    monkeypatch.setattr(Storage, "versions", counted)
     # when it is processed, then its versions are read once.
     assert deposit.run("processing").outcome == "ok"
     assert read == ["ark:/12345/x"]

@@ -45,9 +45,9 @@ other keys than OCFL's own (E102) and a file beside it could be lost between two
 
 **Modules.**
 
-``contract``          what every storage does, with its data types and errors
+``model``             the data types and errors of a storage
 ``factory``           the storage that a target names
-``ocfl``              the contract, with a layout on a place
+``ocfl``              the storage: every operation, with a layout on a place
 ``place``             the operations of a file system and of S3 on which the rest is built
 ``disk``              a place on a file system
 ``s3``                a place in a bucket
@@ -62,20 +62,20 @@ other keys than OCFL's own (E102) and a file beside it could be lost between two
 Specified by ``tests/apps/ingest/storage``; ocfl-py, another implementation, judges what was written.
 """
 
-from spinney.apps.ingest.storage.contract import (
+from spinney.apps.ingest.storage.factory import open_storage
+from spinney.apps.ingest.storage.model import (
     Busy,
     Damaged,
     Incoming,
     Late,
     NoSuchObject,
     NotThere,
-    Storage,
     Stored,
     StoredFile,
     Verified,
     Version,
 )
-from spinney.apps.ingest.storage.factory import open_storage
+from spinney.apps.ingest.storage.ocfl import Storage
 
 __all__ = [
     "Busy",

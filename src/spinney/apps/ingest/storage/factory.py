@@ -3,9 +3,8 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from spinney.apps.ingest.storage.contract import Storage
 from spinney.apps.ingest.storage.object_inventory import ADDRESSING
-from spinney.apps.ingest.storage.ocfl import OcflStorage
+from spinney.apps.ingest.storage.ocfl import Storage
 from spinney.apps.ingest.storage.place import Step
 from spinney.files.paths import NotAdmitted, relative, shown
 
@@ -40,7 +39,7 @@ def open_storage(
     from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
     place, layout = open_disk(_folder(text), staging, make, on_step)
-    return OcflStorage(place, layout, algorithm)
+    return Storage(place, layout, algorithm)
 
 
 def _folder(text: str) -> Path:
@@ -80,4 +79,4 @@ def _open_s3(
             f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
         ) from None
     place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, on_step)
-    return OcflStorage(place, layout, algorithm)
+    return Storage(place, layout, algorithm)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, Version
+from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Version
 from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
 from spinney.files.digests import ALGORITHMS, Sums
 from spinney.files.paths import NotAdmitted, relative, shown

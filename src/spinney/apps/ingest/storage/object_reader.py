@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from spinney.apps.ingest.storage import object_inventory as inventories
-from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, StoredFile
+from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, StoredFile
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Loaded, Place
 from spinney.files.digests import Digest

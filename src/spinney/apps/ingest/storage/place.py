@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 import orjson
 
-from spinney.apps.ingest.storage.contract import Incoming, Late
+from spinney.apps.ingest.storage.model import Incoming, Late
 from spinney.apps.ingest.storage.object_inventory import Inventory
 from spinney.files.paths import shown
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import sources
-from spinney.apps.ingest.storage.contract import Incoming, Stored
+from spinney.apps.ingest.storage.model import Incoming, Stored
 from spinney.apps.ingest.storage.object_inventory import Block, Inventory
 from spinney.apps.ingest.storage.place import Claim, Draft, Place, Put, Shape
 from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key

@@ -6,7 +6,7 @@ from io import BytesIO
 from os import fstat
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage.contract import Incoming
+from spinney.apps.ingest.storage.model import Incoming
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, opened_beneath, shown
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader
-from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, Verified
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
+from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Verified
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Place
 from spinney.files.digests import Sums

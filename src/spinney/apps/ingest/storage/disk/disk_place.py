@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.disk.disk_put import DiskPut
 from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
 from spinney.apps.ingest.storage.disk.put_lock import locked
@@ -21,6 +20,7 @@ from spinney.apps.ingest.storage.layout import (
     read_layout,
     staging,
 )
+from spinney.apps.ingest.storage.model import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.place import Claim, Document, Step
 from spinney.files import disk_space
 from spinney.files.copies import sync_together

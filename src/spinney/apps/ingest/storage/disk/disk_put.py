@@ -7,10 +7,10 @@ from pathlib import Path
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.contract import Damaged, Incoming
 from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove, remove_all_but, sync_tree
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
+from spinney.apps.ingest.storage.model import Damaged, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME
 from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
 from spinney.files import copies, disk_space

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spinney.apps.ingest.storage.contract import Busy
+from spinney.apps.ingest.storage.model import Busy
 from spinney.files.paths import shown
 
 LOCK = "lock"

@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
-from spinney.apps.ingest.storage.contract import NotThere
+from spinney.apps.ingest.storage.model import NotThere
 from spinney.apps.ingest.storage.place import Document
 from spinney.files.disk_space import NoRoom
 from spinney.files.paths import shown

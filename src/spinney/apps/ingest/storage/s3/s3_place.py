@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject, NotThere
 from spinney.apps.ingest.storage.layout import (
     CONFIG,
     LAYOUT,
@@ -13,6 +12,7 @@ from spinney.apps.ingest.storage.layout import (
     documents,
     read_layout,
 )
+from spinney.apps.ingest.storage.model import Busy, Late, NoSuchObject, NotThere
 from spinney.apps.ingest.storage.place import Claim, Document, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, connect
 from spinney.apps.ingest.storage.s3.s3_put import AT_ONCE, S3Put

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.contract import Busy, Incoming
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
+from spinney.apps.ingest.storage.model import Busy, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME
 from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
