@@ -38,25 +38,10 @@ def test_an_endpoint_may_not_carry_credentials() -> None:
     assert "secret" not in str(refusal.value)
 
 
-def test_a_file_url_and_a_staging_folder_of_ones_own(tmp_path: Path) -> None:
-    seen: list[bool] = []
-    staging = tmp_path / "staging"
-    storage = open_storage(
-        f"file://{tmp_path}/a%20root",
-        staging=staging,
-        on_step=lambda step: seen.append(any(staging.iterdir())),
-    )
+def test_a_file_url(tmp_path: Path) -> None:
+    storage = open_storage(f"file://{tmp_path}/a%20root")
     put(storage, incoming(tmp_path / "in", "a", b"1"))
-    assert seen[0]
     assert at_rest(tmp_path / "a root")
-
-
-def test_staging_on_another_file_system_is_refused(tmp_path: Path) -> None:
-    other = Path("/dev/shm")
-    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("needs a second file system at /dev/shm")
-    with pytest.raises(NotAdmitted, match="lies on another file system"):
-        open_storage(tmp_path / "root", staging=other)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ def open_storage(
     target: str | Path,
     *,
     algorithm: str = "sha512",
-    staging: Path | None = None,
     endpoint: str | None = None,
     region: str | None = None,
     make: bool = True,
@@ -25,8 +24,7 @@ def open_storage(
     would receive the versions that belong into the old one.
 
     ``target``: an absolute path, ``file:///archive`` or ``s3://bucket/prefix``. ``algorithm`` (sha512, sha256)
-    addresses the content of objects that are new. ``staging`` is a folder on the file system of the root,
-    by default in its extensions. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
+    addresses the content of objects that are new. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
     tools find them (environment, profile, role) and from nowhere else. ``on_step`` is called after each step of a put.
 
     Raises NotAdmitted for an invalid target, NotThere, OSError when the system or the service fails.
@@ -38,7 +36,7 @@ def open_storage(
         return _open_s3(text, algorithm, endpoint, region, make, on_step)
     from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
-    place, layout = open_disk(_folder(text), staging, make, on_step)
+    place, layout = open_disk(_folder(text), make, on_step)
     return Storage(place, layout, algorithm)
 
 

@@ -30,10 +30,10 @@ from spinney.files.paths import NotAdmitted, opened_beneath, shown
 class DiskPlace:
     """A `place.Place` in a folder of a file system; nothing outside of it is read, whatever links it holds."""
 
-    __slots__ = ("_on_step", "_root", "_staging")
+    __slots__ = ("_on_step", "_root")
 
-    def __init__(self, root: Path, staging_folder: Path, on_step: Step) -> None:
-        self._root, self._staging, self._on_step = root, staging_folder, on_step
+    def __init__(self, root: Path, on_step: Step) -> None:
+        self._root, self._on_step = root, on_step
 
     def read(self, path: str) -> Document | None:
         """See `place.Place.read`."""
@@ -84,7 +84,7 @@ class DiskPlace:
     @contextmanager
     def begin_put(self, claim: Claim) -> Iterator[DiskPut]:
         """See `place.Place.begin_put`."""
-        folder = self._staging / staging(claim.object_id)
+        folder = self._root / STAGING / staging(claim.object_id)
         with locked(folder, claim.object_id) as descriptor:
             room = DiskPut(self, self._root / claim.root, folder, descriptor, claim, self._on_step)
             try:
@@ -100,26 +100,18 @@ class DiskPlace:
             room.clear()
 
 
-def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
+def open_disk(root: Path, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
     """Open the place at ``root``, and return it with its layout.
 
-    ``make`` makes it a storage root when it is empty or does not exist; several processes may do so at once.
-    ``staging_folder``: None is the one below the root; another one must be on the same file system. Raises
+    ``make`` makes it a storage root when it is empty or does not exist; several processes may do so at once. Raises
     NotAdmitted for a folder with other content or an unknown layout, NotThere without ``make``, OSError.
     """
-    place = DiskPlace(root, staging_folder or root / STAGING, on_step)
+    place = DiskPlace(root, on_step)
     if not (root / ROOT_DECLARATION).exists():
         if not make:
             raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or correct the path")
         root.mkdir(parents=True, exist_ok=True)
         _establish(root)
-    if staging_folder is not None:
-        staging_folder.mkdir(parents=True, exist_ok=True)
-        if staging_folder.stat().st_dev != root.stat().st_dev:
-            raise NotAdmitted(
-                f"the staging folder '{shown(str(staging_folder))}' lies on another file system than the storage "
-                f"root; choose one on the same, for a version is moved in by a rename"
-            )
     layout, config = place.read(LAYOUT), place.read(CONFIG)
     return place, read_layout(layout.raw if layout else None, config.raw if config else None, str(root))
 
