@@ -1,5 +1,6 @@
 """The inventory of an OCFL object: parsed and validated, and its successor written (OCFL 1.1 section 3.5)."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import orjson
 
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Version
 from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
-from spinney.files.digests import ALGORITHMS, Sums
+from spinney.files.digests import ALGORITHMS
 from spinney.files.paths import NotAdmitted, relative, shown
 
 TYPES = frozenset({"https://ocfl.io/1.0/spec/#inventory", "https://ocfl.io/1.1/spec/#inventory"})
@@ -50,19 +51,31 @@ class Inventory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """The description of a new version."""
+class Shape:
+    """The names of the next version's folders, and the algorithm that addresses its content."""
 
-    created: datetime
-    message: str
-    user: Mapping[str, str]
+    version: str
+    """The folder of the version, as ``v3``."""
+    content: str
+    algorithm: str
+
+
+def next_shape(before: Inventory | None, algorithm: str) -> Shape:
+    """Return the names of the next version, which continue those that another program may have chosen."""
+    if before is None:
+        return Shape(version="v1", content="content", algorithm=algorithm)
+    name = before.name(before.head + 1)
+    # OCFL 1.1 section 3.3: v09 is followed by nothing, for all names have the same length.
+    if before.width and len(name) > before.width + 1:
+        raise NotAdmitted(
+            f"{shown(before.id)} has as many versions as its zero-padded names allow; migrate it"
+        )
+    return Shape(version=name, content=before.content, algorithm=before.algorithm)
 
 
 def sum_of(raw: bytes, algorithm: str) -> str:
     """Return the digest of a document."""
-    sums = Sums([algorithm])
-    sums.update(raw)
-    return sums.values()[algorithm]
+    return hashlib.new(algorithm, raw).hexdigest()
 
 
 def sidecar(raw: bytes, algorithm: str) -> bytes:
@@ -172,50 +185,50 @@ def sums_by_content(inventory: Inventory) -> dict[str, dict[str, str]]:
 
 def successor(
     before: Inventory | None,
+    shape: Shape,
     *,
     object_id: str,
-    algorithm: str,
     state: Mapping[str, str],
     added: Mapping[str, Mapping[str, str]],
-    block: Block,
+    created: datetime,
+    message: str,
+    user: Mapping[str, str],
 ) -> bytes:
     """Return the inventory of the next version, as bytes that are the same for the same arguments.
 
-    ``before``: the inventory now; None: it is the first version. ``state``: logical path to digest. ``added``
-    maps the digests of new contents to all their sums; those by other algorithms are recorded in the fixity
-    block. The blocks of earlier versions are taken over unchanged, whatever another program wrote in them.
+    ``before``: the inventory now; None: it is the first version. ``shape``: that of ``next_shape``. ``state``: logical
+    path to digest. ``added`` maps the digests of new contents to all their sums; those by other algorithms are recorded
+    in the fixity block. The blocks of earlier versions are taken over unchanged, whatever another program wrote in them.
     """
-    name = "v1" if before is None else before.name(before.head + 1)
-    content = "content" if before is None else before.content
     manifest = {} if before is None else dict(before.manifest)
     fixity: dict[str, dict[str, list[str]]] = (
         {} if before is None else {a: {v: list(p) for v, p in b.items()} for a, b in before.fixity.items()}
     )
     for value, sums in added.items():
-        path = f"{name}/{content}/{value}"
+        path = f"{shape.version}/{shape.content}/{value}"
         manifest[value] = [path]
         for other, other_value in sums.items():
-            if other in FIXITY and other != algorithm:
+            if other in FIXITY and other != shape.algorithm:
                 fixity.setdefault(other, {}).setdefault(other_value, []).append(path)
     logical: dict[str, list[str]] = {}
     for path, value in state.items():
         logical.setdefault(value, []).append(path)
     version_block = {
-        "created": block.created.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "message": block.message,
-        "user": block.user,
+        "created": created.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "message": message,
+        "user": user,
         "state": logical,
     }
     document: dict[str, Any] = {
         "id": object_id,
         "type": TYPE,
-        "digestAlgorithm": algorithm,
-        "head": name,
+        "digestAlgorithm": shape.algorithm,
+        "head": shape.version,
         "manifest": manifest,
-        "versions": {**({} if before is None else before.blocks), name: version_block},
+        "versions": {**({} if before is None else before.blocks), shape.version: version_block},
     }
-    if content != "content":
-        document["contentDirectory"] = content
+    if shape.content != "content":
+        document["contentDirectory"] = shape.content
     if fixity:
         document["fixity"] = fixity
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 import orjson
 
 from spinney.apps.ingest.storage.model import Incoming, Late
-from spinney.apps.ingest.storage.object_inventory import Inventory
+from spinney.apps.ingest.storage.object_inventory import Inventory, Shape
 from spinney.files.paths import shown
 
 Step = Callable[[str], None]
@@ -81,26 +81,6 @@ class Kept:
     """False when the object had it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A version that is ready to be written."""
-
-    inventory: bytes
-    algorithm: str
-    contents: Collection[str]
-    """The digests of its new contents."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """The names of the next version's folders, and the algorithm that addresses its content."""
-
-    version: str
-    """The folder of the version, as ``v3``."""
-    content: str
-    algorithm: str
-
-
 class Put(Protocol):
     """A put in progress, for one object, by one writer."""
 
@@ -116,8 +96,9 @@ class Put(Protocol):
         """Store the contents, several at once, and yield the results in order; those in ``have`` are only read."""
         ...
 
-    def commit(self, draft: Draft) -> None:
-        """Make the version count. Raises Busy when another writer was first."""
+    def commit(self, inventory: bytes, contents: Collection[str]) -> None:
+        """Make the version count, with this inventory; ``contents``: the digests of its new contents. Raises Busy when
+        another writer was first."""
         ...
 
     def forget(self) -> None:

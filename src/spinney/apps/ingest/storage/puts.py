@@ -7,8 +7,8 @@ from datetime import datetime
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import sources
 from spinney.apps.ingest.storage.model import Incoming, Stored
-from spinney.apps.ingest.storage.object_inventory import Block, Inventory
-from spinney.apps.ingest.storage.place import Claim, Draft, Place, Put, Shape
+from spinney.apps.ingest.storage.object_inventory import Inventory
+from spinney.apps.ingest.storage.place import Claim, Place, Put
 from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted, relative, shown
@@ -46,7 +46,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
         if not paths:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
         _require_apart(paths)
-        shape = _shape(before, algorithm)
+        shape = inventories.next_shape(before, algorithm)
         put_in_progress.begin(shape)
         stock = _stock(put_in_progress, files, before, shape.algorithm)
         after = {**state, **stock.digests} if order.merge else stock.digests
@@ -55,17 +55,15 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
             return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
         inventory = inventories.successor(
             before,
+            shape,
             object_id=claim.object_id,
-            algorithm=shape.algorithm,
             state=after,
             added=stock.added,
-            block=Block(
-                created=order.created, message=with_key(order.message, claim.key), user=user_block(order.user)
-            ),
+            created=order.created,
+            message=with_key(order.message, claim.key),
+            user=user_block(order.user),
         )
-        put_in_progress.commit(
-            Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys())
-        )
+        put_in_progress.commit(inventory, stock.added.keys())
     return Stored(
         version=1 if before is None else before.head + 1,
         changed=True,
@@ -150,19 +148,6 @@ def _compare_recorded(
     for path, value in digests.items():
         if value in before.manifest:
             sources.compare_sums(files[path], by_content[before.manifest[value][0]])
-
-
-def _shape(before: Inventory | None, algorithm: str) -> Shape:
-    """Return the names of the next version, which continue those that another program may have chosen."""
-    if before is None:
-        return Shape(version="v1", content="content", algorithm=algorithm)
-    name = before.name(before.head + 1)
-    # OCFL 1.1 section 3.3: v09 is followed by nothing, for all names have the same length.
-    if before.width and len(name) > before.width + 1:
-        raise NotAdmitted(
-            f"{shown(before.id)} has as many versions as its zero-padded names allow; migrate it"
-        )
-    return Shape(version=name, content=before.content, algorithm=before.algorithm)
 
 
 def _earlier_result(place: Place, claim: Claim, inventory: Inventory, number: int) -> Stored:

@@ -11,8 +11,8 @@ from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove,
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, Incoming
-from spinney.apps.ingest.storage.object_inventory import NAME
-from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
+from spinney.apps.ingest.storage.object_inventory import NAME, Shape
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
 from spinney.files import copies, disk_space
 from spinney.files.paths import NotAdmitted, shown
 
@@ -28,33 +28,13 @@ class DiskPut:
     staging/object/…                                  the rest of the version, once it is built
     """
 
-    __slots__ = (
-        "_build",
-        "_claim",
-        "_content",
-        "_descriptor",
-        "_object",
-        "_on_step",
-        "_partial",
-        "_place",
-        "_shape",
-        "_staged",
-        "_staging",
-        "needed_bytes",
-    )
-
     def __init__(
         self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, on_step: Step
     ) -> None:
         """``descriptor`` is that of a file in ``staging``, opened before anything is written there."""
         self._descriptor: int | None = descriptor
-        self._place, self._object, self._staging, self._claim, self._on_step = (
-            place,
-            object_root,
-            staging,
-            claim,
-            on_step,
-        )
+        self._place, self._claim, self._on_step = place, claim, on_step
+        self._object, self._staging = object_root, staging
         self._build = staging / "object"
         self._partial = staging / "partial"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
@@ -115,16 +95,16 @@ class DiskPut:
         for file in files:
             yield self._keep(file, have)
 
-    def commit(self, draft: Draft) -> None:
+    def commit(self, inventory: bytes, contents: Collection[str]) -> None:
         """See `place.Put.commit`."""
         first = not self._object.exists() or not any(self._object.iterdir())
         version = self._content.parent
-        remove_all_but(self._content, *draft.contents)
-        if not draft.contents:
+        remove_all_but(self._content, *contents)
+        if not contents:
             self._content.rmdir()  # OCFL 1.1 section 3.3.1, W003 and E024
         self._on_step("content")
         for folder in (version, self._build):
-            self._write_inventory(folder, draft.inventory, draft.algorithm)
+            self._write_inventory(folder, inventory, self._shape.algorithm)
         if first:
             (self._build / OBJECT_DECLARATION).write_bytes(OBJECT_DECLARED)
         sync_tree(self._build, self._descriptor)
@@ -135,7 +115,7 @@ class DiskPut:
         else:
             move_durably(version, self._object / version.name)
             self._on_step("moved")
-            self._move_root(draft.algorithm)
+            self._move_root(self._shape.algorithm)
 
     def forget(self) -> None:
         """See `place.Put.forget`."""

@@ -11,8 +11,8 @@ from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
 from spinney.apps.ingest.storage.model import Busy, Incoming
-from spinney.apps.ingest.storage.object_inventory import NAME
-from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
+from spinney.apps.ingest.storage.object_inventory import NAME, Shape
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
 from spinney.files.paths import shown
 
@@ -78,24 +78,24 @@ class S3Put:
         self.needed_bytes = sum(file.size_bytes for file in files)
         return _ahead(lambda file: self._keep(file, have), files)
 
-    def commit(self, draft: Draft) -> None:
+    def commit(self, inventory: bytes, contents: Collection[str]) -> None:
         """See `place.Put.commit`."""
         shape = self._planned()
         self._on_step("content")
         existing = self._existing.get(NAME)
-        self._put_once(f"{shape.version}/{NAME}", draft.inventory, existing.tag if existing else None)
-        self._put_sidecar(f"{shape.version}/", draft.inventory, draft.algorithm)
+        self._put_once(f"{shape.version}/{NAME}", inventory, existing.tag if existing else None)
+        self._put_sidecar(f"{shape.version}/", inventory, shape.algorithm)
         self._on_step("built")
-        astray = self._astray(shape, draft)
+        astray = self._astray(shape, contents)
         if self._root_tag is None:
             self._bucket.put(self._below(OBJECT_DECLARATION), OBJECT_DECLARED)
             self._on_step("declared")
         # From here nothing of this version may be removed again: when the next request fails, it is unknown
         # whether the service has carried it out.
         self._shape = None
-        self._put_once(NAME, draft.inventory, self._root_tag)
+        self._put_once(NAME, inventory, self._root_tag)
         self._on_step("inventory")
-        self._put_sidecar("", draft.inventory, draft.algorithm)
+        self._put_sidecar("", inventory, shape.algorithm)
         self._on_step("sidecar")
         self._bucket.delete(astray)
         self._on_step("swept")
@@ -182,13 +182,13 @@ class S3Put:
         existing = self._existing.get(f"{self._planned().content}/{value}")
         return existing is not None and existing.size_bytes == size
 
-    def _astray(self, shape: Shape, draft: Draft) -> list[str]:
+    def _astray(self, shape: Shape, contents: Collection[str]) -> list[str]:
         """Return the files that a killed put left in the version. Raises Busy when a file of the version is missing."""
-        belongs = {f"{shape.content}/{value}" for value in draft.contents}
+        belongs = {f"{shape.content}/{value}" for value in contents}
         existing = {entry.path for entry in self._bucket.list(self._below(shape.version))}
         if not belongs <= existing:
             raise self._busy()
-        expected = belongs | {NAME, f"{NAME}.{draft.algorithm}"}
+        expected = belongs | {NAME, f"{NAME}.{shape.algorithm}"}
         return [self._below(f"{shape.version}/{path}") for path in existing - expected]
 
     def _put_once(self, path: str, raw: bytes, tag: str | None) -> None:
