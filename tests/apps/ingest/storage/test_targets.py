@@ -10,7 +10,8 @@ from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incomi
 from long_tests import LONG
 from spinney.apps.ingest.storage import NoSuchObject, open_storage
 from spinney.apps.ingest.storage import object_inventory as inventories
-from spinney.apps.ingest.storage.layout import Layout, read_layout
+from spinney.apps.ingest.storage.layout import CONFIG, LAYOUT, Layout, read_layout
+from spinney.apps.ingest.storage.place import Document
 from spinney.files.paths import NotAdmitted
 
 
@@ -72,8 +73,9 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
 )
 def test_parameters_of_a_layout_that_are_not_lawful(told: dict[str, object]) -> None:
     declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
+    documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(told))}
     with pytest.raises(NotAdmitted, match="is not valid"):
-        read_layout(declared, orjson.dumps(told), "/archive")
+        read_layout(documents.get, "/archive")
 
 
 def test_an_object_that_another_program_made_is_read_and_continued(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from spinney.apps.ingest.storage.layout import Layout
 from spinney.apps.ingest.storage.object_inventory import ADDRESSING
 from spinney.apps.ingest.storage.ocfl import Storage
-from spinney.apps.ingest.storage.place import Step
+from spinney.apps.ingest.storage.place import Place, Step
 from spinney.files.paths import NotAdmitted, relative, shown
 
 
@@ -24,8 +25,9 @@ def open_storage(
     would receive the versions that belong into the old one.
 
     ``target``: an absolute path, ``file:///archive`` or ``s3://bucket/prefix``. ``algorithm`` (sha512, sha256)
-    addresses the content of objects that are new. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
-    tools find them (environment, profile, role) and from nowhere else. ``on_step`` is called after each step of a put.
+    addresses the content of objects that are new. ``endpoint`` and ``region`` are for S3; credentials come from where
+    AWS's own tools find them (environment, profile, role) and from nowhere else. ``on_step`` is called after each step
+    of a put.
 
     Raises NotAdmitted for an invalid target, NotThere, OSError when the system or the service fails.
     """
@@ -33,10 +35,11 @@ def open_storage(
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
     text = str(target)
     if text.startswith("s3:"):
-        return _open_s3(text, algorithm, endpoint, region, make, on_step)
-    from spinney.apps.ingest.storage.disk.disk_place import open_disk
+        place, layout = _open_s3(text, endpoint, region, make, on_step)
+    else:
+        from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
-    place, layout = open_disk(_folder(text), make, on_step)
+        place, layout = open_disk(_folder(text), make, on_step)
     return Storage(place, layout, algorithm)
 
 
@@ -56,9 +59,9 @@ def _folder(text: str) -> Path:
 
 
 def _open_s3(
-    text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
-) -> Storage:
-    """Open a storage in S3. Raises NotAdmitted for an invalid target, and where botocore is not installed."""
+    text: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
+) -> tuple[Place, Layout]:
+    """Open a place in S3. Raises NotAdmitted for an invalid target, and where botocore is not installed."""
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
         raise NotAdmitted(
@@ -76,5 +79,4 @@ def _open_s3(
         raise NotAdmitted(
             f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
         ) from None
-    place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, on_step)
-    return Storage(place, layout, algorithm)
+    return open_s3(parts.netloc, prefix, endpoint, region, make, on_step)

@@ -5,11 +5,13 @@ preferred to 0004 because the folder's name still contains the id when every inv
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from spinney.apps.ingest.storage.place import Document
 from spinney.files.paths import NotAdmitted, shown
 
 ROOT_DECLARATION = "0=ocfl_1.1"
@@ -77,19 +79,20 @@ def documents() -> dict[str, bytes]:
     return {CONFIG: _json(config), LAYOUT: _json(layout), ROOT_DECLARATION: ROOT_DECLARED}
 
 
-def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layout:
+def read_layout(read: Callable[[str], Document | None], where: str) -> Layout:
     """Return the layout that an existing root declares.
 
-    ``layout``, ``config``: the content of the root's documents; None: they are missing. Parameters that are
-    not named have the defaults of the extension. Raises NotAdmitted for an unknown layout, and for parameters
-    that are not valid: objects would be looked for in other folders than they are in.
+    ``read`` returns a file of the root; None: it is missing. Parameters that are not named have the defaults of the
+    extension. Raises NotAdmitted for an unknown layout, and for parameters that are not valid: objects would be looked
+    for in other folders than they are in.
     """
-    extension = _parse_object(layout, where, LAYOUT).get("extension")
+    extension = _parse_object(read(LAYOUT), where, LAYOUT).get("extension")
     if extension != EXTENSION:
         raise NotAdmitted(
             f"the storage root {shown(where)} has the layout '{shown(str(extension))}', and only {EXTENSION} is known; "
             f"name another root"
         )
+    config = read(CONFIG)
     parameters = _parse_object(config, where, CONFIG) if config is not None else {}
     declared = Layout(
         algorithm=parameters.get("digestAlgorithm", "sha256"),
@@ -117,9 +120,9 @@ def _folder(object_id: bytes, value: str) -> str:
     return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{value}"
 
 
-def _parse_object(raw: bytes | None, where: str, name: str) -> dict[str, Any]:
+def _parse_object(document: Document | None, where: str, name: str) -> dict[str, Any]:
     try:
-        value = orjson.loads(raw or b"")
+        value = orjson.loads(document.raw if document else b"")
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):

@@ -11,8 +11,6 @@ from spinney.apps.ingest.storage.disk.disk_put import DiskPut
 from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
 from spinney.apps.ingest.storage.disk.put_lock import locked
 from spinney.apps.ingest.storage.layout import (
-    CONFIG,
-    LAYOUT,
     ROOT_DECLARATION,
     STAGING,
     Layout,
@@ -21,7 +19,7 @@ from spinney.apps.ingest.storage.layout import (
     staging,
 )
 from spinney.apps.ingest.storage.model import NoSuchObject, NotThere
-from spinney.apps.ingest.storage.place import Claim, Document, Step
+from spinney.apps.ingest.storage.place import Claim, Document, Place, Step
 from spinney.files import disk_space
 from spinney.files.copies import sync_together
 from spinney.files.paths import NotAdmitted, opened_beneath, shown
@@ -100,7 +98,7 @@ class DiskPlace:
             room.clear()
 
 
-def open_disk(root: Path, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
+def open_disk(root: Path, make: bool, on_step: Step) -> tuple[Place, Layout]:
     """Open the place at ``root``, and return it with its layout.
 
     ``make`` makes it a storage root when it is empty or does not exist; several processes may do so at once. Raises
@@ -112,8 +110,7 @@ def open_disk(root: Path, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]
             raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or correct the path")
         root.mkdir(parents=True, exist_ok=True)
         _establish(root)
-    layout, config = place.read(LAYOUT), place.read(CONFIG)
-    return place, read_layout(layout.raw if layout else None, config.raw if config else None, str(root))
+    return place, read_layout(place.read, str(root))
 
 
 def _establish(root: Path) -> None:

@@ -62,28 +62,18 @@ class Bucket:
     def get(self, path: str) -> Document | None:
         """Read a small object; None when it does not exist."""
         with _request_errors(f"reading {path}"):
-            try:
-                answer = self._client.get_object(**self._of(path))
-            except ClientError as error:
-                if _code(error) in ("NoSuchKey", "404"):
-                    return None
-                raise
-            return Document(raw=answer["Body"].read(), tag=answer["ETag"])
+            answer = self._get(path)
+            return None if answer is None else Document(raw=answer["Body"].read(), tag=answer["ETag"])
 
     @contextmanager
     def stream(self, path: str) -> Iterator[BinaryIO | None]:
         """Open an object, to be read once; None when it does not exist."""
         with _request_errors(f"reading {path}"):
-            try:
-                body = self._client.get_object(**self._of(path))["Body"]
-            except ClientError as error:
-                if _code(error) not in ("NoSuchKey", "404"):
-                    raise
-                body = None
-            if body is None:
+            answer = self._get(path)
+            if answer is None:
                 yield None
                 return
-            with io.BufferedReader(body, 1 << 20) as file:
+            with io.BufferedReader(answer["Body"], 1 << 20) as file:
                 yield file
 
     def put(
@@ -94,7 +84,9 @@ class Bucket:
         The service checks the content by ``sha256`` (hexadecimal) when given, else by the CRC that the client
         adds. Raises Overtaken.
         """
-        more: dict[str, str] = {"ChecksumSHA256": _base64(sha256)} if sha256 else {}
+        more: dict[str, str] = {}
+        if sha256:
+            more["ChecksumSHA256"] = base64.b64encode(bytes.fromhex(sha256)).decode()
         condition: dict[str, str] = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"} if fresh else {}
         with _request_errors(f"writing {path}"):
             try:
@@ -167,6 +159,15 @@ class Bucket:
             name: answer[name] for name in ("ETag", "ChecksumCRC32", "ChecksumCRC64NVME") if name in answer
         }
 
+    def _get(self, path: str) -> Any:
+        """Return the answer with an object; None when it does not exist."""
+        try:
+            return self._client.get_object(**self._of(path))
+        except ClientError as error:
+            if _code(error) in ("NoSuchKey", "404"):
+                return None
+            raise
+
     def _put(self, path: str, raw: bytes, more: Mapping[str, str]) -> str:
         return str(self._client.put_object(**self._of(path), Body=raw, **more)["ETag"])
 
@@ -229,7 +230,3 @@ def _request_errors(request: str) -> Iterator[None]:
 
 def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "?"))
-
-
-def _base64(sha256: str) -> str:
-    return base64.b64encode(bytes.fromhex(sha256)).decode()

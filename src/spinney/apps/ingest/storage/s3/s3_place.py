@@ -4,16 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage.layout import (
-    CONFIG,
-    LAYOUT,
-    ROOT_DECLARATION,
-    Layout,
-    documents,
-    read_layout,
-)
+from spinney.apps.ingest.storage.layout import ROOT_DECLARATION, Layout, documents, read_layout
 from spinney.apps.ingest.storage.model import Busy, Late, NoSuchObject, NotThere
-from spinney.apps.ingest.storage.place import Claim, Document, Step
+from spinney.apps.ingest.storage.place import Claim, Document, Place, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, connect
 from spinney.apps.ingest.storage.s3.s3_put import AT_ONCE, S3Put
 from spinney.files.disk_space import NoRoom
@@ -75,7 +68,7 @@ class S3Place:
 
 def open_s3(
     name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
-) -> tuple[S3Place, Layout]:
+) -> tuple[Place, Layout]:
     """Open the place at ``prefix``; ``make`` makes it a storage root when it is empty. Raises NotAdmitted, NotThere,
     OSError."""
     bucket = connect(name, prefix, endpoint, region, AT_ONCE + 2)
@@ -84,10 +77,7 @@ def open_s3(
         if not make:
             raise NotThere(f"{shown(where)} is no storage root now; correct the URL, or make one there first")
         _establish(bucket, where)
-    layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
-    return S3Place(bucket, on_step), read_layout(
-        layout.raw if layout else None, config.raw if config else None, where
-    )
+    return S3Place(bucket, on_step), read_layout(bucket.get, where)
 
 
 def _establish(bucket: Bucket, where: str) -> None:
