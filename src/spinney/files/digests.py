@@ -89,11 +89,15 @@ class Sums:
         for sum_ in self._sums.values():
             sum_.update(chunk)
 
-    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda size_bytes: None) -> None:
-        """Update the digests with a whole file. ``between`` gets the size of each chunk, and may abort by raising."""
+    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda size_bytes: None) -> int:
+        """Update the digests with a whole file, and return the number of its bytes. ``between`` gets the size of each
+        chunk, and may abort by raising."""
+        read_bytes = 0
         while chunk := file.read(_CHUNK_BYTES):
             self.update(chunk)
+            read_bytes += len(chunk)
             between(len(chunk))
+        return read_bytes
 
     def values(self) -> dict[str, str]:
         """Return the digests of the bytes so far, algorithm to lowercase hexadecimal."""

@@ -198,7 +198,8 @@ def successor(
 
     ``before``: the inventory now; None: it is the first version. ``shape``: that of ``next_shape``. ``state``: logical
     path to digest. ``added`` maps the digests of new contents to all their sums; those by other algorithms are recorded
-    in the fixity block. The blocks of earlier versions are taken over unchanged, whatever another program wrote in them.
+    in the fixity block. The blocks of earlier versions are taken over unchanged, whatever another program
+    wrote in them.
     """
     manifest = {} if before is None else dict(before.manifest)
     fixity: dict[str, dict[str, list[str]]] = (

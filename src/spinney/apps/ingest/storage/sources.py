@@ -10,8 +10,6 @@ from spinney.apps.ingest.storage.model import Incoming
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
-CHUNK_BYTES = 1 << 20
-
 
 @contextmanager
 def opened(file: Incoming) -> Iterator[BinaryIO]:
@@ -32,11 +30,9 @@ def sums_for(file: Incoming, algorithm: str) -> Sums:
 
 def hashed(file: Incoming, algorithm: str) -> dict[str, str]:
     """Return the sums of a source, compared with the given ones. Raises NotAdmitted."""
-    sums, size = sums_for(file, algorithm), 0
+    sums = sums_for(file, algorithm)
     with opened(file) as handle:
-        while chunk := handle.read(CHUNK_BYTES):
-            sums.update(chunk)
-            size += len(chunk)
+        size = sums.read(handle)
     return compare(file, size, sums.values())
 
 

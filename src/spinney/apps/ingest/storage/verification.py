@@ -11,7 +11,6 @@ from spinney.apps.ingest.storage.place import Place
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, shown
 
-CHUNK_BYTES = 1 << 20
 FAULTS_MAX = 1000
 """How many faults of an object are listed; the others are counted."""
 
@@ -100,17 +99,13 @@ def _contents(
     files = size = 0
     for path, recorded in inventories.sums_by_content(inventory).items():
         sums = Sums(recorded)
-        read = 0
         try:
             with place.opened(f"{root}/{path}") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    sums.update(chunk)
-                    read += len(chunk)
-                    between(len(chunk))
+                read_bytes = sums.read(file, between)
         except NotAdmitted as error:
             faults.add(f"{path} of {shown(inventory.id)} cannot be read ({error}); restore it from a copy")
             continue
-        files, size = files + 1, size + read
+        files, size = files + 1, size + read_bytes
         for algorithm, value in sums.values().items():
             if value != recorded[algorithm]:
                 faults.add(

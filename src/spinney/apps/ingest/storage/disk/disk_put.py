@@ -7,13 +7,13 @@ from pathlib import Path
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove, remove_all_but, sync_tree
+from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove_all_but, sync_tree
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
 from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
-from spinney.files import copies, disk_space
+from spinney.files import copies, disk_space, trees
 from spinney.files.paths import NotAdmitted, shown
 
 CLAIM = "claim.json"
@@ -71,7 +71,7 @@ class DiskPut:
             return loaded
         else:
             raw = loaded.document.raw
-        remove(self._build)
+        trees.remove(self._build)
         self._build.mkdir()
         self._replace_root(raw, loaded.inventory.algorithm)
         return object_reader.load(self._place, self._claim.root, self._claim.object_id)
@@ -119,7 +119,7 @@ class DiskPut:
 
     def forget(self) -> None:
         """See `place.Put.forget`."""
-        remove(self._build)
+        trees.remove(self._build)
 
     def clear(self) -> None:
         """Remove the staged files; the lock is left to its holder."""
@@ -155,18 +155,17 @@ class DiskPut:
         expected = file.sums.get(self._shape.algorithm)
         if expected in self._staged and (kept := self._kept_before(file, expected)) is not None:
             return kept
-        sums, size = sources.sums_for(file, self._shape.algorithm), 0
-        with sources.opened(file) as source, self._partial.open("wb", buffering=0) as out:
-            while chunk := source.read(sources.CHUNK_BYTES):
-                copies.write_all(out, chunk)
-                sums.update(chunk)
-                size += len(chunk)
+        sums = sources.sums_for(file, self._shape.algorithm)
+        with sources.opened(file) as source:
+            size = copies.copy(source, self._partial, sums, sync=False)
         values = sources.compare(file, size, sums.values())
         value = values[self._shape.algorithm]
         added = value not in have
         if added:
             self._partial.replace(self._content / value)
             self._on_step("kept")
+        else:
+            self._partial.unlink()
         return Kept(digest=value, size_bytes=size, sums=values, added=added)
 
     def _kept_before(self, file: Incoming, value: str) -> Kept | None:

@@ -1,10 +1,10 @@
 """Operations on files and folders that are durable when the call returns."""
 
 import os
-import shutil
 from pathlib import Path
 from uuid import uuid4
 
+from spinney.files import trees
 from spinney.files.copies import sync_folder, sync_together
 from spinney.host import filesystem
 
@@ -53,16 +53,8 @@ def make_folders(path: Path) -> list[Path]:
     return [*above, path.parent]
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a tree, if it exists; a link is removed and not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def remove_all_but(folder: Path, *names: str) -> None:
     """Remove everything from a folder except for these names."""
     for entry in list(folder.iterdir()):
         if entry.name not in names:
-            remove(entry)
+            trees.remove(entry)

@@ -143,7 +143,7 @@ class S3Put:
         algorithm = self._planned().algorithm
         sums = sources.sums_for(file, algorithm)
         with sources.opened(file) as source:
-            raw = b"".join(iter(lambda: source.read(sources.CHUNK_BYTES), b""))
+            raw = source.read()
         sums.update(raw)
         values = sources.compare(file, len(raw), sums.values())
         value = values[algorithm]
