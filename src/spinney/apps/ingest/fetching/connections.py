@@ -12,6 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
@@ -121,27 +122,20 @@ class Connector:
             raise TryFailed(str(error), retryable=False) from None
 
 
+@dataclass(eq=False, slots=True)
 class Connection:
     """A connection to one server, for one request after another. It belongs to one thread at a time."""
 
-    def __init__(
-        self,
-        server: Server,
-        sock: socket.socket,
-        rules: Rules,
-        halt: threading.Event,
-        surroundings: Surroundings,
-    ) -> None:
-        self.server = server
-        self._sock = sock
-        self._rules = rules
-        self._halt = halt
-        self._surroundings = surroundings
-        self.is_reusable = False
-        """Whether the answer to the last request has been read to its end, and the server keeps the connection; for its
-        owner to set."""
-        self.idle_since_s = 0.0
-        """When its last request ended, by the surroundings' clock; for its owner to set."""
+    server: Server
+    sock: socket.socket
+    rules: Rules
+    halt: threading.Event
+    surroundings: Surroundings
+    is_reusable: bool = False
+    """Whether the answer to the last request has been read to its end, and the server keeps the connection; for its
+    owner to set."""
+    idle_since_s: float = 0.0
+    """When its last request ended, by the surroundings' clock; for its owner to set."""
 
     def request(self, method: str, head: bytes) -> "Response":
         """Send a request without a body, and return the response when its headers have been read.
@@ -153,14 +147,14 @@ class Connection:
         """
         self.is_reusable = False
         try:
-            self._sock.settimeout(self._rules.read_s)
-            self._sock.sendall(head)
+            self.sock.settimeout(self.rules.read_s)
+            self.sock.sendall(head)
         except TimeoutError:
-            raise _silent(self._rules) from None
+            raise _silent(self.rules) from None
         except OSError:
             raise ConnectionBroke(answered=False) from None
-        received = _Received(self._sock, self._rules, self._halt, self._surroundings)
-        response = Response(_Opened(received), method=method)  # type: ignore[arg-type] # it only calls makefile
+        received = _Received(self)
+        response = Response(received, method=method)  # type: ignore[arg-type] # it only calls makefile
         response.received = received
         try:
             response.begin()
@@ -175,12 +169,12 @@ class Connection:
         It may still be closed while the request is on its way.
         """
         readable = select.poll()
-        readable.register(self._sock, select.POLLIN)
+        readable.register(self.sock, select.POLLIN)
         return not readable.poll(0)
 
     def close(self) -> None:
         """Close the socket; what the server still sends is lost."""
-        self._sock.close()
+        self.sock.close()
 
 
 class Response(HTTPResponse):
@@ -196,32 +190,19 @@ class Response(HTTPResponse):
             super().begin()
 
 
-class _Opened:
-    """What ``HTTPResponse`` takes for a socket."""
-
-    def __init__(self, received: "_Received") -> None:
-        self._received = received
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self._received)
-
-
 class _Received(io.RawIOBase):
     """The bytes of one answer. It requires a minimum rate of the server, and ends soon when it is aborted.
 
     Closing it does not close the connection, which serves the next request.
     """
 
-    def __init__(
-        self, sock: socket.socket, rules: Rules, halt: threading.Event, surroundings: Surroundings
-    ) -> None:
-        self._sock = sock
-        self._rules = rules
-        self._halt = halt
-        self._now = surroundings.now
+    def __init__(self, connection: Connection) -> None:
+        rules = connection.rules
+        self._sock, self._rules, self._halt = connection.sock, rules, connection.halt
+        self._now = connection.surroundings.now
         self._pace = Pace(rules.floor_bytes_s, rules.floor_window_s)
         self._bytes = 0
-        sock.settimeout(max(0.001, min(SLICE_S, rules.read_s)))
+        self._sock.settimeout(max(0.001, min(SLICE_S, rules.read_s)))
         self.content_bytes = 0
         """How many of the bytes were content, for the reader of the body to count."""
 
@@ -229,6 +210,10 @@ class _Received(io.RawIOBase):
     def has_begun(self) -> bool:
         """Return whether any byte of the answer was received."""
         return self._bytes > 0
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return the bytes as a file, as ``HTTPResponse`` asks of a socket."""
+        return io.BufferedReader(self)
 
     def readable(self) -> bool:
         """Return True, as ``io`` asks of a raw stream that is read."""

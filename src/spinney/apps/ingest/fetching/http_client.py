@@ -102,32 +102,23 @@ class HttpClient:
     def _send(self, method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Iterator[Answer]:
         """Send one request. Report that its host answered, and add to an error the host that did not answer."""
         host = urls.host_name(url)
-        if host in self._rules.skipped_hosts:
-            failure = TryFailed(
-                f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
-            )
-            failure.host = host
-            raise failure
         try:
-            with self._answer(method, url, headers) as answer:
-                yield answer
+            if host in self._rules.skipped_hosts:
+                raise TryFailed(
+                    f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
+                )
+            # Afterwards the connection is kept if it can serve another request.
+            with ExitStack() as connections:
+                yield self._exchange_on_any(connections, method, url, headers)
+        except http.client.HTTPException:
+            self._answered(host)
+            raise TryFailed("the answer broke off, or is no HTTP; try again later", retryable=True) from None
         except TryFailed as failure:
             if failure.unresponsive:
                 failure.host = host
             else:
                 self._answered(host)
             raise
-
-    @contextmanager
-    def _answer(self, method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Iterator[Answer]:
-        """Send a request and yield its answer; afterwards its connection is kept if it can serve another request."""
-        with ExitStack() as connections:
-            try:
-                yield self._exchange_on_any(connections, method, url, headers)
-            except http.client.HTTPException:
-                raise TryFailed(
-                    "the answer broke off, or is no HTTP; try again later", retryable=True
-                ) from None
 
     def _exchange_on_any(
         self, connections: ExitStack, method: str, url: "httpx.URL", headers: Mapping[str, str]
