@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from spinney.apps.ingest.fetching import parallel_tasks, response_headers, urls
@@ -10,9 +11,6 @@ from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
 from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules, Surroundings
 from spinney.files.paths import NotAdmitted
-
-TRIES = 2
-"""Two, since a connection that was kept alive may close just as it is used again; downloads have more tries."""
 
 _NO_HEAD = frozenset({405, 501})
 """The statuses of a server that does not support HEAD (RFC 9110 sections 15.5.6 and 15.6.2)."""
@@ -41,55 +39,47 @@ def estimate(
 
     def estimate_url(url: str, _count: Callable[[int], None]) -> Estimate:
         try:
-            return _estimate(client, url, rules)
+            return Estimate(url=url, size_bytes=_size(client, url, rules))
+        except NotAdmitted as error:
+            return Estimate(url=url, problem=str(error))
         except TryFailed as failure:
-            if failure.host in skipped_hosts:
-                return Estimate(url=url, problem=f"{urls.shown_text(url)}: {failure.reason}")
             shown = urls.shown_text(url)
-            raise FetchFailed(shown, failure.reason, True, name=shown, host=failure.host) from None
+            if failure.unresponsive and failure.host not in skipped_hosts:
+                raise FetchFailed(shown, failure.reason, True, name=shown, host=failure.host) from None
+            return Estimate(url=url, problem=f"{shown}: {failure.reason}")
+        except OSError as error:
+            shown = urls.shown_text(url)
+            return Estimate(url=url, problem=f"{shown} cannot be read ({error.strerror}); make it readable")
 
-    try:
+    with closing(client):
         return parallel_tasks.run_parallel(
             urls_, estimate_url, at_once=at_once, halt=halt, progress=lambda _: None, stopped=stopped
         )
-    finally:
-        client.close()
 
 
-def _estimate(client: HttpClient, url: str, rules: Rules) -> Estimate:
-    """Return the estimate of one URL. Raises TryFailed for a host that does not answer."""
+def _size(client: HttpClient, url: str, rules: Rules) -> int | None:
+    """Return the size of one file; None: its server does not give it. Raises NotAdmitted, TryFailed, OSError."""
+    parsed = urls.admitted(url)
+    if parsed.scheme == "file":
+        return size_of(*urls.beneath(parsed, rules.file_roots))
     try:
-        parsed = urls.admitted(url)
-        if parsed.scheme == "file":
-            root, path = urls.beneath(parsed, rules.file_roots)
-            return Estimate(url=url, size_bytes=size_of(root, path))
-        return Estimate(url=url, size_bytes=_content_length(client, url, rules))
-    except NotAdmitted as error:
-        return Estimate(url=url, problem=str(error))
+        return _content_length(client, url, rules)
     except TryFailed as failure:
-        if failure.unresponsive:
+        if failure.unresponsive or not failure.retryable:
             raise
-        return Estimate(url=url, problem=f"{urls.shown_text(url)}: {failure.reason}")
-    except OSError as error:
-        return Estimate(
-            url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); make it readable"
-        )
+        # Once more, since a connection that was kept alive may close just as it is used again; downloads have more
+        # tries.
+        return _content_length(client, url, rules)
 
 
 def _content_length(client: HttpClient, url: str, rules: Rules) -> int | None:
     """Return the length that a server announces for HEAD; None where it refuses HEAD or encodes the content.
     Raises TryFailed for another status, or when there is no answer."""
-    for tries_left in reversed(range(TRIES)):
-        try:
-            with client.request("HEAD", url, {}) as answer:
-                if answer.status in _NO_HEAD:
-                    return None
-                if answer.status != 200:
-                    raise status_error(answer, rules)
-                if response_headers.encoding_of(answer.headers):
-                    return None
-                return response_headers.length_of(answer.headers)
-        except TryFailed as failure:
-            if not (tries_left and failure.retryable) or failure.unresponsive:
-                raise
-    raise AssertionError("the last try returns or raises")
+    with client.request("HEAD", url, {}) as answer:
+        if answer.status in _NO_HEAD:
+            return None
+        if answer.status != 200:
+            raise status_error(answer, rules)
+        if response_headers.encoding_of(answer.headers):
+            return None
+        return response_headers.length_of(answer.headers)
