@@ -1,11 +1,10 @@
 """Runs several tasks at once in threads, while the caller's callbacks are called in the caller's thread only."""
 
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Generic, TypeVar
 
 from spinney.apps.ingest.fetching.errors import Halted
@@ -21,10 +20,6 @@ REPORT_EVERY_S = 0.2
 GROW_S = 0.05
 """The interval after which the number of threads is doubled. Threads share the interpreter and are no quicker for small
 tasks: a few small files from a near server are fetched before a second thread would help, also on a busy machine."""
-
-EndedThreads = queue.SimpleQueue[None]
-"""Gets an item for each thread that has ended. Counts are passed elsewhere, since waking the caller for each chunk
-would take the interpreter from the fetching threads."""
 
 
 def run_parallel(
@@ -77,21 +72,20 @@ class _Threads(Generic[T, R]):
         self._most = max(1, min(at_once, len(tasks)))
         # next() of a range's iterator is one step of the interpreter, so that threads may share it.
         self._numbers = iter(range(len(tasks)))
-        self.ended: EndedThreads = queue.SimpleQueue()
         self.counts: deque[int] = deque()
+        """The counts that were not reported yet. They do not wake the caller, since waking it for each chunk would take
+        the interpreter from the fetching threads."""
         self.results: dict[int, R] = {}
         self.failures: list[BaseException] = []
         self.futures: list[Future[None]] = []
 
-    def add(self, running: int) -> int:
-        """Double the number of threads, up to the number of remaining tasks; return how many were added."""
+    def add(self, running: int) -> set[Future[None]]:
+        """Double the number of threads, up to the number of remaining tasks; return those that were added."""
         remaining = len(self._tasks) - len(self.results) - running
         new = max(0, min(self._most - running, max(1, running), remaining))
-        for _ in range(new):
-            future = thread_pool().submit(self._work)
-            self.futures.append(future)
-            future.add_done_callback(lambda _: self.ended.put(None))
-        return new
+        added = [thread_pool().submit(self._work) for _ in range(new)]
+        self.futures += added
+        return set(added)
 
     def _work(self) -> None:
         """Take one task after another until there are none, another thread has failed, or the caller has
@@ -116,19 +110,15 @@ def _report_progress(
     stopped: Callable[[], bool],
 ) -> bool:
     """Report progress to the caller until all threads have ended; return whether the caller stopped them."""
-    growing, is_stopped = threads.add(0), False
-    at_work = growing
+    at_work = threads.add(0)
+    growing, is_stopped = len(at_work), False
     reported_s = grown_s = time.monotonic()
     while at_work:
-        try:
-            threads.ended.get(timeout=GROW_S if growing else REPORT_EVERY_S)
-            at_work -= 1
-        except queue.Empty:
-            pass
+        at_work = wait(at_work, GROW_S if growing else REPORT_EVERY_S, FIRST_COMPLETED).not_done
         if growing and time.monotonic() - grown_s >= GROW_S and not halt.is_set():
             new = threads.add(growing)
-            at_work += new
-            growing = growing + new if new else 0  # there are no tasks for more
+            at_work |= new
+            growing = growing + len(new) if new else 0  # there are no tasks for more
             grown_s = time.monotonic()
         if at_work and time.monotonic() - reported_s < REPORT_EVERY_S:
             continue
