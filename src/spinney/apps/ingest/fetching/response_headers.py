@@ -18,10 +18,9 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """``Content-Range``: first and last byte, and the size of the whole; None where the server does not give it."""
+    """``Content-Range``: the first byte, and the size of the whole; None where the server does not give it."""
 
     first: int | None
-    last: int | None
     whole_bytes: int | None
 
 
@@ -51,13 +50,12 @@ def encoding_of(headers: Mapping[str, str]) -> str | None:
 def span_of(headers: Mapping[str, str]) -> Span | None:
     """Return ``Content-Range`` of an answer 206 or 416 (RFC 9110 section 14.4) if it is valid, else None.
 
-    A 416 has the size of the whole alone, so that ``first`` and ``last`` are None.
+    A 416 has the size of the whole alone, so that ``first`` is None.
     """
     match = _SPAN.fullmatch(headers.get("content-range", "").strip().lower())
     if match is None:
         return None
-    first, last, whole = (_number(part or "") for part in match.group("first", "last", "whole"))
-    return Span(first=first, last=last, whole_bytes=whole)
+    return Span(first=_number(match["first"] or ""), whole_bytes=_number(match["whole"] or ""))
 
 
 def condition_of(headers: Mapping[str, str]) -> str | None:
@@ -103,5 +101,5 @@ def _number(text: str) -> int | None:
 
 _LENGTH = re.compile(r"([0-9]{1,18})(?:, \1)*")
 _DIGITS = re.compile(r"[0-9]{1,18}")
-_SPAN = re.compile(r"bytes (?:(?P<first>[0-9]+)-(?P<last>[0-9]+)|\*)/(?:(?P<whole>[0-9]+)|\*)")
+_SPAN = re.compile(r"bytes (?:(?P<first>[0-9]+)-[0-9]+|\*)/(?:(?P<whole>[0-9]+)|\*)")
 _STRONG_TAG = re.compile(r'"[\x21\x23-\x7e]*"')

@@ -113,11 +113,6 @@ class FetchFailed(Exception):
         self.tried = tried
         self.host = host
 
-    @property
-    def unresponsive(self) -> bool:
-        """Whether the reason is a server that did not answer."""
-        return self.host is not None
-
 
 class Stopped(Exception):
     """The caller stopped fetching. The received bytes are kept, and another call continues after them."""

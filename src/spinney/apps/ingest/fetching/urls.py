@@ -93,13 +93,7 @@ def hosts_of(urls: Iterable[str]) -> list[str]:
 
     ``file:`` has none. The targets of redirects are not known before. Raises NotAdmitted for an invalid URL.
     """
-    return sorted({host for host in map(_host_of, urls) if host is not None})
-
-
-@lru_cache(maxsize=1024)
-def _host_of(url: str) -> str | None:
-    parsed = admitted(url)
-    return None if parsed.scheme == "file" else host_name(parsed)
+    return sorted({host_name(parsed) for parsed in map(admitted, urls) if parsed.scheme != "file"})
 
 
 def host_name(url: "httpx.URL") -> str:
