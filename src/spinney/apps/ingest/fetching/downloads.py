@@ -16,23 +16,17 @@ from spinney.files import copies, paths
 
 
 def download(
-    client: HttpClient,
-    place: Place,
-    source: str,
-    url: str,
-    measure: Measure,
-    count_bytes: Callable[[int], None],
+    client: HttpClient, place: Place, url: str, measure: Measure, count_bytes: Callable[[int], None]
 ) -> Part:
     """Fetch a file over HTTP, and return a part with all its bytes, open.
 
-    ``source`` is what the mark of a part must name so that the part is used. ``measure`` checks sizes as
-    early as possible; the digest is left to the caller. ``count_bytes`` is called with the size of each piece
-    that is received, without those of an earlier try.
+    ``measure`` checks sizes as early as possible; the digest is left to the caller. ``count_bytes`` is called with
+    the size of each piece that is received, without those of an earlier try.
 
     Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next
     try, and the part is closed.
     """
-    part = partial_files.load_part(place, source)
+    part = partial_files.load_part(place)
     if part is not None and part.size_bytes == part.head.size_bytes:
         return part
     try:
@@ -40,7 +34,7 @@ def download(
             if part is not None and answer.status in (206, 416):
                 _require_continuation(part, answer, place, measure)
             else:
-                part = _begin(part, answer, place, source, measure)
+                part = _begin(part, answer, place, measure)
             if answer.status != 416:
                 _receive(part, answer, measure, count_bytes)
     except BaseException:
@@ -64,17 +58,14 @@ def _require_continuation(part: Part, answer: Answer, place: Place, measure: Mea
     kept, for the answer may end before it: where the file can be compared with nothing, the size must be known."""
     span = response_headers.span_of(answer.headers)
     condition = response_headers.condition_of(answer.headers)
-    fits = (
+    if (
         span is not None
+        # 416 with the length of the part: nothing is left to request.
+        and part.size_bytes == (span.whole_bytes if answer.status == 416 else span.first)
         and response_headers.encoding_of(answer.headers) is None
         and condition in (None, part.head.condition)
         and (part.head.size_bytes is None or span.whole_bytes in (None, part.head.size_bytes))
-    )
-    # 416 with the length of the part: nothing is left to request.
-    begins = span is not None and part.size_bytes == (
-        span.whole_bytes if answer.status == 416 else span.first
-    )
-    if fits and begins and span is not None:
+    ):
         if part.head.size_bytes is None:
             part.head = replace(part.head, size_bytes=span.whole_bytes)
         if part.head.size_bytes is not None or measure.compares:
@@ -83,7 +74,7 @@ def _require_continuation(part: Part, answer: Answer, place: Place, measure: Mea
     raise TryFailed("the server does not go on where it broke off; try again later", retryable=True)
 
 
-def _begin(part: Part | None, answer: Answer, place: Place, source: str, measure: Measure) -> Part:
+def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) -> Part:
     """Return a new part for a whole file, in place of an older one. Raises TryFailed where the answer cannot be the
     file: another status, an encoded body, another size than given."""
     if answer.status != 200:
@@ -103,7 +94,7 @@ def _begin(part: Part | None, answer: Answer, place: Place, source: str, measure
     return partial_files.new_part(
         place,
         Head(
-            source=source,
+            source=place.source,
             condition=response_headers.condition_of(answer.headers),
             size_bytes=size_bytes,
             modified=modified.isoformat() if modified else None,
@@ -143,7 +134,7 @@ def size_of(root: Path, path: str) -> int:
 
 
 def copy_file(
-    place: Place, source: str, root: Path, path: str, measure: Measure, count_bytes: Callable[[int], None]
+    place: Place, root: Path, path: str, measure: Measure, count_bytes: Callable[[int], None]
 ) -> Part:
     """Copy a file of this machine, and return a part with all its bytes, open.
 
@@ -157,7 +148,7 @@ def copy_file(
         modified = datetime.fromtimestamp(before.st_mtime, UTC).isoformat()
         # Without a condition: copying again is quicker than checking whether the file is unchanged.
         part = partial_files.new_part(
-            place, Head(source=source, condition=None, size_bytes=before.st_size, modified=modified)
+            place, Head(source=place.source, condition=None, size_bytes=before.st_size, modified=modified)
         )
         try:
             while chunk := file.read(copies.CHUNK_BYTES):

@@ -70,10 +70,12 @@ def fetch_all(
     _require_names(files)
     if not files:
         return []
-    aside = _make_folders(folder)
+    aside = aside_of(folder)
+    for path in (folder, aside):
+        path.mkdir(parents=True, exist_ok=True)
     halt = threading.Event()
     surroundings = surroundings or Surroundings()
-    with _locked(aside, files[0]), Journal(aside / JOURNAL) as journal:
+    with _locked(aside, files[0]), closing(Journal(aside / JOURNAL)) as journal:
         with closing(HttpClient(rules, halt, surroundings, at_once=at_once, answered=answered)) as client:
             fetching = _Fetching(
                 folder=folder.resolve(),
@@ -94,14 +96,6 @@ def fetch_all(
             _sync(folder, files)
         _sweep(aside)
     return fetched
-
-
-def _make_folders(folder: Path) -> Path:
-    """Create the folder and the one beside it, which is returned."""
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = aside_of(folder)
-    aside.mkdir(exist_ok=True)
-    return aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +160,9 @@ class _Fetching:
         once, and one without an answer not at all. ``file.tried`` counts tries of earlier calls. Raises
         FetchFailed for the last of them.
         """
-        measure = Measure(
-            size_bytes=file.size_bytes,
-            digest=file.digest,
-            largest_bytes=self.rules.largest_bytes,
-            too_large_advice=self.rules.too_large_advice,
-        )
+        measure = Measure(file, self.rules)
         place = Place(
+            source=_source(file),
             path=self.aside / f"{_hash(file.name)[:32]}.part",
             algorithms=self._sums_of(file),
             rules=self.rules,
@@ -212,9 +202,9 @@ class _Fetching:
         parsed = urls.admitted(file.url)
         if parsed.scheme == "file":
             root, path = urls.beneath(parsed, self.rules.file_roots)
-            part = copy_file(place, _source(file), root, path, measure, count_bytes)
+            part = copy_file(place, root, path, measure, count_bytes)
         else:
-            part = download(self.client, place, _source(file), file.url, measure, count_bytes)
+            part = download(self.client, place, file.url, measure, count_bytes)
         try:
             measure.check_whole(part.size_bytes, part.sums)
         except Differs:

@@ -12,8 +12,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import orjson
 
@@ -56,18 +54,14 @@ class Journal:
         self._adding = threading.Lock()
         self._read()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def add(self, entry: Entry) -> None:
         """Append the line of a file that was fetched; several threads may do so at once."""
         with self._adding:
-            self._write(orjson.dumps(entry) + b"\n")
+            copies.write_all(self._file, orjson.dumps(entry) + b"\n")
 
     def _read(self) -> None:
         self._file.seek(0)
@@ -79,12 +73,7 @@ class Journal:
                 if entry is not None:
                     self.entries[entry.name] = entry
         if torn:
-            self._write(b"\n")
-
-    def _write(self, line: bytes) -> None:
-        remaining = memoryview(line)
-        while remaining:
-            remaining = remaining[self._file.write(remaining) :]
+            self._file.write(b"\n")
 
 
 def _entry(line: bytes) -> Entry | None:
@@ -119,13 +108,13 @@ def existing_file(
     if result is None:
         return None
     size_bytes, sums = result
-    if file.digest is not None:
-        is_right = sums[file.digest.algorithm] == file.digest.value
-    else:
-        is_right = entry is not None and _matches(entry, size_bytes, sums)
-    if not is_right:
+    if entry is not None and not _matches(entry, size_bytes, sums):
+        entry = None
+    if file.digest is None and entry is None:
         return None
-    modified = entry.modified_at if entry is not None and _matches(entry, size_bytes, sums) else None
+    if file.digest is not None and sums[file.digest.algorithm] != file.digest.value:
+        return None
+    modified = entry.modified_at if entry is not None else None
     return Fetched(name=file.name, size_bytes=size_bytes, sums=sums, modified=modified)
 
 

@@ -6,11 +6,11 @@ they may be anything after a crash; bytes before it are read again and must have
 belongs to other bytes, as of an older part, is detected.
 """
 
-import contextlib
 import json
 import os
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +40,8 @@ class Place:
     """The path of a part, and the data that every part needs."""
 
     path: Path
+    source: str
+    """A hash of the URL, which the mark of a part must name so that the part is used."""
     algorithms: Collection[str]
     rules: Rules
     surroundings: Surroundings
@@ -79,9 +81,7 @@ class Part:
         """Add bytes; from time to time they are synced and marked. Raises Halted when aborted."""
         if self._place.halt.is_set():
             raise Halted
-        remaining = memoryview(chunk)
-        while remaining:
-            remaining = remaining[self._file.write(remaining) :]
+        copies.write_all(self._file, chunk)
         self._sums.update(chunk)
         self.size_bytes += len(chunk)
         rules = self._place.rules
@@ -113,8 +113,8 @@ def new_part(place: Place, head: Head) -> Part:
     return Part(place, place.path.open("xb", buffering=0), head, Sums(place.algorithms), 0)
 
 
-def load_part(place: Place, source: str) -> Part | None:
-    """Return the existing part, up to its mark, if it is from that URL and its digests are right, else None.
+def load_part(place: Place) -> Part | None:
+    """Return the existing part, up to its mark, if it is from the same URL and its digests are right, else None.
 
     Its bytes are read again, which is quicker than to fetch them. Bytes after the mark are cut off. Raises
     Halted when aborted while it is read.
@@ -126,7 +126,7 @@ def load_part(place: Place, source: str) -> Part | None:
         return None
     head, marked_bytes, sums_ = mark
     if (
-        head.source != source
+        head.source != place.source
         or head.condition is None
         or marked_bytes <= 0
         or not set(sums_) & set(place.algorithms)
@@ -136,10 +136,17 @@ def load_part(place: Place, source: str) -> Part | None:
         file = os.fdopen(os.open(place.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0)
     except OSError:
         return None
-    sums = _read_again(file, marked_bytes, place)
-    if sums is None or any(sums_.get(a, v) != v for a, v in sums.values().items()):
-        file.close()
-        return None
+    sums, remaining_bytes = Sums(place.algorithms), marked_bytes
+    with ExitStack() as unless_right:
+        unless_right.enter_context(file)
+        while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):
+            if place.halt.is_set():
+                raise Halted
+            sums.update(chunk)
+            remaining_bytes -= len(chunk)
+        if remaining_bytes or any(sums_.get(a, v) != v for a, v in sums.values().items()):
+            return None
+        unless_right.pop_all()
     file.truncate(marked_bytes)
     file.seek(marked_bytes)
     return Part(place, file, head, sums, marked_bytes)
@@ -147,25 +154,8 @@ def load_part(place: Place, source: str) -> Part | None:
 
 def remove_part(place: Place) -> None:
     """Remove a part and its mark, if they exist."""
-    for path in (place.mark, place.path):
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
-
-
-def _read_again(file: BinaryIO, size_bytes: int, place: Place) -> Sums | None:
-    """Return the digests of the first ``size_bytes`` of a file; None where it is shorter. Closes the file on
-    errors."""
-    sums, remaining_bytes = Sums(place.algorithms), size_bytes
-    try:
-        while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):
-            if place.halt.is_set():
-                raise Halted
-            sums.update(chunk)
-            remaining_bytes -= len(chunk)
-    except BaseException:
-        file.close()
-        raise
-    return None if remaining_bytes else sums
+    place.mark.unlink(missing_ok=True)
+    place.path.unlink(missing_ok=True)
 
 
 def _read_mark(path: Path) -> tuple[Head, int, Mapping[str, str]] | None:

@@ -4,23 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spinney.apps.ingest.fetching.errors import Differs, TryFailed
-from spinney.files.digests import Digest
+from spinney.apps.ingest.fetching.rules import RemoteFile, Rules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
-    """The size and digest that a file must have; None where none was given."""
+    """The size and digest that a file must have, if they were given, and the size that no file may exceed."""
 
-    size_bytes: int | None
-    digest: Digest | None
-    largest_bytes: int | None
-    too_large_advice: str
-    """The advice in the error for a larger file."""
+    file: RemoteFile
+    rules: Rules
 
     @property
     def compares(self) -> bool:
         """Return whether a size or a digest was given, by which an incomplete file is noticed."""
-        return self.size_bytes is not None or self.digest is not None
+        return self.file.size_bytes is not None or self.file.digest is not None
 
     def check_announced(self, announced_bytes: int | None) -> None:
         """Check the size that a server announces; None: it announces none. Raises Differs, or TryFailed above
@@ -28,27 +25,29 @@ class Measure:
         if announced_bytes is None:
             return
         self._within(announced_bytes)
-        if self.size_bytes not in (None, announced_bytes):
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"{announced_bytes:,} bytes")
+        if self.file.size_bytes not in (None, announced_bytes):
+            raise Differs("size", f"{self.file.size_bytes:,} bytes", f"{announced_bytes:,} bytes")
 
     def check_received(self, received_bytes: int) -> None:
         """Check the number of bytes received so far, so that an endless file ends. Raises Differs, or
         TryFailed above the limit."""
         self._within(received_bytes)
-        if self.size_bytes is not None and received_bytes > self.size_bytes:
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"at least {received_bytes:,} bytes")
+        if self.file.size_bytes is not None and received_bytes > self.file.size_bytes:
+            raise Differs("size", f"{self.file.size_bytes:,} bytes", f"at least {received_bytes:,} bytes")
 
     def check_whole(self, received_bytes: int, sums: Mapping[str, str]) -> None:
         """Check the whole file. ``sums`` has the digests by algorithm, that of the given digest among them.
         Raises Differs, which names both values."""
-        if self.size_bytes not in (None, received_bytes):
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"{received_bytes:,} bytes")
-        if self.digest is not None and sums[self.digest.algorithm] != self.digest.value:
-            raise Differs(f"{self.digest.algorithm} digest", self.digest.value, sums[self.digest.algorithm])
+        if self.file.size_bytes not in (None, received_bytes):
+            raise Differs("size", f"{self.file.size_bytes:,} bytes", f"{received_bytes:,} bytes")
+        digest = self.file.digest
+        if digest is not None and sums[digest.algorithm] != digest.value:
+            raise Differs(f"{digest.algorithm} digest", digest.value, sums[digest.algorithm])
 
     def _within(self, received_bytes: int) -> None:
-        if self.largest_bytes is not None and received_bytes > self.largest_bytes:
+        largest_bytes = self.rules.largest_bytes
+        if largest_bytes is not None and received_bytes > largest_bytes:
             raise TryFailed(
-                f"it is larger than the {self.largest_bytes:,} bytes that are allowed; {self.too_large_advice}",
+                f"it is larger than the {largest_bytes:,} bytes that are allowed; {self.rules.too_large_advice}",
                 retryable=False,
             )
