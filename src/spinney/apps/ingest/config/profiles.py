@@ -19,7 +19,6 @@ force at once and jobs that wait for it continue.
 
 import re
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -182,15 +181,10 @@ def _read(settings: Settings, name: str) -> Profile:
 def names_of(settings: Settings) -> list[str]:
     """Return the names of the profiles. Raises UsageError when their folder cannot be read."""
     try:
-        return sorted(_names(settings.profiles))
+        if not settings.profiles.is_dir():
+            return []
+        return sorted(path.stem for path in settings.profiles.iterdir() if _FILE.fullmatch(path.name))
     except OSError as error:
         raise UsageError(
             f"{settings.profiles} cannot be read ({error.strerror}); correct its permissions, or repair its disk"
         ) from None
-
-
-def _names(folder: Path) -> Iterator[str]:
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if _FILE.fullmatch(path.name):
-                yield path.stem
