@@ -9,7 +9,7 @@ from spinney.files.paths import NotAdmitted
 
 
 def read(text: str) -> list[tuple[str, str]]:
-    return [(e.name, e.value) for e in anvl.parse(text)]
+    return [(e.name, anvl.unescaped(e.raw)) for e in anvl.parse(text)]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))

@@ -23,11 +23,8 @@ class Element:
     """An element of ANVL: a name and its value, continuation lines joined."""
 
     name: str
-    value: str
     raw: str
-    """The value before unescaping, for callers that split it: an escaped separator does not split."""
-    line: int
-    """The number of its first line, from 1."""
+    """The value before unescaping (``unescaped``), for callers that split it: an escaped separator does not split."""
 
 
 def line(name: str, value: str) -> str:
@@ -51,9 +48,8 @@ def parse(text: str) -> list[Element]:
         name, colon, value = raw.partition(":")
         if not colon:
             raise NotAdmitted(f"line {number} ('{shown(raw[:60])}') has no colon; write 'name: value'")
-        plain = value.strip(_BLANK)
-        elements.append(Element(name=unescaped(name.strip(_BLANK)), value=plain, raw=plain, line=number))
-    return [replace(e, value=unescaped(e.raw)) for e in elements]
+        elements.append(Element(name=unescaped(name.strip(_BLANK)), raw=value.strip(_BLANK)))
+    return elements
 
 
 def unescaped(text: str) -> str:
