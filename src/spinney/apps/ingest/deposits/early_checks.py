@@ -131,17 +131,8 @@ def _require_url(url: str) -> None:
 def _require_parameters(row: Row) -> None:
     """Raise NotAdmitted for a row that is too long for the parameters of a job."""
     about = row.about
-    values = (
-        row.url,
-        row.name,
-        row.mime_type,
-        about.primary_id,
-        about.local_ids,
-        about.creator,
-        about.title,
-        about.date,
-    )
-    if len(orjson.dumps(values)) > _ROW_MAX_BYTES:
+    described = (about.primary_id, about.local_ids, about.creator, about.title, about.date)
+    if len(orjson.dumps((row.url, row.name, row.mime_type, *described))) > _ROW_MAX_BYTES:
         raise NotAdmitted(f"the description of the object takes more than {_ROW_MAX_BYTES} bytes; shorten it")
 
 

@@ -67,7 +67,7 @@ def dublin_core(about: About) -> bytes:
     elements = {"who": "creator", "what": "title", "when": "date", "where": "identifier"}
     top = ET.Element(f"{{{OAI_DC}}}dc", {f"{{{XSI}}}schemaLocation": _SCHEMA})
     for name, value in _values(about):
-        ET.SubElement(top, f"{{{DC}}}{elements[name]}").text = _xml_text(value)
+        ET.SubElement(top, f"{{{DC}}}{elements[name]}").text = _NOT_XML.sub("\ufffd", value)
     ET.indent(top)
     record: bytes = ET.tostring(top, encoding="utf-8", xml_declaration=True)
     return record + b"\n"
@@ -105,10 +105,6 @@ def _values(about: About) -> list[tuple[str, str]]:
         ("when", about.when or UNAVAILABLE),
         *(("where", value) for value in where),
     ]
-
-
-def _xml_text(value: str) -> str:
-    return _NOT_XML.sub("\ufffd", value)
 
 
 def _about(elements: list[anvl.Element]) -> About:

@@ -69,7 +69,9 @@ def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, It
     deviations that were read all the same.
     """
     reading = lines.numbered(file, LINE_MAX_BYTES)
-    head = _head(reading, report, warn)
+    head = _read_head(reading, report, warn)
+    if not head.declared_line:
+        head.note(1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line")
     try:
         columns = head.columns()
     except LineRefused as problem:
@@ -146,14 +148,6 @@ class _Head:
     def note(self, line: int, reason: str) -> None:
         """Warn of a deviation that was read all the same."""
         self.warn(Problem(line=line, reason=reason))
-
-
-def _head(reading: Lines, report: Report, warn: Report) -> _Head:
-    """Read the header; a missing declaration of the format is assumed, with a warning."""
-    head = _read_head(reading, report, warn)
-    if not head.declared_line:
-        head.note(1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line")
-    return head
 
 
 def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:

@@ -73,9 +73,9 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
             parsed = _form(file, note, warnings.note)
             if parsed is not None:
                 kind, parsed_rows = parsed
-                refusals = further(kind) if further else _none
+                refusals = further(kind) if further else None
                 for row in parsed_rows:
-                    if reasons := list(refusals(row)):
+                    if refusals and (reasons := list(refusals(row))):
                         for reason in reasons:
                             note(Problem(line=row.line, reason=reason, unit=row.unit))
                         continue
@@ -94,10 +94,6 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
         warnings=warnings,
         whole=whole and kind is not None,
     )
-
-
-def _none(row: Row) -> Iterator[str]:
-    return iter(())
 
 
 class _TooManyProblems(Exception):
