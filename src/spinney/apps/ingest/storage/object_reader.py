@@ -1,7 +1,7 @@
 """Reading an object: its newest inventory, also during a put, its versions, files and contents."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from spinney.apps.ingest.storage import object_inventory as inventories
@@ -78,16 +78,14 @@ def files_of(place: Place, root: str, inventory: Inventory, version: int | None)
         )
 
 
-@contextmanager
 def opened(
     place: Place, root: str, object_id: str, path: str | StoredFile, version: int | None
-) -> Iterator[BinaryIO]:
+) -> AbstractContextManager[BinaryIO]:
     """Open the content of one file. Raises NoSuchObject, Damaged. ``version``: None is the newest."""
     content = (
         path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
     )
-    with place.opened(f"{root}/{relative(content)}") as file:
-        yield file
+    return place.opened(f"{root}/{relative(content)}")
 
 
 def _content(place: Place, root: str, object_id: str, path: str, version: int | None) -> str:
