@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
@@ -28,12 +27,8 @@ class SafeFolder:
         self._current = self._root
         self._current_path = ""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the folder and the one that was kept open."""
         self._return_to_root()
         os.close(self._root)
 

@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -35,6 +35,7 @@ _DAMAGE = (
     ValueError,
     OverflowError,
     RecursionError,
+    OSError,
 )
 
 
@@ -77,7 +78,7 @@ def unpack(
     _make_fresh(into)
     try:
         kind = formats.kind_of(container, name)
-        with container.open("rb") as source, SafeFolder(into) as below:
+        with container.open("rb") as source, closing(SafeFolder(into)) as below:
             meter = meter or Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
             tree = Tree(meter, depth=limits.depth)
             with _entries(source, kind, limits, meter) as entries:
@@ -200,9 +201,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise NotAdmitted(f"it is damaged ({shown(str(error)[:200])}); send it again") from None
-    except OSError as error:
-        # bz2 and gzip report damaged data in this way; errors of the system have a number.
-        if error.errno is not None:
+        # bz2 and gzip report damaged data by an OSError without a number; errors of the system have one.
+        if isinstance(error, OSError) and error.errno is not None:
             raise
         raise NotAdmitted(f"it is damaged ({shown(str(error)[:200])}); send it again") from None
