@@ -72,9 +72,3 @@ def test_a_shoulder_that_is_used_up_says_so() -> None:
 def test_what_makes_no_arks_is_refused_at_once(fields: dict[str, str]) -> None:
     with pytest.raises(NotAdmitted):
         local(table(), **fields)
-
-
-def test_the_order_is_not_shown() -> None:
-    minter = LocalMinter(naan="99999", shoulder="fk4", template="zek", number=table(), order=b"s3cret")
-
-    assert "s3cret" not in repr(minter)

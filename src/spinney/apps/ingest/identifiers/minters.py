@@ -6,7 +6,7 @@ organisation, the shoulder ``fk4`` a prefix that the organisation reserves for o
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from spinney.apps.ingest.identifiers import arks, noid
@@ -48,8 +48,6 @@ class LocalMinter:
     number: Callable[[str, str], int]
     """Called with ``name`` and a key; returns the number of the key: 0, 1, 2…, always the same for one key, another for
     every other key."""
-    order: bytes = field(default=b"", repr=False)
-    """The secret that shuffles the order of the names (``noid.nth``); without one, a ``z`` template counts up."""
 
     def __post_init__(self) -> None:
         if not _NAAN.fullmatch(self.naan):
@@ -67,5 +65,5 @@ class LocalMinter:
     def mint(self, key: str, about: Mapping[str, str]) -> str:
         """Return the ARK of a key. Raises NotAdmitted when the template has no names left."""
         pattern = noid.template(f"{self.shoulder}.{self.template}")
-        name = noid.nth(pattern, self.number(self.name, key), authority=self.naan, key=self.order)
+        name = noid.nth(pattern, self.number(self.name, key), authority=self.naan)
         return arks.canonical(f"ark:/{self.naan}/{name}")

@@ -11,7 +11,7 @@ followed by one letter for each character:
     k   at the end only: the check character
 
 There are no vowels, so that no words are formed, and no l, which looks like 1. The order of ``r`` is our own
-(``scatter``), not that of the Perl program. With a key, ``z`` is scattered too, among names of the same length.
+(``scatter``), not that of the Perl program.
 """
 
 import re
@@ -57,12 +57,12 @@ def template(text: str) -> Template:
     return Template(prefix=match[1] or "", order=match[2], mask=match[3], checked=bool(match[4]))
 
 
-def nth(pattern: Template, number: int, *, authority: str = "", key: bytes = b"") -> str:
+def nth(pattern: Template, number: int, *, authority: str = "") -> str:
     """Return the name of a number, from 0; each number has another name.
 
     ``authority`` is the NAAN, or the NAAN and the rest of the text before the name; it is not part of the name,
-    but if it is given the check character covers ``authority/name``. ``key`` chooses the order of ``r``, and
-    one for ``z``. Raises NotAdmitted for a number beyond the template's names.
+    but if it is given the check character covers ``authority/name``. Raises NotAdmitted for a number beyond the
+    template's names.
     """
     size = pattern.size
     if number < 0 or (size is not None and number >= size):
@@ -70,14 +70,9 @@ def nth(pattern: Template, number: int, *, authority: str = "", key: bytes = b""
             f"template '{pattern.prefix}.{pattern.order}{pattern.mask}' has {size} names and none of number "
             f"{number}; mint from a longer one under a new shoulder"
         )
-    mask, before = pattern.mask, 0
-    if pattern.order == "z":
-        mask, before = _grown(mask, number)
-    place = number - before
-    if pattern.order == "r" or (pattern.order == "z" and key):
-        # The numbers of a longer mask continue those of the shorter ones, whose names it must not repeat.
-        place = scattered(place, _names(mask) - before, key)
-    name = pattern.prefix + _rendered(mask, before + place)
+    mask = _grown(pattern.mask, number) if pattern.order == "z" else pattern.mask
+    place = scattered(number, _names(mask)) if pattern.order == "r" else number
+    name = pattern.prefix + _rendered(mask, place)
     if not pattern.checked:
         return name
     return name + check_character(f"{authority}/{name}" if authority else name)
@@ -105,13 +100,13 @@ def _names(mask: str) -> int:
     return size
 
 
-def _grown(mask: str, number: int) -> tuple[str, int]:
-    """Return the mask, extended by its first letter as often as the number needs, and the count of shorter names."""
-    before, size = 0, _names(mask)
+def _grown(mask: str, number: int) -> str:
+    """Return the mask, extended by its first letter as often as the number needs."""
+    size = _names(mask)
     while number >= size:
-        before, size = size, size * _RADIX[mask[0]]
+        size *= _RADIX[mask[0]]
         mask = mask[0] + mask
-    return mask, before
+    return mask
 
 
 def _rendered(mask: str, number: int) -> str:
