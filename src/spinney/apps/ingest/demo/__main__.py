@@ -21,7 +21,6 @@ from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import SpinneyError, UsageError
 from spinney.files.paths import shown
 from spinney.jobs import SETTLED, Filter, State, job_folder
-from spinney.operations import Store
 
 CRASH_AT = 0.3
 """The share of objects that is done when the node is killed."""
@@ -62,7 +61,7 @@ def _run(planned: Plan) -> int:
     with run_server() as served_files:
         offered = offer(planned.source, content.things, planned.manifests, served_files.base_url)
         served_files.files, served_files.damaged_path = offered.served, offered.damage
-        with opened(planned, set_up(planned, served_files.host)) as service, planned.log.open("w") as log:
+        with opened(set_up(planned, served_files.host)) as service, planned.log.open("w") as log:
             accepted = submit(service, offered.batch)
             _announce(planned, served_files, offered, content)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
@@ -88,17 +87,9 @@ class _Demo:
     offered: Offer
 
     @property
-    def job(self) -> int:
-        return self.batch.job
-
-    @property
-    def store(self) -> Store:
-        return self.service.store
-
-    @property
     def folder(self) -> Path:
         """Return the folder of the batch's job, where its reports are."""
-        return self.service.folders / job_folder(self.job)
+        return self.service.folders / job_folder(self.batch.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
         """Play the demo, and return both reports as ``report.json`` has them.
@@ -110,13 +101,13 @@ class _Demo:
         if self.plan.crash:
             self._until_killed(log)
         with node(log) as process:
-            watch(self.job, process)
+            watch(self.batch.job, process)
             first = self._report(1)
             self._show(1)
             self.served_files.damaged_path = None
             objects = requeue(self.service, self.batch.bid)
             _say(f"The byte is corrected, and {counted(objects, 'failed object')} requeued …")
-            watch(self.job, process)
+            watch(self.batch.job, process)
             second = self._report(_REPORTS)
             self._show(_REPORTS)
             if self.plan.smtp is not None:
@@ -128,34 +119,34 @@ class _Demo:
 
         It is killed while objects are in progress, since a crash between two jobs would show nothing.
         """
-        below = Filter(root_id=self.job)
+        below = Filter(root_id=self.batch.job)
 
         def far_enough() -> bool:
-            counts = self.store.counts(below)
+            counts = self.service.store.counts(below)
             busy = counts.get(State.RUNNING, 0) + counts.get(State.CLAIMED, 0)
             return counts.get(State.COMPLETED, 0) >= CRASH_AT * len(self.offered.things) and busy > 0
 
         with node(log) as process:
-            watch(self.job, process, far_enough)
+            watch(self.batch.job, process, far_enough)
             killed = kill_whole(process)
-        if self.store.job(self.job).state in SETTLED:
+        if self.service.store.job(self.batch.job).state in SETTLED:
             _say("The batch had ended before the node could be killed in its middle; take a larger SOURCE.")
             return
-        done = self.store.counts(below).get(State.COMPLETED, 0)
+        done = self.service.store.counts(below).get(State.COMPLETED, 0)
         _say(
             f"CRASH: killed the node's {killed} processes with SIGKILL when {done} objects were done; next one …"
         )
 
     def _mailed(self) -> bool:
         """Return whether the jobs of both mails have settled."""
-        mails = self.store.jobs(_MAILS)
+        mails = self.service.store.jobs(_MAILS)
         return len(mails) >= _REPORTS and all(mail.state in SETTLED for mail in mails)
 
     def _report(self, number: int) -> dict[str, Any]:
         """Read a report of the batch. Raises UsageError where it was not written."""
         path = self._report_folder(number) / "report.json"
         if not path.exists():
-            job = self.store.job(self.job)
+            job = self.service.store.job(self.batch.job)
             raise UsageError(
                 f"the batch is {job.state} without its report {number} ({job.message}); look into {self.plan.log}"
             )

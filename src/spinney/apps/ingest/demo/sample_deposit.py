@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
+from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind, Row, write, write_json
 from spinney.errors import UsageError
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted, relative, shown
 
 BATCH = "batch.checkm"
-_NO_DESCRIPTION = About()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
     folder.mkdir()
     served: dict[str, Path] = {}
 
-    def serve(file: Path, name: str, place: str, about: About = _NO_DESCRIPTION) -> Row:
+    def serve(file: Path, name: str, place: str, about: About = NOTHING) -> Row:
         path = quote(place)
         served[path] = file
         with file.open("rb") as opened:

@@ -4,12 +4,11 @@ The service is set up by the commands that the guide names, and used through the
 ingest``.
 """
 
-import getpass
 import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from spinney.apps.ingest.config import settings
@@ -19,9 +18,8 @@ from spinney.apps.ingest.verbs import arrivals
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
+from spinney.command_line import open_control, resolve_settings
 from spinney.config import ENVIRONMENT
-from spinney.config import settings as spinney_settings
-from spinney.operations import Control, now_us, open_store, wake_all
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
@@ -56,20 +54,11 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
 
 
 @contextmanager
-def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
-    """Yield the service, in the name of the current user, with the store open; it is closed at the end."""
-    engine_settings = spinney_settings(None, None, environment=os.environ, directory=planned.out)
-    with closing(open_store(engine_settings.store)) as store:
-        yield Service(
-            control=Control(
-                store=store,
-                clock=now_us,
-                wake_nodes=lambda: wake_all(store, engine_settings.run_dir),
-                by=getpass.getuser(),
-            ),
-            settings=service,
-            folders=engine_settings.folders,
-        )
+def opened(service: settings.Settings) -> Iterator[Service]:
+    """Yield the service, in the name of the current user, with the store that the environment names open; it is closed
+    at the end."""
+    with open_control(None) as control:
+        yield Service(control=control, settings=service, folders=resolve_settings(None).folders)
 
 
 def submit(service: Service, manifest: Path) -> arrivals.Accepted:
