@@ -24,7 +24,6 @@ def estimate(
     stopped: Callable[[], bool] = lambda: False,
     answered: Callable[[str], None] = lambda host: None,
     skipped_hosts: frozenset[str] = frozenset(),
-    surroundings: Surroundings | None = None,
 ) -> list[Estimate]:
     """Return the size of each URL by HEAD (``file:`` by the file system), in the order given.
 
@@ -35,7 +34,7 @@ def estimate(
     """
     halt = threading.Event()
     rules = replace(rules, skipped_hosts=rules.skipped_hosts | skipped_hosts)
-    client = HttpClient(rules, halt, surroundings or Surroundings(), at_once=at_once, answered=answered)
+    client = HttpClient(rules, halt, Surroundings(), at_once=at_once, answered=answered)
 
     def estimate_url(url: str, _count: Callable[[int], None]) -> Estimate:
         try:
