@@ -4,24 +4,17 @@ Two names are similar when they differ only in case or in the encoding of accent
 Unicode Standard, section 3.13, D145). They are two files, which some file systems treat as one.
 """
 
-from dataclasses import dataclass
-
 from spinney.apps.ingest.manifests.model import Unit
 from spinney.files.paths import NotAdmitted, folded, shown
 
 _TOP = 0
 _SHOWN_MAX = 200
+_IS_FOLDER = "the file '{name}' is a folder on {other}; rename one"
+_NEEDS_FOLDER = "'{name}' needs a folder where {other} has a file; rename one"
+_IS_TAKEN = "the name '{name}' is on {other} already; give each file a name of its own"
 
-
-@dataclass(frozen=True, slots=True)
-class _NameClash(Exception):
-    """A name that is used already, or is a file and a folder at once."""
-
-    place: int
-    is_folder: bool
-    """The other one is a folder, and this one a file."""
-    needs_folder: bool
-    """The other one is a file, and this one a folder."""
+Clash = tuple[str, int]
+"""The refusal of a name, with ``name`` and ``other`` to be filled in, and the place of the other name."""
 
 
 class Names:
@@ -36,25 +29,15 @@ class Names:
     def add(self, name: str, place: int) -> str | None:
         """Add a name, and return a warning when it is similar to another, else None. Raises NotAdmitted, with the other
         place, when it is equal to another or one is the other's folder."""
-        try:
-            self._exact.add(name, place)
-        except _NameClash as clash:
-            raise NotAdmitted(self._refusal(name, clash)) from None
-        try:
-            self._folded.add(folded(name), place)
-        except _NameClash as clash:
+        if (clash := self._exact.add(name, place)) is not None:
+            refusal, other_place = clash
+            raise NotAdmitted(refusal.format(name=_shown(name), other=f"{self._unit} {other_place}"))
+        if (clash := self._folded.add(folded(name), place)) is not None:
             return (
-                f"the name '{_shown(name)}' is that on {self._unit} {clash.place} but for upper and lower case or the "
+                f"the name '{_shown(name)}' is that on {self._unit} {clash[1]} but for upper and lower case or the "
                 f"encoding of accents; both are kept, and readers with other file systems may see one"
             )
         return None
-
-    def _refusal(self, name: str, clash: _NameClash) -> str:
-        if clash.is_folder:
-            return f"the file '{_shown(name)}' is a folder on {self._unit} {clash.place}; rename one"
-        if clash.needs_folder:
-            return f"'{_shown(name)}' needs a folder where {self._unit} {clash.place} has a file; rename one"
-        return f"the name '{_shown(name)}' is on {self._unit} {clash.place} already; give each file a name of its own"
 
 
 class _Tree:
@@ -68,30 +51,21 @@ class _Tree:
         self._entries: dict[str, int] = {}
         self._places = [0]
 
-    def add(self, name: str, place: int) -> None:
-        """Add the path of a file. Raises _NameClash where another has it, or one of them would be the folder
-        of the other."""
+    def add(self, name: str, place: int) -> Clash | None:
+        """Add the path of a file. Return the clash where another has it, or one of them would be the folder of the
+        other."""
         *above, last = name.split("/")
         folder = _TOP
         for part in above:
-            folder = self._folder(folder, part, place)
+            folder = self._entries.setdefault(f"{folder}/{part}", len(self._places))
+            if folder < _TOP:
+                return _NEEDS_FOLDER, -folder
+            if folder == len(self._places):  # it is new
+                self._places.append(place)
         other = self._entries.setdefault(f"{folder}/{last}", -place)
         if other > _TOP:
-            raise _NameClash(self._places[other], is_folder=True, needs_folder=False)
-        if other != -place:
-            raise _NameClash(-other, is_folder=False, needs_folder=False)
-
-    def _folder(self, folder: int, part: str, place: int) -> int:
-        """Return the number of a folder in another one, which is added if it is new. Raises _NameClash where
-        it is a file."""
-        key = f"{folder}/{part}"
-        number = self._entries.get(key)
-        if number is None:
-            number = self._entries[key] = len(self._places)
-            self._places.append(place)
-        if number < _TOP:
-            raise _NameClash(-number, is_folder=False, needs_folder=True)
-        return number
+            return _IS_FOLDER, self._places[other]
+        return None if other == -place else (_IS_TAKEN, -other)
 
 
 def _shown(name: str) -> str:
