@@ -1,6 +1,6 @@
 """The operations of a file system and of S3, on which putting, reading and verifying are built."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
@@ -92,7 +92,7 @@ class Put(Protocol):
         """Begin to build this version; files of another that a killed put left are removed."""
         ...
 
-    def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
+    def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """Store the contents, several at once, and yield the results in order; those in ``have`` are only read."""
         ...
 

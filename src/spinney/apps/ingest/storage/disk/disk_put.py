@@ -1,7 +1,7 @@
 """A put on a file system: built in its staging folder, then moved in by one rename."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,9 +85,8 @@ class DiskPut:
         remove_all_but(self._build, shape.version)
         remove_all_but(self._content.parent, shape.content)
 
-    def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
+    def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Put.keep`."""
-        files = list(files)
         self._staged = frozenset(path.name for path in self._content.iterdir())
         self.needed_bytes = self._needed(files, have)
         # Rather than fill a disk with an incomplete version.

@@ -1,9 +1,10 @@
 """A put in S3: content first, then the inventories, that of the root last, which makes the version count."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
@@ -72,9 +73,8 @@ class S3Put:
         self._existing = {entry.path: entry for entry in self._bucket.list(self._below(shape.version))}
         self._bucket.abandon_uploads(self._below(shape.version))
 
-    def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
+    def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Put.keep`."""
-        files = list(files)
         self.needed_bytes = sum(file.size_bytes for file in files)
         return _ahead(lambda file: self._keep(file, have), files)
 
@@ -155,12 +155,7 @@ class S3Put:
     def _upload(self, file: Incoming, value: str) -> dict[str, str]:
         """Upload a file in parts under its expected digest; the upload is completed only if the digest is right."""
         algorithm = self._planned().algorithm
-        promised = Incoming(
-            path=file.path,
-            source=file.source,
-            size_bytes=file.size_bytes,
-            sums={**file.sums, algorithm: value},
-        )
+        promised = replace(file, sums={**file.sums, algorithm: value})
         sums = sources.sums_for(promised, algorithm)
         length = max(PART_BYTES, -(-file.size_bytes // PARTS_MAX))
 
