@@ -11,6 +11,7 @@ import select
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +19,9 @@ from http.client import HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
 from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halted, TryFailed
-from spinney.apps.ingest.fetching.rules import Rules, Surroundings
+from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
-from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
+from spinney.safe_http import ForbiddenAddress, Resolve, SafeAddresses, bracketed
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -38,11 +39,10 @@ SLICE_S = 0.25
 class Connector:
     """Connects to public addresses, and to hosts that the rules name. Several threads may use it at once."""
 
-    def __init__(self, rules: Rules, halt: threading.Event, surroundings: Surroundings) -> None:
-        self._addresses = SafeAddresses(hosts=rules.hosts, resolve=surroundings.resolve)
+    def __init__(self, rules: Rules, halt: threading.Event, resolve: Resolve) -> None:
+        self._addresses = SafeAddresses(hosts=rules.hosts, resolve=resolve)
         self._rules = rules
         self._halt = halt
-        self._surroundings = surroundings
 
     def connect(self, server: Server) -> "Connection":
         """Return a new connection to a server, with TLS for ``https``.
@@ -68,7 +68,7 @@ class Connector:
             except OSError as error:
                 sock.close()
                 raise self._connect_failure(error) from None
-            return Connection(server, sock, self._rules, self._halt, self._surroundings)
+            return Connection(server, sock, self._rules, self._halt)
         raise failure
 
     @cached_property
@@ -130,12 +130,11 @@ class Connection:
     sock: socket.socket
     rules: Rules
     halt: threading.Event
-    surroundings: Surroundings
     is_reusable: bool = False
     """Whether the answer to the last request has been read to its end, and the server keeps the connection; for its
     owner to set."""
     idle_since_s: float = 0.0
-    """When its last request ended, by the surroundings' clock; for its owner to set."""
+    """When its last request ended, by the monotonic clock; for its owner to set."""
 
     def request(self, method: str, head: bytes) -> "Response":
         """Send a request without a body, and return the response when its headers have been read.
@@ -199,7 +198,6 @@ class _Received(io.RawIOBase):
     def __init__(self, connection: Connection) -> None:
         rules = connection.rules
         self._sock, self._rules, self._halt = connection.sock, rules, connection.halt
-        self._now = connection.surroundings.now
         self._pace = Pace(rules.floor_bytes_s, rules.floor_window_s)
         self._bytes = 0
         self._sock.settimeout(max(0.001, min(SLICE_S, rules.read_s)))
@@ -221,9 +219,9 @@ class _Received(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         """Read what has arrived, at least a byte; 0: the server has closed the connection. Raises TryFailed, Halted."""
-        began_s = self._now()
+        began_s = time.monotonic()
         count = self._read_within(buffer, began_s)
-        if not self._pace.is_kept(self._now() - began_s, count):
+        if not self._pace.is_kept(time.monotonic() - began_s, count):
             raise TryFailed(
                 f"the server sent less than {self._rules.floor_bytes_s:.0f} bytes a second over "
                 f"{self._rules.floor_window_s:g} seconds; try again when it is less busy",
@@ -244,7 +242,7 @@ class _Received(io.RawIOBase):
             try:
                 return self._sock.recv_into(buffer)
             except TimeoutError:
-                if self._now() - began_s + SLICE_S / 2 > self._rules.read_s:
+                if time.monotonic() - began_s + SLICE_S / 2 > self._rules.read_s:
                     raise _silent(self._rules) from None
             except OSError:
                 raise ConnectionBroke(answered=self.has_begun) from None

@@ -75,8 +75,9 @@ def fetch_all(
         path.mkdir(parents=True, exist_ok=True)
     halt = threading.Event()
     surroundings = surroundings or Surroundings()
+    client = HttpClient(rules, halt, at_once=at_once, answered=answered, resolve=surroundings.resolve)
     with _locked(aside, files[0]), closing(Journal(aside / JOURNAL)) as journal:
-        with closing(HttpClient(rules, halt, surroundings, at_once=at_once, answered=answered)) as client:
+        with closing(client):
             fetching = _Fetching(
                 folder=folder.resolve(),
                 aside=aside,
@@ -166,7 +167,6 @@ class _Fetching:
             path=self.aside / f"{_hash(file.name)[:32]}.part",
             algorithms=self._sums_of(file),
             rules=self.rules,
-            surroundings=self.surroundings,
             halt=self.halt,
             is_new=self.is_new,
         )

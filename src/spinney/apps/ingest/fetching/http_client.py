@@ -8,6 +8,7 @@ given up.
 import http.client
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from typing import TYPE_CHECKING
 from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
 from spinney.apps.ingest.fetching.errors import ConnectionBroke, TryFailed
-from spinney.apps.ingest.fetching.rules import Rules, Surroundings
+from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted
+from spinney.safe_http import Resolve, resolve
 
 if TYPE_CHECKING:
     import httpx
@@ -56,17 +58,16 @@ class HttpClient:
         self,
         rules: Rules,
         halt: threading.Event,
-        surroundings: Surroundings,
         *,
         at_once: int,
-        answered: Callable[[str], None] = lambda host: None,
+        answered: Callable[[str], None],
+        resolve: Resolve = resolve,
     ) -> None:
         """``at_once``: how many connections are kept at most while no request uses them. ``answered`` is called with
         each host that answers, with any status, in the requesting thread."""
         self._rules = rules
         self._answered = answered
-        self._connector = Connector(rules, halt, surroundings)
-        self._now = surroundings.now
+        self._connector = Connector(rules, halt, resolve)
         self._at_once = at_once
         self._idle: list[Connection] = []
         """The connections without a request, the longest idle first."""
@@ -147,7 +148,7 @@ class HttpClient:
         with self._taking:
             for connection in [c for c in reversed(self._idle) if c.server == server]:
                 self._idle.remove(connection)
-                if self._now() - connection.idle_since_s < _KEPT_ALIVE_S and connection.is_usable():
+                if time.monotonic() - connection.idle_since_s < _KEPT_ALIVE_S and connection.is_usable():
                     return connection
                 connection.close()
         return None
@@ -158,7 +159,7 @@ class HttpClient:
         if not connection.is_reusable:
             connection.close()
             return
-        connection.idle_since_s = self._now()
+        connection.idle_since_s = time.monotonic()
         with self._taking:
             self._idle.append(connection)
             if len(self._idle) > self._at_once:

@@ -9,6 +9,7 @@ belongs to other bytes, as of an older part, is detected.
 import json
 import os
 import threading
+import time
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.fetching.errors import Halted
-from spinney.apps.ingest.fetching.rules import Rules, Surroundings
+from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import copies
 from spinney.files.digests import Sums
 
@@ -44,7 +45,6 @@ class Place:
     """A hash of the URL, which the mark of a part must name so that the part is used."""
     algorithms: Collection[str]
     rules: Rules
-    surroundings: Surroundings
     halt: threading.Event
     is_new: bool
     """Whether there is no part and no mark of an earlier try."""
@@ -65,7 +65,7 @@ class Part:
         self._file = file
         self._sums = sums
         self._marked_bytes = size_bytes
-        self._marked_at = place.surroundings.now()
+        self._marked_at = time.monotonic()
 
     @property
     def path(self) -> Path:
@@ -86,10 +86,7 @@ class Part:
         self.size_bytes += len(chunk)
         rules = self._place.rules
         since_bytes = self.size_bytes - self._marked_bytes
-        if (
-            since_bytes >= rules.mark_bytes
-            or self._place.surroundings.now() - self._marked_at >= rules.mark_s
-        ):
+        if since_bytes >= rules.mark_bytes or time.monotonic() - self._marked_at >= rules.mark_s:
             self.mark()
 
     def mark(self) -> None:
@@ -99,7 +96,7 @@ class Part:
         os.fdatasync(self._file.fileno())
         mark = {"head": asdict(self.head), "at": self.size_bytes, "sums": self.sums}
         copies.write_durably(self._place.mark, json.dumps(mark))
-        self._marked_bytes, self._marked_at = self.size_bytes, self._place.surroundings.now()
+        self._marked_bytes, self._marked_at = self.size_bytes, time.monotonic()
 
     def close(self) -> None:
         """Close the file; what was written since the last mark is lost to the next try."""

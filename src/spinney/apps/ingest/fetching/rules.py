@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -120,13 +119,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What fetching takes from its environment, for tests to replace: random numbers, pauses, clock, name
-    resolution."""
+    """What fetching takes from its environment, for tests to replace: random numbers, pauses, name resolution."""
 
     draw: Callable[[], float] = random.random
     """Returns a random number from 0 to 1, for the jitter of a delay."""
     pause: Callable[[threading.Event, float], object] = threading.Event.wait
     """Waits for so many seconds, or until the event is set, which aborts fetching."""
-    now: Callable[[], float] = time.monotonic
-    """Returns the seconds of a monotonic clock."""
     resolve: Resolve = resolve

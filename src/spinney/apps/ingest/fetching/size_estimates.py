@@ -9,7 +9,7 @@ from spinney.apps.ingest.fetching import parallel_tasks, response_headers, urls
 from spinney.apps.ingest.fetching.downloads import size_of
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
-from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules, Surroundings
+from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules
 from spinney.files.paths import NotAdmitted
 
 _NO_HEAD = frozenset({405, 501})
@@ -34,7 +34,7 @@ def estimate(
     """
     halt = threading.Event()
     rules = replace(rules, skipped_hosts=rules.skipped_hosts | skipped_hosts)
-    client = HttpClient(rules, halt, Surroundings(), at_once=at_once, answered=answered)
+    client = HttpClient(rules, halt, at_once=at_once, answered=answered)
 
     def estimate_url(url: str, _count: Callable[[int], None]) -> Estimate:
         try:
