@@ -206,6 +206,11 @@ def node_name(name: str) -> str:
     return names.name("external worker", names.EXTERNAL_PREFIX + name)
 
 
+def bare_name(node_name: str) -> str:
+    """Return the name of an external worker from that of its row among the nodes."""
+    return node_name.removeprefix(names.EXTERNAL_PREFIX)
+
+
 def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...]) -> None:
     """Raise UsageError for settings that no external worker may have: no stage, or slots or a lease (in
     seconds) outside of the bounds."""

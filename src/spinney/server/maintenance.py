@@ -15,9 +15,9 @@ from pathlib import Path
 
 from spinney.folders import upload_steps
 from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.external import bare_name
 from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
-from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.store import due_schedules
 from spinney.store.external_timeouts import take_back_silent, take_overdue
@@ -105,7 +105,7 @@ class ServerMaintenance(BackgroundLoop):
             back = take_back_silent(store, external_worker, now_us=self._now_us())
             log.warning(
                 "external worker %s was silent for longer than its lease: %d jobs taken back",
-                external_worker.name.removeprefix(EXTERNAL_PREFIX),
+                bare_name(external_worker.name),
                 len(back),
             )
         if len(silent) == len(external_workers):

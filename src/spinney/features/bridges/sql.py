@@ -13,15 +13,17 @@ from spinney.model.bridges import BridgeStatus, Link
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
+from spinney.store.sql.records import RowMap
 from spinney.store.sql.session import Session
 
 AT_WORK_S = 60
 """Within how many seconds of its last report a bridge counts as at work."""
-_STATUS = (
-    "select b.name, b.system, b.seen_us, (select count(*) from bridge_links l where l.bridge = b.name), b.behind, "
-    "b.behind_since_us, b.trouble, b.trouble_us, b.in_trouble from bridges b order by b.name"
+_STATUSES = RowMap(
+    BridgeStatus,
+    "bridges",
+    columns={"links": "(select count(*) from bridge_links l where l.bridge = bridges.name)"},
 )
-"""Selects the fields of ``BridgeStatus``, in their order."""
+_LINKS = RowMap(Link, "bridge_links")
 
 
 class SqlBridges:
@@ -89,12 +91,8 @@ class SqlBridges:
 
     def statuses(self) -> Sequence[BridgeStatus]:
         """Return the status of all bridges by name, also of those that no process runs."""
-        fields = tuple(BridgeStatus.__dataclass_fields__)
         with self._session.look() as tx:
-            return [
-                BridgeStatus(**dict(zip(fields, (*row[:-1], bool(row[-1])), strict=True)))
-                for row in tx.all(_STATUS, ())
-            ]
+            return _STATUSES.all(tx, "order by name")
 
     def link(self, bridge: str, claims: Iterable[tuple[str, str]]) -> None:
         """Bind entries by their claims; jobs follow. A link with another claim of the same entry is replaced: that
@@ -139,8 +137,4 @@ class SqlBridges:
         """Return the links of a bridge, ordered by entry. A link without a job is one whose job has not been
         named yet."""
         with self._session.look() as tx:
-            rows = tx.all(
-                "select entry, claim, job_id, position from bridge_links where bridge = ? order by entry",
-                (bridge,),
-            )
-        return [Link(entry=e, claim=c, job_id=j, position=p) for e, c, j, p in rows]
+            return _LINKS.all(tx, "where bridge = ? order by entry", (bridge,))

@@ -7,12 +7,17 @@ before has been taken back by then (``Store.recover``).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.external import ExternalLease, ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
+from spinney.model.external import (
+    ExternalLease,
+    ExternalWorker,
+    ExternalWorkerGone,
+    NoSuchExternalWorker,
+    bare_name,
+)
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.types import Isolation
@@ -21,14 +26,10 @@ from spinney.model.values.unreadable import json_list
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
+from spinney.store.sql.records import RowMap
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
 
-_PARTY = (
-    "select n.id, n.name, p.owner, p.join_count, n.slots, p.lease_s, p.lanes, n.serves, n.state from nodes n "
-    "join external_workers p on p.node_id = n.id"
-)
-"""Selects the fields of ``ExternalWorker``, in the order in which ``_external_worker`` reads them."""
 _WISHED = (
     "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
     "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/'))"
@@ -50,9 +51,7 @@ class SqlExternalWorkers:
         """Return the external workers that have not left, silent ones included, in the order in which they
         first joined."""
         with self._session.look() as tx:
-            return [
-                _external_worker(row) for row in tx.all(f"{_PARTY} where n.state <> 'left' order by n.id")
-            ]
+            return _WORKERS.all(tx, "where n.state <> 'left' order by n.id")
 
     def named(self, name: str) -> ExternalWorker | None:
         """Return the external worker of that name, whoever owns it and even if it has left."""
@@ -209,42 +208,30 @@ class SqlExternalWorkers:
             note(tx, now_us, actor, "leave", {"external_worker": external_worker.name}, 1)
 
 
-def _external_worker(row: Sequence[Any]) -> ExternalWorker:
-    """Return the worker of a row, whose columns are those of ``_PARTY``. A lane that is no pair is left
-    out."""
-    id_, name, owner, join_count, slots, lease_s, lanes, serves, state = row
-    pairs = tuple(
-        (lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2
-    )
-    return ExternalWorker(
-        id=id_,
-        name=_bare(str(name)),
-        owner=owner,
-        join_count=join_count,
-        slots=slots,
-        lease_s=lease_s,
-        lanes=pairs,  # columns of this module, in its order
-        serves=nodes.serves(serves),
-        state=state,
-    )
+def _pairs(lanes: str) -> tuple[tuple[str, str], ...]:
+    """Return the lanes of a row as (job type, stage) pairs. A lane that is no pair is left out."""
+    return tuple((lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2)
 
 
-def _bare(name: str) -> str:
-    return name.removeprefix(EXTERNAL_PREFIX)
+_WORKERS = RowMap(
+    ExternalWorker,
+    "nodes n join external_workers p on p.node_id = n.id",
+    columns={"lease_s": "p.lease_s"},
+    decode={"name": bare_name, "lanes": _pairs, "serves": nodes.serves},
+)
 
 
 def _by_id(tx: Tx, node_id: int, join_count: int | None) -> ExternalWorker:
     """Return the external worker of this id. Raises NoSuchExternalWorker; ``join_count`` is only for its
     message."""
-    row = tx.one(f"{_PARTY} where n.id = ?", (node_id,))
-    if row is None:
+    worker = _WORKERS.one(tx, "where n.id = ?", (node_id,))
+    if worker is None:
         raise NoSuchExternalWorker(f"{node_id}-{join_count or 0}")
-    return _external_worker(row)
+    return worker
 
 
 def _named(tx: Tx, name: str) -> ExternalWorker | None:
-    row = tx.one(f"{_PARTY} where n.name = ?", (EXTERNAL_PREFIX + name,))
-    return None if row is None else _external_worker(row)
+    return _WORKERS.one(tx, "where n.name = ?", (EXTERNAL_PREFIX + name,))
 
 
 def _types(external_worker: ExternalWorker) -> Sequence[str]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from spinney.model.external import bare_name
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.types import Isolation, QueueSpec
-from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.job_rows import Row
@@ -108,18 +108,12 @@ def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | N
     queue = registry.queue(row.queue)
     able = [n for n in active if may_serve(queue, n.name, n.serves)]
     if not able:
-        return Obstacle(
-            "not served", facts | {"workers": [bare(n.name) for n in active], "queue": queue.name}
-        )
+        workers = [bare_name(n.name) for n in active]
+        return Obstacle("not served", facts | {"workers": workers, "queue": queue.name})
     if (none := drained(tx, row.type, able)) is not None:
         return none
     last = max((n for n in able if n.claims), key=lambda n: n.seen_us)
     if now_us - last.seen_us <= last.dead_after_s * 1e6:
         return None
     silent_s = (now_us - last.seen_us) // 1_000_000
-    return Obstacle("silent", facts | {"external_worker": bare(last.name), "silent_s": silent_s})
-
-
-def bare(name: str) -> str:
-    """Return the name of an external worker from that of its row in ``nodes``."""
-    return name.removeprefix(EXTERNAL_PREFIX)
+    return Obstacle("silent", facts | {"external_worker": bare_name(last.name), "silent_s": silent_s})

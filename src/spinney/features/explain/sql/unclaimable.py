@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.features.explain.cause import COUNTED, NAMED, Cause
 from spinney.features.explain.sql.case import Case
-from spinney.features.explain.sql.obstacles import bare
+from spinney.model.external import bare_name
 from spinney.model.fleet import UNHEARD_US
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
@@ -67,7 +67,7 @@ class Unclaimable(Case):
             return None
         slot, running_us, fence, node, seen_us, state, lease_s = lease
         external = lease_s is not None
-        owner: dict[str, Any] = {"external_worker": bare(node)} if external else {"node": node}
+        owner: dict[str, Any] = {"external_worker": bare_name(node)} if external else {"node": node}
         if state == "left":
             return self._cause("recovering", **owner)
         if self.now_us - seen_us > (lease_s * 1e6 if external else UNHEARD_US):
