@@ -4,9 +4,8 @@
 handler always gets ``Rights``. In JSON a limit that is left out does not limit anything.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +20,8 @@ from pydantic import (
 from spinney.commands.fields import Name, Priority
 from spinney.model.access import AccessScope, Rights, Role
 
-Names = Annotated[list[Name], Field(max_length=1_000)]
+# Not strict, because the limits of ``Rights`` are tuples.
+Names = Annotated[list[Name], Field(max_length=1_000, strict=False)]
 
 
 class ScopeRequest(BaseModel):
@@ -45,7 +45,7 @@ class RightsRequest(BaseModel):
     shares: Names | None = Field(
         default=None, description="Shares that may be named; `lab:*`: all that begin so; null: any."
     )
-    priorities: Annotated[list[Priority], Field(min_length=2, max_length=2)] | None = Field(
+    priorities: Annotated[list[Priority], Field(min_length=2, max_length=2, strict=False)] | None = Field(
         default=None,
         description="The first and the last priority that may be given; null: any.",
         examples=[[40, 60]],
@@ -56,23 +56,6 @@ class RightsRequest(BaseModel):
     external: Names = Field(
         default=[], description="Job types whose external stages may be claimed; `*`: of all."
     )
-
-
-def _plain(rights: Rights) -> dict[str, Any]:
-    """Return rights as the JSON object that ``RightsRequest`` accepts. Limits that do not exist are left
-    out."""
-    limits = {
-        "shares": rights.shares,
-        "priorities": rights.priorities,
-        "locks": rights.locks,
-        "external": rights.external,
-    }
-    return {"role": rights.role, "within": _lists(asdict(rights.within)), **_lists(limits)}
-
-
-def _lists(limits: Mapping[str, Sequence[Any] | None]) -> dict[str, list[Any]]:
-    """Return the limits that exist, as lists."""
-    return {name: list(limit) for name, limit in limits.items() if limit is not None}
 
 
 def _rights(request: RightsRequest) -> Rights:
@@ -96,8 +79,8 @@ def _tuple(names: list[str] | None) -> tuple[str, ...] | None:
 
 _REQUEST = Annotated[
     RightsRequest,
-    BeforeValidator(lambda value: _plain(value) if isinstance(value, Rights) else value),
+    BeforeValidator(lambda value: asdict(value) if isinstance(value, Rights) else value),
     AfterValidator(_rights),
-    PlainSerializer(_plain),
+    PlainSerializer(asdict),
 ]
 RightsField = Annotated[Rights, GetPydanticSchema(lambda _, handler: handler(_REQUEST))]
