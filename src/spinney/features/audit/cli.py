@@ -7,6 +7,7 @@ of one call into a line, unless ``--steps`` asks for single entries.
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from spinney.model.values.counts import counted
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands.command import Returns
@@ -28,16 +30,24 @@ if TYPE_CHECKING:
 SHOWN_ITEMS = 5
 """How many items of a list within an entry are shown in the table."""
 
-AfterOption = Annotated[
-    int | None,
-    option(metavar="N", min=0, max=SEQ_MAX, help_="Start after entry N instead of with the latest."),
-]
-LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")]
-VerbOption = Annotated[str | None, option(help_="Only this action, for example retry.")]
-AuthorOption = Annotated[str | None, option("--by", metavar="NAME", help_="Only actions of this user.")]
-StepsOption = Annotated[
-    bool, typer.Option("--steps", help="Show each step of a bulk action as an entry of its own.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of the list, which ``audit`` and ``audit list`` have alike."""
+
+    after: Annotated[
+        int | None,
+        option(metavar="N", min=0, max=SEQ_MAX, help_="Start after entry N instead of with the latest."),
+    ] = None
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")] = 50
+    verb: Annotated[str | None, option(help_="Only this action, for example retry.")] = None
+    by: Annotated[str | None, option("--by", metavar="NAME", help_="Only actions of this user.")] = None
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Show each step of a bulk action as an entry of its own.")
+    ] = False
+    json: JsonOption = False
+    store: StoreOption = None
+
 
 group = typer.Typer(
     help="Show the audit log of operators' actions, the latest last, and its head.",
@@ -56,19 +66,11 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="audit")
 
 
-def audit(
-    context: typer.Context,
-    after: AfterOption = None,
-    limit: LimitOption = 50,
-    verb: VerbOption = None,
-    by: AuthorOption = None,
-    steps: StepsOption = False,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def audit(context: typer.Context, list_options: ListOptions) -> None:
     """Show the audit log of operators' actions, the latest last, and its head."""
     if context.invoked_subcommand is None:
-        list_entries(after, limit, verb, by, steps, json, store)
+        _list(list_options)
         return
     options = [
         name
@@ -83,33 +85,35 @@ def audit(
         )
 
 
-def list_entries(
-    after: AfterOption = None,
-    limit: LimitOption = 50,
-    verb: VerbOption = None,
-    by: AuthorOption = None,
-    steps: StepsOption = False,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def list_entries(list_options: ListOptions) -> None:
     """Show the audit log of operators' actions, the latest last, and its head.
 
     An action on many jobs works in steps, each with an entry of its own; the list shows them as one line.
     """
+    _list(list_options)
+
+
+def _list(options: ListOptions) -> None:
+    """Print the entries and the head."""
     from spinney.commands import each
     from spinney.commands.fields import PAGE_MAX
     from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead
 
-    listing = ListAuditEntries if steps else ListAuditCalls
+    listing = ListAuditEntries if options.steps else ListAuditCalls
     pages: Returns[Page[Any]] = listing(
-        verb=verb, by=by, newest=after is None, after=after or 0, limit=min(limit, PAGE_MAX)
+        verb=options.verb,
+        by=options.by,
+        newest=options.after is None,
+        after=options.after or 0,
+        limit=min(options.limit, PAGE_MAX),
     )
-    with open_commands(store) as performer:
-        lines: list[AuditCall | ChainedEntry] = [*islice(each(performer, pages), limit)]
+    with open_commands(options.store) as performer:
+        lines: list[AuditCall | ChainedEntry] = [*islice(each(performer, pages), options.limit)]
         head = performer.do(ShowAuditHead()).head
-    if after is None:
+    if options.after is None:
         lines.reverse()
-    if json:
+    if options.json:
         display.print_json_lines(_parsed(line) for line in lines)
         return
     if lines:
@@ -212,8 +216,10 @@ def _numbers(line: "AuditCall | ChainedEntry") -> str:
 
 def _details(text: str) -> str:
     """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
-    value = _json(text)
-    return _in_words(value) if isinstance(value, dict) else str(text)
+    from spinney.model.operators.audits import details
+
+    value = details(text)
+    return _in_words(value) if isinstance(value, dict) else text
 
 
 def _in_words(value: Any) -> str:
@@ -234,19 +240,9 @@ def _in_words(value: Any) -> str:
 
 def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:
     """Return the line for programs, with the details as an object instead of a text."""
-    from dataclasses import asdict
+    from spinney.model.operators.audits import details
 
-    return {**asdict(line), "what": _json(line.what)}
-
-
-def _json(text: str) -> Any:
-    """Return the details of an entry, or the text itself when it is no JSON any more."""
-    import orjson
-
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text  # it was tampered with: 'verify' says so
+    return {**asdict(line), "what": details(line.what)}
 
 
 # --- export -----------------------------------------------------------------------------------

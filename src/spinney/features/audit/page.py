@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -16,7 +15,7 @@ from spinney.control import Control
 from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, VerifyAudit
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.operators.audits import AuditCall
+from spinney.model.operators.audits import AuditCall, details
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import Form, sentence
@@ -128,12 +127,12 @@ async def _page(
 def _line(call: AuditCall) -> AuditRow:
     """Return a call as a line of the list. Details that are no JSON object are shown as they are: somebody
     changed the entry."""
-    details = _json(call.what)
-    if not isinstance(details, dict):
-        return AuditRow(call=call, words=str(details), jobs=())
+    what = details(call.what)
+    if not isinstance(what, dict):
+        return AuditRow(call=call, words=str(what), jobs=())
     # The reason has a column of its own, and jobs are links.
-    plain = {name: value for name, value in details.items() if name not in ("reason", "job", "jobs")}
-    jobs = _jobs(details)
+    plain = {name: value for name, value in what.items() if name not in ("reason", "job", "jobs")}
+    jobs = _jobs(what)
     return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
 
 
@@ -168,21 +167,12 @@ def _plain(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _jobs(details: Any) -> Sequence[int]:
+def _jobs(what: Mapping[str, Any]) -> Sequence[int]:
     """Return the jobs that the details of a call name, under ``job`` or ``jobs``; whatever is no id of a job
     is left out."""
-    named = details if isinstance(details, Mapping) else {}
-    many = named.get("jobs")
-    numbers = [named.get("job"), *(many if isinstance(many, list) else ())]
+    many = what.get("jobs")
+    numbers = [what.get("job"), *(many if isinstance(many, list) else ())]
     return [number for number in numbers if type(number) is int and 0 < number <= JOB_ID_MAX]
-
-
-def _json(text: str) -> Any:
-    """Return the details of an entry, or the text itself when it is no JSON any more."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text  # it was tampered with: the proof says so
 
 
 def _after(text: str) -> int:

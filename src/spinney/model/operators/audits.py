@@ -9,6 +9,7 @@ verify`` takes it."""
 
 import hashlib
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import orjson
 
@@ -53,6 +54,15 @@ class AuditCall:
     steps: int
     reason: str | None
     call: str
+
+
+def details(what: str) -> Any:
+    """Return the operation's arguments (``what`` of an entry), or the text itself when it is no JSON any more: somebody
+    changed it, as the verification says."""
+    try:
+        return orjson.loads(what)
+    except orjson.JSONDecodeError:
+        return what
 
 
 def digest(before: str, entry: AuditEntry) -> str:
