@@ -69,8 +69,7 @@ class ShowFailure(Command, route="GET /failures/{fingerprint}"):
             fingerprint = queries.fingerprint(self.fingerprint)
         except Refused as error:
             raise NoSuch(str(error)) from None
-        groups = queries.failures(limit=GROUPS_MAX).groups
-        failure = next((group for group in groups if group.fingerprint == fingerprint), None)
+        failure = failure_of(queries, fingerprint)
         if failure is None:
             raise NoSuch(
                 f"no failed job has the failure {fingerprint} any more; /failures lists what there is"
@@ -80,3 +79,9 @@ class ShowFailure(Command, route="GET /failures/{fingerprint}"):
 
 
 COMMANDS = (ListFailures, ShowFailure)
+
+
+def failure_of(queries: Queries, fingerprint: str) -> Failure | None:
+    """Return the cause with this fingerprint; None: no job is failed with it now."""
+    groups = queries.failures(limit=GROUPS_MAX).groups
+    return next((group for group in groups if group.fingerprint == fingerprint), None)

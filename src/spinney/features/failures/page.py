@@ -12,13 +12,14 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
-from spinney.model.attempts.failure_groups import Failure, FailureGroups
+from spinney.features.failures.commands import failure_of
+from spinney.model.attempts.failure_groups import Failure
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import State
 from spinney.web.pages.filters import FINGERPRINT
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -26,8 +27,6 @@ router = APIRouter(include_in_schema=False)
 
 GROUPS = 100
 """How many causes the list shows."""
-GROUPS_MAX = 10_000
-"""How many causes, the largest first, are searched for the one that a page shows."""
 NEWEST = 20
 """How many jobs the page of a cause shows."""
 CANARY = 10
@@ -69,8 +68,8 @@ async def failure(request: Request, context: Authenticated, fingerprint: Mark) -
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
     """Return what the list shows. Simultaneous requests with the same limits and type share one query."""
     key = ("failures", context.principal.rights.within, type_)
-    groups: FailureGroups = await request.app.state.coalesced.get(
-        key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
+    groups = await read_coalesced(
+        request, key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
     )
     types = await context.run(lambda control: sorted(control.queries.types()))
     return {
@@ -101,8 +100,7 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
         if len(beginning) == FINGERPRINT:
             return beginning, None  # perhaps it was one a moment ago
         raise NoSuch(str(error)) from None
-    groups = look.failures(limit=GROUPS_MAX).groups
-    group = next((group for group in groups if group.fingerprint == mark), None)
+    group = failure_of(look, mark)
     if group is None:
         return mark, None
     failed_jobs = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))

@@ -53,14 +53,11 @@ class SqlFailures:
                 "where (cast(?1 as text) is null or f.type = ?1) order by c.jobs desc, f.last_us desc, f.fingerprint",
                 (type_,),
             )
-            jobs = sum(row[-1] for row in rows)
-            others = _failed_jobs(tx) - jobs if type_ is None else _consequences(tx, type_)
-        return FailureGroups(
-            jobs=jobs,
-            causes=len(rows),
-            consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
-        )
+            if type_ is None:
+                consequences = _failed_jobs(tx) - sum(row[-1] for row in rows)
+            else:
+                consequences = _consequences(tx, type_)
+        return _grouped(rows, consequences, limit)
 
     def _groups_among(self, job_filter: Filter, limit: int) -> FailureGroups:
         """Return the groups of the failed jobs that match, counted from the jobs themselves. For one tree
@@ -83,17 +80,12 @@ class SqlFailures:
                 "order by c.jobs desc, c.last_us desc, f.fingerprint",
                 args,
             )
-            others: int = tx.value(
+            consequences: int = tx.value(
                 "select count(*) from inactive_jobs p cross join jobs where p.state in ('failed', 'orphaned') "
                 f"and p.fingerprint is null{where}",
                 args,
             )
-        return FailureGroups(
-            jobs=sum(row[-1] for row in rows),
-            causes=len(rows),
-            consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
-        )
+        return _grouped(rows, consequences, limit)
 
     def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
         """Return the causes of those of these jobs that are failed by an attempt of their own, by job."""
@@ -119,11 +111,7 @@ class SqlFailures:
                 f"'spinney failures' lists those there are"
             )
         where, args = _within(Filter(within=within))
-        jobs = (
-            f"inactive_jobs p cross join jobs where p.fingerprint = failures.fingerprint{where}"
-            if where
-            else ("inactive_jobs p where p.fingerprint = failures.fingerprint")
-        )
+        jobs = f"inactive_jobs p{' cross join jobs' if where else ''} where p.fingerprint = failures.fingerprint{where}"
         with self._session.look() as tx:
             rows = tx.all(
                 "select fingerprint from failures where fingerprint >= ? and fingerprint < ? and exists "
@@ -150,6 +138,16 @@ def _within(job_filter: Filter) -> tuple[str, list[Any]]:
     return "".join(f" and {condition}" for condition in ["jobs.id = p.job_id", *where]) if where else "", args
 
 
+def _grouped(rows: Sequence[Any], consequences: int, limit: int) -> FailureGroups:
+    """Return the first ``limit`` of the groups, which have all of these rows."""
+    return FailureGroups(
+        jobs=sum(row[-1] for row in rows),
+        causes=len(rows),
+        consequences=consequences,
+        groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
+    )
+
+
 def _failed_jobs(tx: Tx) -> int:
     """Return how many jobs are failed or orphaned, counted by an index."""
     total: int = tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')")
@@ -167,4 +165,4 @@ def _consequences(tx: Tx, type_: str) -> int:
 
 
 _CAUSE = ("fingerprint", "type", "stage", "exception", "message")
-_FIELDS = ("fingerprint", "type", "stage", "exception", "message", "first_us", "last_us", "jobs")
+_FIELDS = (*_CAUSE, "first_us", "last_us", "jobs")
