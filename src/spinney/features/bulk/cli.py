@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -189,7 +189,7 @@ def run_verb(
             raise typer.Exit(Exit.REFUSED)
         result = _run(performer, command, print_step or _tell_one)
         if options.json:
-            display.print_json(_summary(result))
+            display.print_json({k: value for k, value in asdict(result).items() if k != "refused_jobs"})
         elif not one_by_one:
             typer.echo(_counts_text(command, result))
         _tell_refused(result, one_by_one=one_by_one)
@@ -213,9 +213,7 @@ def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
 def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> None:
     """Print to how many jobs the verb would be applied, and which stages would run again."""
     if json:
-        display.print_json(
-            {"verb": preview.verb, "jobs": preview.jobs, "more": preview.more, "stages": preview.stages}
-        )
+        display.print_json({name: value for name, value in asdict(preview).items() if name != "sample"})
         return
     named = command.ids if command.filter is None else None
     of = f" of {counted(len(named), 'job')}" if named is not None and preview.jobs != len(named) else ""
@@ -396,18 +394,6 @@ def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:
     if refused:
         parts.append(f"{refused:,} refused")
     return "; ".join(parts)
-
-
-def _summary(result: "BulkResult") -> dict[str, Any]:
-    """Return the result as the object that ``--json`` prints."""
-    return {
-        "verb": result.verb,
-        "touched": result.touched,
-        "reopened": result.reopened,
-        "skipped": result.skipped,
-        "refused": result.refused,
-        "stopped": result.stopped,
-    }
 
 
 def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:

@@ -7,6 +7,7 @@ carries the order out, in a run that may last longer than the request (``spinney
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
@@ -68,13 +69,10 @@ def usable(principal: Principal, states: Collection[State] | None = None) -> lis
     Submitters may use the verbs that are allowed on their own jobs, viewers none.
     """
     allowed = [verb for verb in Verb if states is None or not ALLOWED_STATES[verb].isdisjoint(states)]
-    if principal.rights.permits(Role.OPERATOR):
-        return [str(verb) for verb in allowed]
-    return (
-        [str(verb) for verb in allowed if verb in OWN_JOB_VERBS]
-        if principal.rights.permits(Role.SUBMITTER)
-        else []
-    )
+    if not principal.rights.permits(Role.OPERATOR):
+        own = OWN_JOB_VERBS if principal.rights.permits(Role.SUBMITTER) else ()
+        allowed = [verb for verb in allowed if verb in own]
+    return [str(verb) for verb in allowed]
 
 
 def verb(text: str) -> Verb:
@@ -136,17 +134,13 @@ def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequ
     """Return the plan of an order before its details are entered. A missing reason, queue or priority is replaced by
     a sample value, because none of them changes which jobs match; the plan is exact unless queue or priority was
     missing."""
-    trial = Order(
-        verb=order.verb,
+    trial = replace(
+        order,
         reason=order.reason or "to be said",
-        stage=order.stage,
-        and_after=order.and_after,
-        tree=order.tree,
         queue=order.queue or (_some_queue(control, job_filter, ids) if order.verb is Verb.MOVE else None),
         priority=_some_priority(control)
         if order.verb is Verb.PRIORITY and order.priority is None
         else order.priority,
-        until_us=order.until_us,
     )
     exact = (
         order.verb not in (Verb.MOVE, Verb.PRIORITY) or order.queue is not None or order.priority is not None
