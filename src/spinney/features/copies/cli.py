@@ -1,7 +1,7 @@
 """The command ``store copy``: copy a whole store to another database."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,11 +10,6 @@ from spinney.model.values.store_urls import without_password
 from spinney.terminal import display
 from spinney.terminal.arguments import JsonOption, argument
 from spinney.terminal.progress_line import ProgressLine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spinney.features.copies.service import CopiedTable
 
 SHOWN_DIGITS = 16
 """How many digits of a table's digest are printed; ``--json`` has all."""
@@ -82,13 +77,8 @@ def copy(
     display.print_table(
         ("TABLE", "ROWS", "DIGEST"), [(t.table, f"{t.rows:,}", t.digest[:SHOWN_DIGITS]) for t in tables]
     )
-    typer.echo(f"both stores are identical: {_rows(tables)}, {whole}")
+    typer.echo(f"both stores are identical: {sum(table.rows for table in tables):,} rows, {whole}")
     typer.echo(
         f"From now on use {display.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with the "
         f"same folders. What starts or is submitted on the old store from now on is not in the new one."
     )
-
-
-def _rows(tables: "Sequence[CopiedTable]") -> str:
-    """Return how many rows these tables have together, in words."""
-    return f"{sum(table.rows for table in tables):,} rows"

@@ -199,7 +199,8 @@ class _Copying:
         name, columns = self._table.name, ", ".join(column.name for column in self._table.columns)
         if name in _OF_THE_STORE:
             into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
-        all_, rows, digest = _count(snapshot, self._table), 0, sha256()
+        all_: int = snapshot.value(f"select count(*) from {name} where {_of_the_store(self._table)}")
+        rows, digest = 0, sha256()
         for page in self._readable(_pages(snapshot, self._table)):
             self._require_keepable(page)
             if name == "audit":
@@ -258,27 +259,18 @@ def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) ->
     if not {type(value) for value in values} <= {kind, type(None)}:
         at = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
         return at, f"what is no {word}"
-    if kind is int and type(column.type) is not Integer and not isinstance(column.type, Boolean):
-        return None  # 64 bits, as everywhere
-    if kind is int:
-        good: Any = (0, 1) if isinstance(column.type, Boolean) else INT4
-        return (
-            next(
-                (
-                    (n, f"{value}")
-                    for n, value in enumerate(values)
-                    if value is not None and value not in good
-                ),
-                None,
-            )
-            if on_server
-            else None
-        )
-    if kind is str and on_server:
+    if not on_server:
+        return None
+    if kind is str:
         return next(
             ((n, "the character U+0000") for n, value in enumerate(values) if value and "\0" in value), None
         )
-    return None
+    if not isinstance(column.type, Boolean) and type(column.type) is not Integer:
+        return None  # 64 bits, as everywhere
+    good: Any = (0, 1) if isinstance(column.type, Boolean) else INT4
+    return next(
+        ((n, f"{value}") for n, value in enumerate(values) if value is not None and value not in good), None
+    )
 
 
 def _kind(column: "Column[Any]") -> tuple[type, str]:
@@ -317,12 +309,6 @@ def _require_the_same(copied: CopiedTable, into: Tx, target: Database, on_progre
 def _canonical(page: list[Any]) -> bytes:
     """Return the rows as JSON lists, one a line: equal rows give equal bytes, whichever database they come from."""
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in page)
-
-
-def _count(tx: Tx, table: Table) -> int:
-    """Return how many rows of a table are copied."""
-    count: int = tx.value(f"select count(*) from {table.name} where {_of_the_store(table)}")
-    return count
 
 
 def _of_the_store(table: Table) -> str:

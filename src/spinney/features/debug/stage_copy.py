@@ -44,8 +44,6 @@ class StageCopy:
     """What the handle is connected to: it answers from memory, and keeps what the stage changes."""
     runner: Runner
     """Calls the function of the stage, or starts its program, with the parameters and the handle."""
-    spec: TypeSpec
-    """The job type, as the application declares it."""
 
 
 def copy_stage(
@@ -98,7 +96,6 @@ def copy_stage(
         params=params,
         port=port,
         runner=StageRunners(app.types).blocking(row.type, stage),
-        spec=type_spec,
     )
 
 
