@@ -53,9 +53,9 @@ def _running(job_id: int, facts: Facts) -> Words:
     if "external_worker" in facts:
         return f"external worker {facts['external_worker']} has it", None
     node, slot = facts["node"], facts["slot"]
-    return f"it runs on node {node}, slot {slot}" if facts[
-        "begun"
-    ] else f"node {node} has it in slot {slot}", None
+    if facts["begun"]:
+        return f"it runs on node {node}, slot {slot}", None
+    return f"node {node} has it in slot {slot}", None
 
 
 def _claimed(job_id: int, facts: Facts) -> Words:
@@ -81,10 +81,8 @@ def _silent(job_id: int, facts: Facts) -> Words:
     if "external_worker" in facts:
         worker = f"external worker {facts['external_worker']}"
         if "type" in facts:
-            return (
-                f"{worker}, which claims {_external(facts)}, {silence}; start the program that runs it",
-                None,
-            )
+            claims = f"which claims {_external(facts)}"
+            return f"{worker}, {claims}, {silence}; start the program that runs it", None
         return f"{worker} has it, but {silence}; it is about to be taken back", None
     if "type" in facts:
         node = f"node {facts['node']}, which knows job type {facts['type']!r}, {silence}"
@@ -368,11 +366,8 @@ def _queue_limit(job_id: int, facts: Facts) -> Words:
 
 def _share(job_id: int, facts: Facts) -> Words:
     """The share of the job has all slots that one share may have in the queue."""
-    most, queue = facts["most"], facts["queue"]
-    return (
-        f"its share holds {facts['held']} of the {most} slots that one share may hold in queue {queue!r}",
-        None,
-    )
+    slots = f"{facts['held']} of the {facts['most']} slots"
+    return f"its share holds {slots} that one share may hold in queue {facts['queue']!r}", None
 
 
 def _slots(job_id: int, facts: Facts) -> Words:

@@ -3,7 +3,7 @@
 ``ExplainJob`` answers exactly for one job; ``ListObstacles`` answers for a page of a list, from the nodes alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -77,12 +77,17 @@ def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
     active = [node for node in store.nodes() if node.state == "active"]
     nodes = [node for node in active if not node.is_external_worker]
     claimed = {lane for node in active if node.is_external_worker and node.claims for lane in node.types}
-    external = _external_lanes(store, claimed)
+    external = {
+        f"{spec.name}/{stage.name}"
+        for spec in store.types().values()
+        for stage in spec.stages
+        if stage.isolation is Isolation.EXTERNAL
+    }
 
     def obstacle(job: Job) -> Obstacle | None:
-        lane = f"{job.type}/{job.stage}"
+        lane = f"{job.type}/{job.stage}"  # as external workers name it
         if lane in external:
-            return None if external[lane] else Obstacle(job_id=job.id, cause="no_external_worker")
+            return None if lane in claimed else Obstacle(job_id=job.id, cause="no_external_worker")
         if not any(node.types for node in nodes):
             return Obstacle(job_id=job.id, cause="no_node")
         knowing = [node for node in nodes if job.type in node.types]
@@ -97,14 +102,3 @@ def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
         return None
 
     return obstacle
-
-
-def _external_lanes(store: Store, claimed: set[str]) -> Mapping[str, bool]:
-    """Return for each external stage, as external workers name it (``type/stage``), whether one is there that
-    claims it."""
-    return {
-        lane: lane in claimed
-        for spec in store.types().values()
-        for stage in spec.stages
-        if stage.isolation is Isolation.EXTERNAL and (lane := f"{spec.name}/{stage.name}")
-    }

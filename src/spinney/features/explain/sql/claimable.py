@@ -7,6 +7,7 @@ quota of the share, and locks. A job that passes all of these only competes with
 all nodes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,30 +63,19 @@ class Claimable(Case):
     def _in_ready(self) -> bool:
         """Return whether the job has its row in ``ready``, by key. One that was just accepted may not have it
         yet."""
-        row, queue = self.row, self.registry.queue(self.row.queue)
-        lane = self._lane()
-        return (
-            lane is not None
-            and self.tx.value(
-                "select 1 from ready where lane = ? and priority = ? and share = ? and position = ?",
-                (lane.id, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)),
-            )
-            is not None
-        )
+        row, queue, lane = self.row, self.registry.queue(self.row.queue), self._lane()
+        if lane is None:
+            return False
+        key = lane.id, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)
+        sql = "select 1 from ready where lane = ? and priority = ? and share = ? and position = ?"
+        return self.tx.value(sql, key) is not None
 
     def _lane(self) -> Lane | None:
         """Return the lane from which the job is claimed; None: there is none for its queue, type, stage and
         home yet."""
         row = self.row
-        return next(
-            (
-                lane
-                for lane in self.registry.lanes.values()
-                if (lane.queue, lane.type, lane.stage, lane.home)
-                == (row.queue, row.type, row.stage, self.home)
-            ),
-            None,
-        )
+        lane_id = self.registry.known_lane(row.queue, row.type, row.stage or "", self.home)
+        return None if lane_id is None else self.registry.lanes[lane_id]
 
     def _unserved(self) -> Cause | None:
         """Return the cause when no node may run the job now: its folder is elsewhere, the queue admits no node, or all
@@ -225,21 +215,19 @@ class Claimable(Case):
             )
         }
         most = quota(nodes.slots_serving(self.tx, queue), len(waiting | set(held)))
-        mine = held.get(self.row.share, 0)
+        mine = held[self.row.share]
         if mine < most:
             return None
         return self._cause("share", held=mine, most=most, queue=queue.name)
 
-    def _slots_held(self, lanes: str) -> dict[int, int]:
+    def _slots_held(self, lanes: str) -> Counter[int]:
         """Return how many slots of nodes each share has in these lanes (a JSON list of ids). Several leases
         in one slot count once."""
-        held: dict[int, int] = {}
-        for share, _, _ in self.tx.all(
+        rows = self.tx.all(
             "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
             (lanes,),
-        ):
-            held[share] = held.get(share, 0) + 1
-        return held
+        )
+        return Counter(share for share, _, _ in rows)
 
     def _locked(self) -> Cause | None:
         """Return the cause when a lock that the stage declares is not free; else None. A lock whose name cannot be made

@@ -148,16 +148,13 @@ class Unclaimable(Case):
     def _for_children(self) -> Cause:
         """Return the cause for a job that waits for its children; the facts name the first open one, and count up to
         ``COUNTED`` of them."""
-        children = [
-            child
-            for (child,) in self.tx.all(
-                "select child_id from children_left where parent_id = ? and bad = 0 limit ?",
-                (self.row.id, COUNTED),
-            )
-        ]
+        children = self.tx.all(
+            "select child_id from children_left where parent_id = ? and bad = 0 limit ?",
+            (self.row.id, COUNTED),
+        )
         if not children:
             return self._cause("children", tree=self.row.id)
-        first = children[0]
+        first: int = children[0][0]
         state = self._state(first, job_rows.find(self.tx, first).state)
         return self._cause("children", children=len(children), first=first, state=state)
 
