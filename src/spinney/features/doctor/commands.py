@@ -23,12 +23,6 @@ from spinney.service.service import Service
 VIOLATIONS_LISTED = 1_000
 """How many violations stand in the answer of an examination; all of them are reported as progress."""
 
-_ONLY: list[str] = Field(
-    default=[], max_length=1_000, description="Only these rules; empty: all.", examples=[["pending-nowhere"]]
-)
-"""The field of both commands that names the rules."""
-_DEEP = Field(default=False, description="Also the rules that take long.")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
@@ -62,8 +56,18 @@ class ListRules(Command, route="GET /doctor/rules", role=Role.ADMIN, everywhere=
         return All(items=service.part(Doctor).checks(_others(service)))
 
 
+class _RulesCommand(Command, route="POST /doctor/examine"):
+    only: list[Word] = Field(
+        default=[],
+        max_length=1_000,
+        description="Only these rules; empty: all.",
+        examples=[["pending-nowhere"]],
+    )
+    deep: bool = Field(default=False, description="Also the rules that take long.")
+
+
 class ExamineStore(
-    Command,
+    _RulesCommand,
     route="POST /doctor/examine",
     role=Role.ADMIN,
     everywhere=True,
@@ -74,9 +78,6 @@ class ExamineStore(
     """Examine the store and its folders.
 
     Changes nothing, and is safe while nodes work. A server examines the folders that it sees itself."""
-
-    only: list[Word] = _ONLY
-    deep: bool = _DEEP
 
     def run(self, service: Service) -> Examination:
         """Report each violation as progress; the answer has the counts and the first violations."""
@@ -93,7 +94,7 @@ class ExamineStore(
 
 
 class RepairStore(
-    Command,
+    _RulesCommand,
     route="POST /doctor/repair",
     role=Role.ADMIN,
     everywhere=True,
@@ -106,9 +107,6 @@ class RepairStore(
     Each repair examines again before it changes anything, and is in the audit. A client that disconnects
     stops it after the repair that is being made.
     """
-
-    only: list[Word] = _ONLY
-    deep: bool = _DEEP
 
     def run(self, service: Service) -> Repairs:
         """Report each repair as progress; the answer has the counts."""

@@ -40,15 +40,16 @@ class ViewCheck:
     ) -> Iterator[Violation]:
         """Yield each link that is wrong or missing, if ``deep`` or when the rule is named in ``only``; nothing where
         there is no tree of links."""
-        if (deep or RULE in (only or ())) and self._tree.exists() and (only is None or RULE in only):
-            subjects: Iterator[ViewLink | int] = chain(self._tree.links(), self._tree.job_ids())
-            while part := list(islice(subjects, _STEP)):
-                jobs = self._jobs({_job_id(subject) for subject in part})
-                for subject in part:
-                    if self._violation(subject, jobs) is not None:
-                        later = self._violation(subject, self._jobs({_job_id(subject)}))
-                        if later is not None:
-                            yield later
+        if not (deep if only is None else RULE in only) or not self._tree.exists():
+            return
+        subjects: Iterator[ViewLink | int] = chain(self._tree.links(), self._tree.job_ids())
+        while part := list(islice(subjects, _STEP)):
+            jobs = self._jobs({_job_id(subject) for subject in part})
+            for subject in part:
+                if self._violation(subject, jobs) is not None:
+                    later = self._violation(subject, self._jobs({_job_id(subject)}))
+                    if later is not None:
+                        yield later
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
         """Set or remove the link of a job as its state now wants it, and return whether anything was changed. Raises
@@ -76,20 +77,19 @@ class ViewCheck:
     def _violation(self, subject: ViewLink | int, jobs: dict[int, Job]) -> Violation | None:
         """Return the violation of one link, or of the job of one folder (given by its id) whose link is
         missing; None: all is well."""
-        job = jobs.get(_job_id(subject))
+        job_id = _job_id(subject)
+        job = jobs.get(job_id)
+        link: str | None = None
         if isinstance(subject, ViewLink):
             if not self._tree.wrong(subject, job):
                 return None
-            sentence, link = f"the link {subject.path} is not where its job stands", subject.path
-            return self._new(subject.job_id, sentence, link)
-        path = None if job is None else view_path(job)
-        if path is None or self._tree.is_right(path, subject) or not self._tree.has_folder(subject):
-            return None
-        return self._new(subject, f"the link {path} is missing, or leads elsewhere", None)
-
-    def _new(self, job_id: int, sentence: str, link: str | None) -> Violation:
-        """Return a violation. ``link``: the path of the link that is wrong; None: the job's link is missing
-        or leads elsewhere."""
+            link = subject.path
+            sentence = f"the link {link} is not where its job stands"
+        else:
+            path = None if job is None else view_path(job)
+            if path is None or self._tree.is_right(path, job_id) or not self._tree.has_folder(job_id):
+                return None
+            sentence = f"the link {path} is missing, or leads elsewhere"
         return Violation(
             rule=RULE,
             subject=f"job {job_id}",
