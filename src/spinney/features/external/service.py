@@ -133,18 +133,14 @@ class External(Service):
         external_worker = self._beating(key)
         claim_rights.require_same_limits(self, external_worker)
         leases = self.store.external_workers.leases(external_worker.id)
-        unheard = [given_lease for given_lease in leases if given_lease.fence > seen]
-        back = [
-            Record(given_lease.job_id, given_lease.fence, Outcome.RETURNED, 0, 0) for given_lease in unheard
-        ]
-        taken = {given_lease.slot for given_lease in leases if given_lease.fence <= seen}
-        free = [slot for slot in range(external_worker.slots) if slot not in taken][
-            : max(0, min(limit, CLAIM_MAX))
-        ]
+        back = [_returned(lease) for lease in leases if lease.fence > seen]
+        taken = {lease.slot for lease in leases if lease.fence <= seen}
+        free = [slot for slot in range(external_worker.slots) if slot not in taken]
+        most = max(0, min(limit, CLAIM_MAX))
         types = self.store.types()
         want = ClaimRequest(
             node_id=external_worker.id,
-            slots=[SlotRequest(slot, 1, 0.0, True) for slot in free],
+            slots=[SlotRequest(slot, 1, 0.0, True) for slot in free[:most]],
             lanes={
                 lane: _want(stage)
                 for lane in external_worker.lanes
@@ -195,9 +191,8 @@ class External(Service):
         result = result_text(settlement)
         lease = self._lease(external_worker, job_id, fence)
         if lease is None:
-            if self._was_settled_so(external_worker, job_id, fence, settlement):
-                return
-            raise StaleFence(job_id, fence)
+            self._require_settled_so(external_worker, job_id, fence, settlement)
+            return
         if settlement.outcome is Outcome.CANCELLED and lease.cancel_requested_us is None:
             raise Refused(
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
@@ -220,9 +215,8 @@ class External(Service):
         )
         if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
             # The same settlement may have been sent twice, and the other request was faster.
-            if self._was_settled_so(external_worker, job_id, fence, settlement):
-                return
-            raise StaleFence(job_id, fence)
+            self._require_settled_so(external_worker, job_id, fence, settlement)
+            return
         self.wake_nodes()
 
     # --- while it runs --------------------------------------------------------------------
@@ -323,23 +317,23 @@ class External(Service):
         leases = self.store.external_workers.leases(external_worker.id)
         return next((lease for lease in leases if (lease.job_id, lease.fence) == (job_id, fence)), None)
 
-    def _was_settled_so(
+    def _require_settled_so(
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
-    ) -> bool:
-        """Return whether this attempt has been recorded with the same outcome for this external worker, so that the
-        request is a repetition. A returned attempt has not begun, and leaves no record."""
+    ) -> None:
+        """Raise StaleFence unless this attempt has been recorded with the same outcome for this external worker, so
+        that the request is a repetition. A returned attempt has not begun, and leaves no record."""
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
-            return False
+            raise StaleFence(job_id, fence) from None
         if settlement.outcome is Outcome.RETURNED:
             given = fence <= self.store.external_workers.last_fence()
-            return given and all(a.fence != fence for a in attempts)
-        return any(
-            (a.fence, a.outcome, a.node)
-            == (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)
-            for a in attempts
-        )
+            same = given and all(a.fence != fence for a in attempts)
+        else:
+            record = (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)
+            same = any((a.fence, a.outcome, a.node) == record for a in attempts)
+        if not same:
+            raise StaleFence(job_id, fence)
 
     def _target(self, job_id: int, of: str) -> int:
         """Return the job whose data are meant. Raises UsageError for another word, Refused for a job without
@@ -412,9 +406,14 @@ class External(Service):
         return [
             ended_record(lease, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
             if lease.type in once
-            else Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0)
+            else _returned(lease)
             for lease in leases
         ]
+
+
+def _returned(lease: ExternalLease) -> Record:
+    """Return the record of an attempt that goes back without having begun."""
+    return Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0)
 
 
 def _damage(work: WorkItem) -> Unreadable | None:
