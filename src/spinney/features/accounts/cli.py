@@ -7,7 +7,7 @@ The secret of a token is printed once, by the command that creates it.
 
 import getpass
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 NewNameArgument = Annotated[str, argument("NAME", "The user's name, for example ann or ann@example.org.")]
 UserArgument = Annotated[str, argument("NAME", "The user's name.", completion.users)]
 TokenArgument = Annotated[str, argument("NAME", "The token's name.")]
+
+
+def _user_option(help_: str) -> Any:
+    return option("--user", metavar="NAME", help_=help_, complete=completion.users)
+
+
 NoPasswordOption = Annotated[
     bool,
     typer.Option(
@@ -235,11 +241,8 @@ def make(
     name: TokenArgument,
     user: Annotated[
         str | None,
-        option(
-            "--user",
-            metavar="NAME",
-            complete=completion.users,
-            help_="The user the token acts for, within that user's rights (default: none, a machine token).",
+        _user_option(
+            "The user the token acts for, within that user's rights (default: none, a machine token)."
         ),
     ] = None,
     *,
@@ -275,10 +278,7 @@ def make(
 
 
 def list_tokens(
-    user: Annotated[
-        str | None,
-        option("--user", metavar="NAME", help_="Only tokens of this user.", complete=completion.users),
-    ] = None,
+    user: Annotated[str | None, _user_option("Only tokens of this user.")] = None,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -304,13 +304,7 @@ def list_tokens(
 def revoke(
     name: TokenArgument,
     user: Annotated[
-        str | None,
-        option(
-            "--user",
-            metavar="NAME",
-            help_="The user the token belongs to (default: none, a machine token).",
-            complete=completion.users,
-        ),
+        str | None, _user_option("The user the token belongs to (default: none, a machine token).")
     ] = None,
     reason: ReasonOption = None,
     by: ByOption = None,

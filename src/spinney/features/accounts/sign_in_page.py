@@ -17,6 +17,7 @@ from spinney.web.bodies import SmallBody
 from spinney.web.identity.cookies import OIDC_COOKIE
 from spinney.web.identity.oidc import PendingAuthorization
 from spinney.web.pages.error_pages import SIGN_IN
+from spinney.web.pages.forms import base_url
 from spinney.web.request_context import SESSION_COOKIE, MaybeAuthenticated
 
 router = APIRouter(include_in_schema=False)
@@ -68,12 +69,9 @@ async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
 
 @router.get(BY_PROVIDER)
 async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - as above
-    """Redirect the browser to the identity provider, which sends it back to the callback with a code. Without
-    a configured URL the callback's address is made from the request."""
-    url = request.app.state.settings.url
-    base = (url or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
+    """Redirect the browser to the identity provider, which sends it back to the callback with a code."""
     try:
-        address, away = await sign_in_forms.sign_in_flow(request).begin_oidc(base + CALLBACK)
+        address, away = await sign_in_forms.sign_in_flow(request).begin_oidc(base_url(request) + CALLBACK)
     except SpinneyError as error:
         return await sign_in_forms.refused_page(request, PAGE, error, **_shown(request, next=next))
     answer = RedirectResponse(address, 303)
