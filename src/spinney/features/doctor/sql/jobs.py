@@ -7,7 +7,6 @@ without it is never woken and in no list.
 from typing import Any
 
 from spinney.features.doctor.sql.rule import (
-    IN_JOBS,
     INACTIVE,
     JOBS,
     OPEN_STATES,
@@ -185,7 +184,6 @@ RULES: tuple[Rule, ...] = (
         name="inactive-otherwise",
         about="A job in inactive_jobs has the same state there; a pending or completed job is not there.",
         walk=INACTIVE,
-        join=IN_JOBS,
         where=f"jobs.state <> page.state and jobs.state in ({_STATES})",
         columns=("page.state as listed_as", "jobs.state"),
         sentence="job {job_id} is {state}, but is listed among the inactive jobs as {listed_as}",

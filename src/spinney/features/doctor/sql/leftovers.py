@@ -17,6 +17,7 @@ from spinney.features.doctor.sql.rule import (
     RepairContext,
     Rule,
     Walk,
+    deletion,
     only_accepted,
 )
 from spinney.model.errors import Refused
@@ -24,13 +25,6 @@ from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.transitions import hold_rows, removal
 
 _KEYS = Walk("keys", ("scope", "key"))
-
-
-def _delete(walk: Walk, offer: str) -> Repair:
-    """Return a repair that deletes the one row of the violation by its key."""
-    where = " and ".join(f"{key} = ?" for key in walk.keys)
-    statement = f"delete from {walk.table} where {where}"
-    return Repair(offer, lambda repair, facts: repair.tx.run(statement, [facts[key] for key in walk.keys]))
 
 
 def _one_of_each(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,7 +55,7 @@ def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Page
         sentence=f"there is {row} of job {{job_id}}, but there is no such job",
         repair=Repair("removes it, and whatever else is left of that job", _clear)
         if many
-        else _delete(walk, "removes it"),
+        else deletion(walk, "removes it"),
     )
 
 
@@ -100,7 +94,7 @@ RULES: tuple[Rule, ...] = (
         join=Join("left join jobs on jobs.id = page.need_id"),
         where="jobs.id is null",
         sentence="the jobs that need job {need_id} are still to be told that it settled, but there is no such job",
-        repair=_delete(met_needs, "removes the entry"),
+        repair=deletion(met_needs, "removes the entry"),
     ),
     Paged(
         name="key-of-settled-job",
@@ -111,7 +105,7 @@ RULES: tuple[Rule, ...] = (
         columns=("page.job_id", "jobs.state"),
         sentence="job {job_id} is {state}, but its key {key!r} is still taken, so that nobody can submit another "
         "with it",
-        repair=_delete(_KEYS, "frees the key"),
+        repair=deletion(_KEYS, "frees the key"),
     ),
     Paged(
         name="key-of-no-job",
@@ -123,7 +117,7 @@ RULES: tuple[Rule, ...] = (
         where="jobs.id is null and not (page.scope = 0 and page.forever = 1)",
         columns=("page.job_id",),
         sentence="the key {key!r} is taken by job {job_id}, but there is no such job",
-        repair=_delete(_KEYS, "frees the key"),
+        repair=deletion(_KEYS, "frees the key"),
     ),
     Paged(
         name="key-not-taken",
@@ -146,7 +140,7 @@ RULES: tuple[Rule, ...] = (
         where="jobs.state <> 'deleted'",
         columns=("jobs.state",),
         sentence="the folder of job {job_id} is to be removed, but the job is {state}: its files would be lost",
-        repair=_delete(deleted, "keeps the folder"),
+        repair=deletion(deleted, "keeps the folder"),
     ),
     Paged(
         name="removal-of-no-tree",
@@ -155,7 +149,7 @@ RULES: tuple[Rule, ...] = (
         join=Join("left join jobs on jobs.id = page.root_id and jobs.parent_id is null"),
         where="jobs.id is null",
         sentence="the tree of job {root_id} is marked to be removed, but there is no such job at the top of a tree",
-        repair=_delete(removals, "removes the mark"),
+        repair=deletion(removals, "removes the mark"),
     ),
     Paged(
         name="hold-on-no-job",

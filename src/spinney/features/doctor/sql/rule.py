@@ -163,6 +163,8 @@ class Walk(NamedTuple):
     """How many rows a page has."""
     subject: str = "job {job_id}"
     """The template of what a violation is about, unless the rule has its own."""
+    join: Join = NOTHING
+    """What is joined to each row, unless the rule joins something else."""
 
     def page(
         self, check: CheckContext, after: Sequence[Any] | None
@@ -192,13 +194,13 @@ class Walk(NamedTuple):
 
 
 JOBS = Walk("jobs", ("id",), subject="job {id}")
-"""The walk over all jobs. The next ones walk tables that have rows of some jobs only."""
-READY = Walk("ready", ("lane", "priority", "share", "position"))
-LEASES = Walk("leases", ("job_id",))
-INACTIVE = Walk("inactive_jobs", ("job_id",))
-WAITING = Walk("inactive_jobs", ("job_id",), "state = 'waiting'")
-SCHEDULED = Walk("inactive_jobs", ("job_id",), "state = 'scheduled'")
-HELD = Walk("inactive_jobs", ("job_id",), "state = 'held'")
+"""The walk over all jobs. The next ones walk tables that have rows of some jobs only, each joined to its job."""
+READY = Walk("ready", ("lane", "priority", "share", "position"), join=IN_JOBS)
+LEASES = Walk("leases", ("job_id",), join=IN_JOBS)
+INACTIVE = Walk("inactive_jobs", ("job_id",), join=IN_JOBS)
+WAITING = Walk("inactive_jobs", ("job_id",), "state = 'waiting'", join=IN_SAME_STATE)
+SCHEDULED = Walk("inactive_jobs", ("job_id",), "state = 'scheduled'", join=IN_SAME_STATE)
+HELD = Walk("inactive_jobs", ("job_id",), "state = 'held'", join=IN_SAME_STATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,8 @@ class Paged(Rule):
     a violation, unless ``row_filter`` lets it pass."""
 
     walk: Walk
-    join: Join = NOTHING
+    join: Join | None = None
+    """What is joined to each row; None: what the walk joins."""
     where: str
     """The condition of a violation, in SQL over ``page`` and the joined tables."""
     columns: Sequence[str] = ()
@@ -254,11 +257,18 @@ class Paged(Rule):
 
     def statement(self, page: str) -> str:
         """Return the statement that selects all violations of a page."""
-        selected, (tables, on) = ", ".join(self._selected()), self.join
+        selected, (tables, on) = ", ".join(self._selected()), self.join or self.walk.join
         return f"with page as ({page}) select {selected} from page {tables} where {on} and ({self.where})"
 
     def _selected(self) -> list[str]:
         return [*(f"page.{key}" for key in self.walk.keys), *self.columns]
+
+
+def deletion(walk: Walk, offer: str) -> Repair:
+    """Return a repair that deletes the one row of the violation by its key."""
+    where = " and ".join(f"{key} = ?" for key in walk.keys)
+    statement = f"delete from {walk.table} where {where}"
+    return Repair(offer, lambda repair, facts: repair.tx.run(statement, [facts[key] for key in walk.keys]))
 
 
 # --- other rules --------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import orjson
 
 from spinney.features.doctor.sql.rule import (
     GRACE_US,
+    MAYBE_JOB,
     CheckContext,
     Facts,
-    Join,
     Paged,
     Repair,
     RepairContext,
@@ -186,7 +186,7 @@ RULES: tuple[Rule, ...] = (
         name="schedule-run-without-job",
         about="The job that a schedule submitted exists, unless retention has removed it.",
         walk=Walk("schedule_runs", ("schedule", "nominal_us"), subject="schedule {schedule}"),
-        join=Join("left join jobs on jobs.id = page.job_id"),
+        join=MAYBE_JOB,
         # The counter is the highest id of a job that retention has removed. A run without a job is reported
         # in any case: it counts as an id that no job has.
         where="page.outcome = 'submitted' and jobs.id is null "

@@ -94,7 +94,6 @@ RULES: tuple[Rule, ...] = (
         name="waits-for-nothing",
         about="A waiting job waits for needs, children, a lock or its turn in a serial tree.",
         walk=WAITING,
-        join=IN_SAME_STATE,
         where="page.waits_for is null or (page.waits_for not in ('needs', 'children', 'serial') "
         "and page.waits_for not like 'lock:%')",
         columns=("coalesce(page.waits_for, 'nothing') as waits_for",),
@@ -105,7 +104,6 @@ RULES: tuple[Rule, ...] = (
         name="stuck-for-children",
         about="A job that waits for its children has an open child.",
         walk=WAITING,
-        join=IN_SAME_STATE,
         # Children of a submission that is accepted, but still being put in place, are not in the list yet.
         where="page.waits_for = 'children' "
         "and not exists (select 1 from children_left c where c.parent_id = page.job_id and c.bad = 0) "
@@ -120,7 +118,6 @@ RULES: tuple[Rule, ...] = (
         name="stuck-for-needs",
         about="A job that waits for jobs that it needs has an open one among them.",
         walk=WAITING,
-        join=IN_SAME_STATE,
         # Where a settled job has more dependants than one transaction updates, those from next_id on are
         # woken in later steps.
         where="page.waits_for = 'needs' "
@@ -135,7 +132,6 @@ RULES: tuple[Rule, ...] = (
         name="stuck-for-lock",
         about="A job that waits for a lock waits because other jobs have it.",
         walk=WAITING,
-        join=IN_SAME_STATE,
         where="page.waits_for like 'lock:%' and page.since_us < ?",
         binds=lambda check: (check.now_us - GRACE_US,),
         columns=("page.waits_for",),
@@ -176,7 +172,6 @@ RULES: tuple[Rule, ...] = (
         name="scheduled-without-time",
         about="A scheduled job has a time.",
         walk=SCHEDULED,
-        join=IN_SAME_STATE,
         where="page.wake_us is null",
         sentence="job {job_id} is scheduled, but for no time, so that it never becomes due",
         repair=_PLACE,
@@ -187,7 +182,6 @@ RULES: tuple[Rule, ...] = (
         name="overdue",
         about="A scheduled job goes on within a minute of its time.",
         walk=SCHEDULED,
-        join=IN_SAME_STATE,
         where="page.wake_us < ?",
         binds=lambda check: (check.now_us, check.now_us - GRACE_US),
         columns=("page.wake_us", "cast((? - page.wake_us) / 1000000 as bigint) as late_s"),
@@ -198,7 +192,6 @@ RULES: tuple[Rule, ...] = (
         name="held-without-hold",
         about="A job that is held by a hold is covered by one.",
         walk=HELD,
-        join=IN_SAME_STATE,
         where="page.waits_for = 'hold'",
         row_filter=_free_of_holds,
         sentence="job {job_id} is held by a hold, but there is none that covers it",

@@ -17,6 +17,7 @@ from spinney.features.doctor.sql.rule import (
     Rule,
     Walk,
     Whole,
+    deletion,
 )
 from spinney.features.holds import sql as holds
 from spinney.features.holds import sweep as hold_sweep
@@ -118,9 +119,7 @@ def _at_rest(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str,
     return resting
 
 
-def _forget_request(repair: RepairContext, facts: Facts) -> None:
-    repair.tx.run("delete from cancel_requests where job_id = ?", (facts["job_id"],))
-
+_REQUESTS = Walk("cancel_requests", ("job_id",))
 
 RULES: tuple[Rule, ...] = (
     Paged(
@@ -161,7 +160,7 @@ RULES: tuple[Rule, ...] = (
     Paged(
         name="cancel-unfinished",
         about="A tree that is to be cancelled has no job left that could be cancelled at once, or a sweep is at work.",
-        walk=Walk("cancel_requests", ("job_id",)),
+        walk=_REQUESTS,
         join=Join("cross join jobs as top", "top.id = page.job_id"),
         # The lineages below a job lie between its own with "." and with "/" appended. Leased jobs are left
         # out: their node cancels the attempt.
@@ -177,12 +176,12 @@ RULES: tuple[Rule, ...] = (
     Paged(
         name="cancel-request-of-settled-job",
         about="A job that is to be cancelled is open, or has open jobs below it.",
-        walk=Walk("cancel_requests", ("job_id",)),
+        walk=_REQUESTS,
         join=IN_JOBS,
         where=f"jobs.state in ({SETTLED_STATES})",
         columns=("jobs.state", "jobs.root_id", "jobs.settled_us", "page.lineage", "page.tree", "page.at_us"),
         row_filter=_at_rest,
         sentence="job {job_id} is to be cancelled, but is {state} and at rest; it cannot be opened again so long",
-        repair=Repair("removes the request", _forget_request),
+        repair=deletion(_REQUESTS, "removes the request"),
     ),
 )
