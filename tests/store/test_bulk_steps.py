@@ -67,7 +67,7 @@ def tried_and_taken_back(site: Site, verb: Verb, job_id: int) -> BulkStep:
 
     try:
         with session.write() as tx:
-            step = _Working(tx, session.registry, order, ANN, None, site.now, lambda: 0.0).run([job_id])
+            step = _Working(tx, session, order, ANN, None, site.now, lambda: 0.0).run([job_id])
             raise Back
     except Back:
         return step

@@ -27,7 +27,6 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
-from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
 from spinney.store.sql.transitions.cascades import BAD
@@ -99,16 +98,7 @@ class SqlBulk:
         changed something has one audit entry.
         """
         with self._session.write() as tx:
-            working = _Working(
-                tx,
-                self._session.registry,
-                order,
-                actor,
-                job_filter,
-                now_us,
-                self._clock,
-                trial=self._session.trying,
-            )
+            working = _Working(tx, self._session, order, actor, job_filter, now_us, self._clock)
             step = working.run(job_ids)
             if step.touched or working.moved:
                 details = _given_fields(order, "verb", "reason") | {"jobs": step.touched}
@@ -225,20 +215,18 @@ class _Working:
     def __init__(
         self,
         tx: Tx,
-        registry: Registry,
+        session: Session,
         order: Order,
         actor: Actor,
         job_filter: Filter | None,
         now_us: int,
         clock: Callable[[], float],
-        *,
-        trial: bool = False,
     ) -> None:
-        """Prepare a step. ``trial``: it is rolled back in the end, so that nothing may be left to a later
-        step."""
-        self.trial = trial
-        self.tx, self.registry, self.order, self.actor = tx, registry, order, actor
+        """Prepare a step in a transaction of the session."""
+        self.tx, self.registry, self.order, self.actor = tx, session.registry, order, actor
         self.job_filter, self.now_us, self.clock = job_filter, now_us, clock
+        self.trial = session.trying
+        """Whether it is rolled back in the end, so that nothing may be left to a later step."""
         self.moved = False
         """Something was changed on a job that ``touched`` does not hold."""
         self._room = BELOW
