@@ -7,6 +7,7 @@ from fastapi import Path, Request
 from pydantic import Field
 
 from spinney.features.external import output
+from spinney.features.external.commands import WorkerKey
 from spinney.features.external.service import External
 from spinney.schemas import KeptOutput
 from spinney.web.api.json_routes import routes
@@ -18,15 +19,7 @@ router = routes("external", "/external")
 _PRINT_MAX = 2**18
 """The most characters of output in one request."""
 
-_Worker = Annotated[
-    str,
-    Path(
-        min_length=1,
-        max_length=50,
-        description="The key of the external worker, as joining returned it.",
-        examples=["12-1"],
-    ),
-]
+_Worker = Annotated[WorkerKey, Path()]
 
 
 class OutputRequest(RequestModel):

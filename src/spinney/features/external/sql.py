@@ -26,7 +26,7 @@ from spinney.model.values.unreadable import json_list
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
-from spinney.store.sql.records import RowMap
+from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
 
@@ -78,13 +78,17 @@ class SqlExternalWorkers:
                 )
             if before is None:
                 node_id, join_count = nodes.join(tx, _info(external_worker, version, now_us), 0, now_us), 1
-                tx.run(
-                    "insert into external_workers (node_id, owner, join_count, lease_s, lanes) values (?, ?, 1, ?, ?)",
-                    (node_id, external_worker.owner, external_worker.lease_s, _lanes(external_worker)),
-                )
             else:
                 node_id, join_count = before.id, before.join_count + 1
                 self._revive(tx, before, external_worker, version, now_us)
+            values = {
+                "node_id": node_id,
+                "owner": external_worker.owner,
+                "join_count": join_count,
+                "lease_s": external_worker.lease_s,
+                "lanes": orjson.dumps(external_worker.lanes).decode(),
+            }
+            upsert(tx, "external_workers", "node_id", values)
             note(
                 tx,
                 now_us,
@@ -98,8 +102,8 @@ class SqlExternalWorkers:
     def _revive(
         self, tx: Tx, before: ExternalWorker, external_worker: ExternalWorker, version: str, now_us: int
     ) -> None:
-        """Let an external worker that has left join again in its old row, with the next join count. Raises Refused
-        while leases of the last joining are still there."""
+        """Let an external worker that has left join again in its old row of ``nodes``. Raises Refused while leases of
+        the last joining are still there."""
         if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
             raise Refused(
                 f"what external worker {external_worker.name} had is still being taken back; let it join "
@@ -120,11 +124,6 @@ class SqlExternalWorkers:
                 SCHEMA_VERSION,
                 before.id,
             ),
-        )
-        tx.run(
-            "update external_workers set owner = ?, join_count = join_count + 1, lease_s = ?, lanes = "
-            "? where node_id = ?",
-            (external_worker.owner, external_worker.lease_s, _lanes(external_worker), before.id),
         )
         if external_worker.serves != before.serves:
             self._session.registry.touch(tx)  # which lanes are closed to it is remembered by its number
@@ -238,10 +237,6 @@ def _types(external_worker: ExternalWorker) -> Sequence[str]:
     """Return the types of the worker's row in ``nodes``: ``type/stage`` for each lane. No type's name has a slash, so
     no query takes the worker for a node that knows the type."""
     return tuple(f"{type_}/{stage}" for type_, stage in external_worker.lanes)
-
-
-def _lanes(external_worker: ExternalWorker) -> str:
-    return orjson.dumps(external_worker.lanes).decode()
 
 
 def _info(external_worker: ExternalWorker, version: str, now_us: int) -> NodeInfo:
