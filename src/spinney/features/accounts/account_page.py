@@ -15,8 +15,8 @@ from spinney.features.accounts.commands import ListSessions, ShowUser
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
 from spinney.model.rights.accounts import Session, User
 from spinney.web.bodies import SmallBody
+from spinney.web.pages.forms import sentence
 from spinney.web.pages.page_responses import page, redirect
-from spinney.web.problems import of_error
 from spinney.web.request_context import Authenticated, AuthMethod, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -77,20 +77,18 @@ async def _page(request: Request, context: RequestContext, error: SpinneyError |
         user = await context.run(lambda control: control.do(ShowUser(name=principal.name)))
         listed = await context.run(lambda control: control.do(ListSessions(name=principal.name)))
         sessions = listed.items
-    sentence = "" if error is None else str(error)[:1].upper() + str(error)[1:] + "."
+    text = "" if error is None else f"{sentence(error)}."
     where = "before" if isinstance(error, BadLogin) else "password" if isinstance(error, UsageError) else ""
-    plain = None if error is None else of_error(error)
     answer = page(
         request,
         principal,
         "account.html",
-        status=200 if plain is None else plain.status_code,
         user=user,
         sessions=sessions,
         signed_in=has_session,
-        error="" if where else sentence,
-        wrong={where: sentence},
+        error="" if where else text,
+        wrong={where: text},
     )
-    if plain is not None and "retry-after" in plain.headers:
-        answer.headers["Retry-After"] = plain.headers["retry-after"]
+    if error is not None:
+        sign_in_forms.as_refusal(answer, error)
     return answer

@@ -17,6 +17,7 @@ from spinney.model.rights.accounts import new_secret
 from spinney.web.identity.authenticator import StoreAuthenticator
 from spinney.web.identity.cookies import Cookies
 from spinney.web.identity.sign_in import SignedIn, SignInFlow
+from spinney.web.pages.forms import sentence
 from spinney.web.pages.page_responses import page
 from spinney.web.problems import of_error
 
@@ -46,7 +47,7 @@ async def fields(request: Request) -> Mapping[str, str]:
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 
-async def anonymous_page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+async def anonymous_page(request: Request, template: str, **context: Any) -> Response:
     """Return a page with a form for a visitor who has not signed in, protected by a cookie of its own."""
     cookies = await identity(request).cookies()
     number = cookies.guest(request.cookies) or new_secret()
@@ -54,7 +55,6 @@ async def anonymous_page(request: Request, template: str, *, status: int = 200, 
         request,
         None,
         template,
-        status=status,
         guest={"csrf": cookies.proof("guest", number)},
         **{"error": "", "wrong": {}, **context},
     )
@@ -73,19 +73,23 @@ async def require_form_token(request: Request) -> None:
 async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
     """Return the form again, with the error beside the field that it concerns, or above the form. It has the
     status and the Retry-After that the API would answer with."""
-    plain = of_error(error)
-    sentence = str(error)[:1].upper() + str(error)[1:] + "."
+    text = f"{sentence(error)}."
     wrong = {}
     if isinstance(error, BadName):
-        wrong = {"name": sentence}
+        wrong = {"name": text}
     elif isinstance(error, UsageError):
-        wrong = {"password": sentence}
-    answer = await anonymous_page(
-        request, template, status=plain.status_code, error="" if wrong else sentence, wrong=wrong, **context
-    )
+        wrong = {"password": text}
+    answer = await anonymous_page(request, template, error="" if wrong else text, wrong=wrong, **context)
+    as_refusal(answer, error)
+    return answer
+
+
+def as_refusal(answer: Response, error: SpinneyError) -> None:
+    """Give a page the status and the Retry-After with which the API answers this error."""
+    plain = of_error(error)
+    answer.status_code = plain.status_code
     if "retry-after" in plain.headers:
         answer.headers["Retry-After"] = plain.headers["retry-after"]
-    return answer
 
 
 def start_session(cookies: Cookies, session: SignedIn, path: str) -> Response:

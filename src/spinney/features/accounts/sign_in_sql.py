@@ -190,12 +190,11 @@ class SqlSignIn:
         has expired.
         """
         with self._session.write() as tx:
-            if user is None:
-                _require_nobody(tx)
-            elif accounts.require(tx, user).disabled:
-                raise Refused(f"{user} is disabled; 'spinney user enable {user}' lets that user in again")
             ends_us = now_us + lasts_us
-            if user is None:
+            if user is not None:
+                accounts.require_enabled(tx, user)
+            else:
+                _require_nobody(tx)
                 # A link that nobody used ends when its hour is over, however often a server starts in between.
                 ends_us = min(ends_us, _first_link_ends_us(tx, now_us) or ends_us)
             values = {"user_name": user or _FIRST_ADMIN, "digest": digest, "ends_us": ends_us, "by": actor.by}
@@ -252,23 +251,18 @@ class SqlSignIn:
         """Remove, in the caller's transaction, at most ``limit`` rows of each kind that have expired:
         sessions, links, tokens and counts of failures. What is left after that is removed by the next
         call."""
-        _expire(tx, now_us, limit)
-
-
-def _expire(tx: Tx, now_us: int, limit: int) -> None:
-    """Remove a bounded number of expired rows of each kind."""
-    for table, key, over, at in (
-        ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
-        ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
-        ("sessions", "digest", "ends_us <= ?", now_us),
-        ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
-        # The first admin's link stays: the next start of a server must see that it has expired.
-        ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
-    ):
-        tx.run(
-            f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)",
-            (at, limit),
-        )
+        for table, key, over, at in (
+            ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
+            ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
+            ("sessions", "digest", "ends_us <= ?", now_us),
+            ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
+            # The first admin's link stays: the next start of a server must see that it has expired.
+            ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
+        ):
+            tx.run(
+                f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)",
+                (at, limit),
+            )
 
 
 # --- within a transaction ---------------------------------------------------------------------

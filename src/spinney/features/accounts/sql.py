@@ -166,10 +166,8 @@ class SqlAccounts:
         """
         owner = token.owner or ""
         with self._session.write() as tx:
-            if token.owner is not None and require(tx, token.owner).disabled:
-                raise Refused(
-                    f"{token.owner} is disabled; 'spinney user enable {token.owner}' lets that user in again"
-                )
+            if token.owner is not None:
+                require_enabled(tx, token.owner)
             tx.run(
                 "update tokens set revoked_us = expires_us where owner = ? and name = ? and revoked_us is null "
                 "and expires_us <= ?",
@@ -243,6 +241,12 @@ def require(tx: Tx, name: str) -> User:
         names = [row[0] for row in tx.all("select name from users")]
         raise NoSuch(no_such("user", name, names, "spinney user list"))
     return user
+
+
+def require_enabled(tx: Tx, name: str) -> None:
+    """Raise NoSuch unless there is a user of that name, and Refused when the user is disabled."""
+    if require(tx, name).disabled:
+        raise Refused(f"{name} is disabled; 'spinney user enable {name}' lets that user in again")
 
 
 def add(tx: Tx, name: str, rights: Rights, password: str | None, actor: Actor, now_us: int) -> User:
