@@ -49,18 +49,17 @@ class SqlCollections:
         root and lineage.
         """
         with self._session.write() as tx:
-            lineages = [
-                lineage
-                for (lineage,) in tx.all(
-                    "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? "
-                    "order by lineage limit ?",
-                    (root_id, after, STEP),
-                )
-            ]
-            if lineages:
-                tx.run(
-                    "update jobs set collection = (select collection from jobs where id = ?1) "
-                    "where parent_id is not null and root_id = ?1 and lineage > ?2 and lineage <= ?3",
-                    (root_id, after, lineages[-1]),
-                )
-            return lineages[-1] if len(lineages) == STEP else None
+            rows = tx.all(
+                "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? "
+                "order by lineage limit ?",
+                (root_id, after, STEP),
+            )
+            if not rows:
+                return None
+            last: str = rows[-1][0]
+            tx.run(
+                "update jobs set collection = (select collection from jobs where id = ?1) "
+                "where parent_id is not null and root_id = ?1 and lineage > ?2 and lineage <= ?3",
+                (root_id, after, last),
+            )
+            return last if len(rows) == STEP else None
