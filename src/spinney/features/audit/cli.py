@@ -117,8 +117,19 @@ def _list(options: ListOptions) -> None:
         display.print_json_lines(_parsed(line) for line in lines)
         return
     if lines:
-        rows = [_row(line) for line in lines]
-        display.print_table(("ENTRY", "WHEN", "BY", "VERB", "COUNT", "WHAT", "REASON"), rows)
+        display.print_list(
+            lines,
+            {
+                "ENTRY": _numbers,
+                "WHEN": lambda line: display.format_time(line.at_us),
+                "BY": lambda line: line.by,
+                "VERB": lambda line: line.verb,
+                "COUNT": lambda line: f"{line.count:,}",
+                "WHAT": lambda line: _details(line.what),
+                "REASON": lambda line: line.reason,
+            },
+            json=False,
+        )
     typer.echo(f"head {head}")
 
 
@@ -128,10 +139,7 @@ def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
 
     with open_commands(store) as performer:
         head = performer.do(ShowAuditHead()).head
-    if json:
-        display.print_json({"entries": int(head.partition(":")[0]), "head": head})
-    else:
-        typer.echo(head)
+    display.print_result({"entries": int(head.partition(":")[0]), "head": head}, head, json=json)
 
 
 def verify(
@@ -190,19 +198,6 @@ def export(
 
 
 # --- what is shown ----------------------------------------------------------------------------
-
-
-def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
-    """Return the cells of a call, or of a single entry, in the order of the heading."""
-    return (
-        _numbers(line),
-        display.format_time(line.at_us),
-        line.by,
-        line.verb,
-        f"{line.count:,}",
-        _details(line.what),
-        line.reason,
-    )
 
 
 def _numbers(line: "AuditCall | ChainedEntry") -> str:

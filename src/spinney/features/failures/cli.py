@@ -41,21 +41,19 @@ def failures(
         typer.echo(line)
     if groups.groups:
         digits = unique_prefix_length([f.fingerprint for f in groups.groups])
-        display.print_table(
-            ("FAILURE", "JOBS", "TYPE", "STAGE", "EXCEPTION", "MESSAGE", "FIRST", "LAST"),
-            (
-                (
-                    f.fingerprint[:digits],
-                    f"{f.jobs:,}",
-                    f.type,
-                    f.stage,
-                    f.exception,
-                    f.message,
-                    display.format_time(f.first_us),
-                    display.format_time(f.last_us),
-                )
-                for f in groups.groups
-            ),
+        display.print_list(
+            groups.groups,
+            {
+                "FAILURE": lambda failure: failure.fingerprint[:digits],
+                "JOBS": lambda failure: f"{failure.jobs:,}",
+                "TYPE": lambda failure: failure.type,
+                "STAGE": lambda failure: failure.stage,
+                "EXCEPTION": lambda failure: failure.exception,
+                "MESSAGE": lambda failure: failure.message,
+                "FIRST": lambda failure: display.format_time(failure.first_us),
+                "LAST": lambda failure: display.format_time(failure.last_us),
+            },
+            json=False,
         )
         first = groups.groups[0].fingerprint[:digits]
         typer.echo(f"'spinney retry --failure {first}' retries the jobs with this cause, once it is fixed")

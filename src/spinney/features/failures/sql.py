@@ -123,8 +123,7 @@ class SqlFailures:
         if len(rows) > 1:
             named = ", ".join(mark for (mark,) in rows[:2]) + (", …" if len(rows) > 2 else "")
             raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")
-        mark: str = rows[0][0]
-        return mark
+        return str(rows[0][0])
 
 
 # By lineage, so that the index is scanned, not sorted.
@@ -150,18 +149,16 @@ def _grouped(rows: Sequence[Any], consequences: int, limit: int) -> FailureGroup
 
 def _failed_jobs(tx: Tx) -> int:
     """Return how many jobs are failed or orphaned, counted by an index."""
-    total: int = tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')")
-    return total
+    return int(tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')"))
 
 
 def _consequences(tx: Tx, type_: str) -> int:
     """Return how many jobs of a type are failed or orphaned without a cause of their own."""
-    total: int = tx.value(
+    sql = (
         "select count(*) from inactive_jobs p join jobs on jobs.id = p.job_id "
-        "where p.state in ('failed', 'orphaned') and p.fingerprint is null and jobs.type = ?",
-        (type_,),
+        "where p.state in ('failed', 'orphaned') and p.fingerprint is null and jobs.type = ?"
     )
-    return total
+    return int(tx.value(sql, (type_,)))
 
 
 _CAUSE = ("fingerprint", "type", "stage", "exception", "message")
