@@ -9,7 +9,7 @@ from node_fixtures import Cluster, now_us
 
 from long_tests import long_alone
 from servers import postgres_schema
-from spinney.features.copies.service import copy_store
+from spinney.features.copies.sql import copy_store
 from spinney.model.errors import Refused
 from spinney.model.states import State
 

@@ -1,8 +1,7 @@
 """A consistent copy of a whole store in another database, and the proof that both are the same.
 
-``sql``      the copy and its verification, table by table
-``service``  the copy from one URL to another
-``cli``      the command ``store copy``
+``sql``  the copy from one URL to another and its verification, table by table
+``cli``  the command ``store copy``
 
 A copy moves a store, for example from SQLite to PostgreSQL, and is no backup of a store at work: it is
 refused while a node has not left or a job is leased. It needs both databases, so it has no command that a

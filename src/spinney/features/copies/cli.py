@@ -45,7 +45,7 @@ def copy(
     digest of every table is compared in both places. The folder root stays where it is and serves the new store. FROM
     is only read, and TO becomes a store only when everything has been copied.
     """
-    from spinney.features.copies.service import copy_store
+    from spinney.features.copies.sql import copy_store
 
     for url in (source, target):
         if "://" not in url:

@@ -16,6 +16,7 @@ read from the source, and again from what the target returns.
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -25,6 +26,7 @@ from sqlalchemy import Boolean, Column, Float, Integer, Table
 
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.values.counts import counted
+from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SCHEMA_VERSION, SchemaState
 from spinney.store.sql.connection.sqlite import SqliteDatabase
@@ -56,6 +58,20 @@ class CopiedTable:
     """How many rows were copied and read back."""
     digest: str
     """SHA-256 over the rows in the order of the key."""
+
+
+def copy_store(
+    source: str, target: str, *, on_progress: OnProgress = lambda *_: None
+) -> Sequence[CopiedTable]:
+    """Copy the store of one URL to the empty database of another, and return its tables.
+
+    ``on_progress`` is called after each page of rows. The source is only read. Raises UsageError for what is no URL of
+    a store, Refused (the target is not empty, nodes are at work), StoreUnusable.
+    """
+    if source == target:
+        raise Refused("a store cannot be copied to where it is; name another place")
+    with closing(open_store(source)) as old, closing(open_store(target)) as new:
+        return copy(old.database, new.database, on_progress=on_progress)
 
 
 def copy(
