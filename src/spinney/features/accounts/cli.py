@@ -172,7 +172,6 @@ def disable(
 ) -> None:
     """Disable a user: sessions end, and the user's tokens are refused."""
     _set_disabled(name, True, reason, by, store)
-    typer.echo(f"user {name} is disabled")
 
 
 def enable(
@@ -180,7 +179,6 @@ def enable(
 ) -> None:
     """Enable a disabled user."""
     _set_disabled(name, False, reason, by, store)
-    typer.echo(f"user {name} is enabled")
 
 
 def delete(
@@ -328,6 +326,7 @@ def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None,
 
     with open_commands(store, by) as performer:
         performer.do(ChangeUser(name=name, disabled=disabled, reason=reason))
+    typer.echo(f"user {name} is {'disabled' if disabled else 'enabled'}")
 
 
 def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:

@@ -193,8 +193,11 @@ class SqlSignIn:
             ends_us = now_us + lasts_us
             if user is not None:
                 accounts.require_enabled(tx, user)
+            elif accounts.any_user(tx):
+                raise Refused(
+                    "there are users already, so no link makes a first admin; ask an admin for a link of your own"
+                )
             else:
-                _require_nobody(tx)
                 # A link that nobody used ends when its hour is over, however often a server starts in between.
                 ends_us = min(ends_us, _first_link_ends_us(tx, now_us) or ends_us)
             values = {"user_name": user or _FIRST_ADMIN, "digest": digest, "ends_us": ends_us, "by": actor.by}
@@ -300,14 +303,6 @@ def take_back(tx: Tx, attempt: LoginAttempt) -> None:
         tx.run(
             "delete from login_failures where whose = ? and (failures <= 0 or ? = 1)",
             (limit.key, int(limit.cleared)),
-        )
-
-
-def _require_nobody(tx: Tx) -> None:
-    """Raise Refused when there is a user: then no link may create an admin."""
-    if accounts.any_user(tx):
-        raise Refused(
-            "there are users already, so no link makes a first admin; ask an admin for a link of your own"
         )
 
 

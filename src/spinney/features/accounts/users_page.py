@@ -1,7 +1,6 @@
 """The pages of users: the list, a user's details, and the actions of admins on both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -40,17 +39,6 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 USERS = "/users"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserDetails:
-    """A user with the user's sessions and tokens, as the page shows them."""
-
-    user: User
-    sessions: Sequence[Session]
-    """The open sessions, the oldest first."""
-    tokens: Sequence[Token]
-    """The tokens that act for the user, also those that became void not long ago."""
 
 
 @router.get(USERS, summary="Users")
@@ -147,25 +135,24 @@ async def _user_page(
 ) -> Response:
     """Return the page of a user, whose form has the present rights, or those of the form that was refused."""
 
-    def read(control: Control) -> UserDetails:
+    def read(control: Control) -> tuple[User, Sequence[Session], Sequence[Token]]:
         control.require(Role.ADMIN, "manage users")
-        return UserDetails(
-            user=control.do(ShowUser(name=name)),
-            sessions=control.do(ListSessions(name=name)).items,
-            tokens=control.do(ListTokens(owner=name)).items,
-        )
+        user = control.do(ShowUser(name=name))
+        return user, control.do(ListSessions(name=name)).items, control.do(ListTokens(owner=name)).items
 
-    details = await context.run(read)
+    shown_user, sessions, tokens = await context.run(read)
     return page(
         request,
         context.principal,
         "user.html",
-        details=details,
+        user=shown_user,
+        sessions=sessions,
+        tokens=tokens,
         path=_path(name),
         limits=limits_in_words,
         signs_in_elsewhere=_signs_in_elsewhere(request),
         roles=list(Role),
-        **form_variables(refused, fields_of(details.user.rights)),
+        **form_variables(refused, fields_of(shown_user.rights)),
     )
 
 
