@@ -6,9 +6,8 @@ transaction at a time.
 """
 
 from functools import cached_property
-from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 from sqlalchemy.sql.dml import ReturningInsert
 
 from spinney.apps.ingest.inventory import rows
@@ -39,13 +38,8 @@ class Versions(Bindings):
             object_id = self._new_object(connection, entry)
             if object_id is not None:
                 # A new object has no other versions, so none are looked up.
-                _enter(
-                    connection,
-                    object_id,
-                    entry,
-                    checked,
-                    span_changes([], checked.contents, entry.version, None, None),
-                )
+                changes = span_changes([], checked.contents, entry.version, None, None)
+                _enter(connection, object_id, entry, checked, changes)
             else:
                 _enter_another(connection, entry, checked)
             self._bind_within(connection, entry.collection, names, entry.ark)
@@ -92,13 +86,8 @@ def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> N
         return
     before, after = _neighbours(connection, object_id, entry.version, int(object_.head_version))
     spans = _spans_over(connection, object_id, entry.version)
-    _enter(
-        connection,
-        object_id,
-        entry,
-        checked,
-        span_changes(spans, checked.contents, entry.version, before, after),
-    )
+    changes = span_changes(spans, checked.contents, entry.version, before, after)
+    _enter(connection, object_id, entry, checked, changes)
     if entry.version > object_.head_version:
         connection.execute(
             update(objects).where(objects.c.id == object_id).values(head_version=entry.version)
@@ -160,11 +149,10 @@ def _spans_over(connection: Connection, object_id: int, version: int) -> list[Sp
     query = select(files.c.id, files.c.first_version, files.c.last_version, *rows.CONTENT).where(
         files.c.object_id == object_id, files.c.last_version >= version, files.c.first_version <= version
     )
-    return [_span(row) for row in connection.execute(query)]
-
-
-def _span(row: Row[Any]) -> Span:
-    return Span(row.id, row.first_version, row.last_version, rows.content_of(row))
+    return [
+        Span(row.id, row.first_version, row.last_version, rows.content_of(row))
+        for row in connection.execute(query)
+    ]
 
 
 def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitted, changes: Changes) -> None:
