@@ -239,7 +239,7 @@ def is_found(archive: Service, ran: StageResult) -> bool:
     with archive.inventory() as inventory:
         (damaged,) = inventory.damaged()
     assert damaged.ark == ARK
-    return "producer/map.tif" in damaged.audit.faults[0]
+    return "producer/map.tif" in damaged.faults[0]
 
 
 @on_disk

@@ -1,13 +1,14 @@
 """What tests say of entries, and how they look behind the verbs."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 
-from spinney.apps.ingest.inventory import Entry, File, Inventory
+from spinney.apps.ingest.inventory import Entry, File, Inventory, schema
 
 ARK = "ark:/99999/fk4m32"
 NOON = datetime(2024, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -55,6 +56,21 @@ def contents(inventory: Inventory, version: int = 1, ark: str = ARK) -> dict[str
 
 def sums(**files: str) -> dict[str, str]:
     return {path: sha256(content) for path, content in files.items()}
+
+
+class KeptAudit(NamedTuple):
+    when: datetime
+    files: int
+    size_bytes: int
+    faults: list[str]
+
+
+def audits(inventory: Inventory) -> list[KeptAudit]:
+    """All audits that are kept, the newest first."""
+    query = select(schema.audits).order_by(schema.audits.c.at_us.desc())
+    with inventory._database.read() as connection:
+        rows = connection.execute(query).all()
+    return [KeptAudit(row.at_us, row.files, row.size_bytes, json.loads(row.faults)) for row in rows]
 
 
 def count(inventory: Inventory, table: str) -> int:

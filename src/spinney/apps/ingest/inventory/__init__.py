@@ -36,12 +36,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney.apps.ingest.inventory.model import (
-    Audit,
     Damaged,
-    Due,
     Entry,
     File,
-    FileMatch,
     LocalIdTaken,
     Match,
     Object,
@@ -54,12 +51,9 @@ if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
 
 __all__ = [
-    "Audit",
     "Damaged",
-    "Due",
     "Entry",
     "File",
-    "FileMatch",
     "Inventory",
     "LocalIdTaken",
     "Match",

@@ -7,13 +7,11 @@ audit alone, so that a result that is entered late changes only the history.
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.entry_rules import aware, plain
-from spinney.apps.ingest.inventory.model import Audit, Damaged, Due
+from spinney.apps.ingest.inventory.model import Damaged, Due
 from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import audits, objects, versions
 from spinney.files.paths import NotAdmitted, shown
@@ -49,7 +47,7 @@ class FixityChecks(OpenTables):
         and not NULL for its sake.
         """
         query = (
-            select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
+            select(objects.c.ark, versions.c.storage)
             .join(
                 versions,
                 (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
@@ -59,15 +57,7 @@ class FixityChecks(OpenTables):
             .limit(limit)
         )
         with self._database.checked().read() as connection:
-            return [
-                Due(
-                    ark=row.ark,
-                    storage=row.storage,
-                    version=row.head_version,
-                    audited=rows.audited(row.audited_us),
-                )
-                for row in connection.execute(query)
-            ]
+            return [Due(ark=row.ark, storage=row.storage) for row in connection.execute(query)]
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
         """Enter an audit's result, and update the state of its object; durable on return.
@@ -101,18 +91,6 @@ class FixityChecks(OpenTables):
             _forget_oldest(connection, object_.id)
             _update_state(connection, object_.id, object_.damaged_since_us)
 
-    def audits(self, ark: str) -> Sequence[Audit]:
-        """Return the last audits of an object (at most ``KEPT``), newest first; none for an object that is
-        not recorded."""
-        query = (
-            select(audits)
-            .join(objects, objects.c.id == audits.c.object_id)
-            .where(objects.c.ark == ark)
-            .order_by(_NEWEST_FIRST)
-        )
-        with self._database.checked().read() as connection:
-            return [_audit(row) for row in connection.execute(query)]
-
     def damaged_since(self) -> dict[str, datetime]:
         """Return since when each damaged object is damaged, by ARK, in the order in which they were recorded.
 
@@ -141,7 +119,13 @@ class FixityChecks(OpenTables):
         """
         of_arks = () if arks is None else (objects.c.ark.in_(arks),)
         query = (
-            select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
+            select(
+                objects.c.ark,
+                objects.c.collection,
+                objects.c.damaged_since_us,
+                audits.c.at_us,
+                audits.c.faults,
+            )
             .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
             .where(objects.c.damaged_since_us.is_not(None), *_within(within), *of_arks)
             .order_by(objects.c.id)
@@ -153,7 +137,8 @@ class FixityChecks(OpenTables):
                     ark=row.ark,
                     collection=row.collection,
                     since=row.damaged_since_us,
-                    audit=_audit(row),
+                    audited=row.at_us,
+                    faults=json.loads(row.faults),
                 )
                 for row in connection.execute(query)
             ]
@@ -201,13 +186,4 @@ def _update_state(connection: Connection, object_id: int, damaged_since: datetim
         update(objects)
         .where(objects.c.id == object_id)
         .values(audited_us=newest.at_us, damaged_since_us=since)
-    )
-
-
-def _audit(row: Row[Any]) -> Audit:
-    return Audit(
-        when=row.at_us,
-        files=row.files,
-        size_bytes=row.size_bytes,
-        faults=json.loads(row.faults),
     )

@@ -96,10 +96,6 @@ class Object(ObjectIdentity):
     """An object with all its versions, oldest first."""
 
     versions: Sequence[Version]
-    audited: datetime | None
-    """When its files were last read and compared; None: never."""
-    damaged_since: datetime | None
-    """The first of the consecutive audits that found faults; None: the last found none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,24 +133,10 @@ class Recorded(ObjectIdentity):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """An object that an audit should read: its newest version and the storage of that."""
+    """An object that an audit should read, and the storage of its newest version."""
 
     ark: str
     storage: str
-    version: int
-    audited: datetime | None
-    """When it was last audited; None: never."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """The result of reading all files of an object."""
-
-    when: datetime
-    files: int
-    size_bytes: int
-    faults: Sequence[str]
-    """A sentence for each fault; of very many the first ones, and the number of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,5 +147,7 @@ class Damaged:
     collection: str
     since: datetime
     """The first of the consecutive audits that found faults."""
-    audit: Audit
-    """The last audit."""
+    audited: datetime
+    """The time of the last audit."""
+    faults: Sequence[str]
+    """A sentence for each fault that it found; of very many the first ones, and the number of the others."""

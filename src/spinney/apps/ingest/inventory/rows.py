@@ -1,14 +1,13 @@
 """Conversion between the data types and rows, by the names of columns, so that a new column is added in one
 place."""
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from spinney.apps.ingest.inventory.file_spans import Content
 from spinney.apps.ingest.inventory.model import Entry, File, Version
-from spinney.apps.ingest.inventory.schema import EPOCH, files, versions
+from spinney.apps.ingest.inventory.schema import files, versions
 from spinney.files.digests import ALGORITHMS
 
 _ALGORITHMS = tuple(ALGORITHMS)
@@ -65,8 +64,3 @@ def version_row(object_id: int, entry: Entry, files: int, size_bytes: int) -> di
     sizes = {"object_id": object_id, "files": files, "size_bytes": size_bytes}
     described = {c.name: getattr(entry, f) for f, c in _VERSION_FIELDS.items() if c.name not in sizes}
     return described | sizes
-
-
-def audited(when: datetime) -> datetime | None:
-    """Return when an object was last audited; None: never."""
-    return when if when > EPOCH else None

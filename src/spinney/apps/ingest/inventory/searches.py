@@ -34,7 +34,7 @@ class Searches(OpenTables):
         ark: str | None = None,
         local_id: str | None = None,
         file_name: str | None = None,
-        digest: Digest | str | None = None,
+        digest: str | None = None,
         collection: str | None = None,
         within: Sequence[str] | None = None,
         limit: int = 100,
@@ -164,8 +164,6 @@ class Searches(OpenTables):
             return Object(
                 **_described(row, bound_to(connection, [ark]).get(ark, ())),
                 versions=[rows.version(v) for v in connection.execute(of_object)],
-                audited=rows.audited(row.audited_us),
-                damaged_since=row.damaged_since_us,
             )
 
 
@@ -210,16 +208,14 @@ def _is_called(file_name: str) -> ColumnElement[bool]:
     return and_(files.c.name == name, or_(files.c.path == file_name, ending))
 
 
-def _has_digest(digest_: Digest | str) -> ColumnElement[bool]:
+def _has_digest(digest_: str) -> ColumnElement[bool]:
     """Return the condition for a file's digest; each algorithm that the text may mean has an index of its
     own."""
     return or_(*(files.c[d.algorithm] == bytes.fromhex(d.value) for d in _possible_digests(digest_)))
 
 
-def _possible_digests(digest_: Digest | str) -> Sequence[Digest]:
+def _possible_digests(digest_: str) -> Sequence[Digest]:
     """Return the digests that a text may mean. Raises NotAdmitted when it is none."""
-    if isinstance(digest_, Digest):
-        return [digest_]
     algorithm, colon, value = digest_.partition(":")
     if colon:
         return [digest(algorithm, value)]

@@ -197,7 +197,7 @@ def _due(
     most = config.fixity.objects
     for damaged in inventory.damaged(most // 2):  # however much is damaged, the others are read, too
         object_ = inventory.object(damaged.ark)
-        if object_ is not None and damaged.audit.when < now - DAMAGED_AGAIN:
+        if object_ is not None and damaged.audited < now - DAMAGED_AGAIN:
             storage = object_.versions[-1].storage
             if storages.is_there(storage):
                 yield damaged.ark, storage
@@ -267,10 +267,10 @@ def _mail(config: Settings, new_damage: list[str], listed: list[Damaged], name: 
     )
     lines = [f"{subject}.", "", "Reading their files again has shown:", ""]
     for damage in listed:
-        more = f" (and {len(damage.audit.faults) - 1} faults more)" if len(damage.audit.faults) > 1 else ""
+        more = f" (and {len(damage.faults) - 1} faults more)" if len(damage.faults) > 1 else ""
         lines += [
             f"  {damage.ark} in {damage.collection}, since {damage.since:%Y-%m-%d %H:%M} UTC",
-            f"      {shown(damage.audit.faults[0])}{more}",
+            f"      {shown(damage.faults[0])}{more}",
         ]
     if len(new_damage) > LISTED:
         lines.append(f"  … and {len(new_damage) - LISTED:,} more")

@@ -95,8 +95,8 @@ class Fixity(Verb):
                             "ark": d.ark,
                             "collection": d.collection,
                             "since": d.since,
-                            "audited": d.audit.when,
-                            "faults": list(d.audit.faults),
+                            "audited": d.audited,
+                            "faults": list(d.faults),
                         }
                         for d in damaged
                     ]
