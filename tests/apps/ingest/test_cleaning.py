@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -105,13 +104,13 @@ def test_a_payload_that_its_batch_takes_while_they_are_looked_through_is_passed_
     archive: Service, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = incoming(archive, orders.new_bid())
-    is_valid = cleanup._is_valid
+    age = cleanup._age
 
-    def taken_meanwhile(kind: Any, name: str) -> bool:
+    def taken_meanwhile(path: Path, now: datetime) -> timedelta:
         shutil.rmtree(folder)
-        return is_valid(kind, name)
+        return age(path, now)
 
-    monkeypatch.setattr(cleanup, "_is_valid", taken_meanwhile)
+    monkeypatch.setattr(cleanup, "_age", taken_meanwhile)
 
     folders = archive.folder / "spinney.folders"
     assert list(cleanup.abandoned_payloads(folder.parent, control.store, folders, LATER)) == []

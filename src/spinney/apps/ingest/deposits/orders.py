@@ -5,6 +5,7 @@ results. Jobs live for years, so that a new field needs a default, and a field i
 another meaning. Fields with their default are not stored.
 """
 
+import re
 import uuid
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -20,8 +21,11 @@ from spinney.reports.addresses import mailbox
 SUBMITTER_MAX_BYTES = 255
 _NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
 """The namespace of the jids of objects (RFC 9562, version 5). It must never change."""
-Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
+"""The names of batches and of objects."""
+Bid = Annotated[str, Field(pattern=f"^{BID.pattern}$")]
+Jid = Annotated[str, Field(pattern=f"^{JID.pattern}$")]
 
 
 def _submitter(text: str) -> str:

@@ -3,7 +3,6 @@
 The names of fields are those of Merritt's queue design (``configuration``: ``profile_name``, ``submitter``,
 ``payload_url``, ``payload_type``, ``local_id``) and those that its services write besides."""
 
-import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ from spinney.files.paths import NotAdmitted, component
 from spinney.settings_files import faults
 
 _BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
-_UUID = re.compile(r"bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OBJECT_KINDS = {
     "file": PayloadKind.FILE,
     "container": PayloadKind.CONTAINER,
@@ -73,7 +71,7 @@ def bid_of(batch: Batch) -> str:
     with any.
     """
     uuid_ = batch.uuid.lower()
-    return uuid_ if _UUID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
+    return uuid_ if orders.BID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
 
 
 def folder_of(batch: Batch) -> str:

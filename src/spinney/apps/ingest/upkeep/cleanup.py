@@ -25,8 +25,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
-
 from spinney import Hold, Job
 from spinney.apps.ingest.access import packages, tickets
 from spinney.apps.ingest.application import app
@@ -34,7 +32,7 @@ from spinney.apps.ingest.batches import held_batches, outgoing_mails
 from spinney.apps.ingest.batches.stages import PAYLOAD
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.orders import BatchOrder, Bid, Jid
+from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.errors import NoSuchJob, Refused, SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
@@ -49,8 +47,6 @@ _PAGE = 1000
 _FIRST_STAGE = "processing"
 """The stage of a batch that holds it."""
 _FINISHED = (State.COMPLETED, State.DELETED)
-_BID: TypeAdapter[str] = TypeAdapter(Bid)
-_JID: TypeAdapter[str] = TypeAdapter(Jid)
 
 cleanings = app.pipeline(
     "ingest.cleaning",
@@ -90,7 +86,7 @@ app.schedule(cleanings, cron="41 * * * *", name="ingest.cleaning", overlap="skip
 
 def expired_packages(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
     """Yield the folders of tokens whose package has expired, or whose job has ended without one or is gone."""
-    for path in _folders(folder, lambda name: tickets.TOKEN.fullmatch(name) is not None):
+    for path in _folders(folder, tickets.TOKEN.fullmatch):
         job = tickets.find_job(store, tickets.job_of(path.name))
         is_known = job is not None and tickets.fits(path.name, job)
         is_open = is_known and job is not None and job.state not in SETTLED
@@ -100,7 +96,7 @@ def expired_packages(folder: Path, store: "Store", now: datetime) -> Iterator[Pa
 
 def abandoned_payloads(folder: Path, store: "Store", folders: Path, now: datetime) -> Iterator[Path]:
     """Yield the old payloads that no batch is going to take."""
-    old = [p for p in _folders(folder, lambda name: _is_valid(_BID, name)) if _age(p, now) > LEFTOVER]
+    old = [p for p in _folders(folder, BID.fullmatch) if _age(p, now) > LEFTOVER]
     if not old:
         return
     needed = set(_untaken(store, folders))
@@ -109,7 +105,7 @@ def abandoned_payloads(folder: Path, store: "Store", folders: Path, now: datetim
 
 def finished_mails(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
     """Yield the attachments of mails that were sent or deleted, and of those that failed long ago."""
-    for path in _folders(folder, lambda name: outgoing_mails.NAME.fullmatch(name) is not None):
+    for path in _folders(folder, outgoing_mails.NAME.fullmatch):
         job = tickets.find_job(store, _owner(path))
         # A mail that does not exist may still be created: its report is being recorded.
         is_finished = (
@@ -123,7 +119,7 @@ def finished_mails(folder: Path, store: "Store", now: datetime) -> Iterator[Path
 
 def finished_work_folders(area: Path, store: "Store", now: datetime) -> Iterator[Path]:
     """Yield the working folders of objects that completed or were deleted, and of those that failed long ago."""
-    for path in _folders(area, lambda name: _is_valid(_JID, name)):
+    for path in _folders(area, JID.fullmatch):
         owner = _owner(path)
         if owner is None:
             if _age(path, now) > LEFTOVER and not any(path.iterdir()):
@@ -136,13 +132,17 @@ def finished_work_folders(area: Path, store: "Store", now: datetime) -> Iterator
 
 def _untaken(store: "Store", folders: Path) -> Iterator[str]:
     """Yield the batches that may still take their payload: open ones, and failed ones that may be requeued."""
-    filter_ = Filter(type="ingest.batch", states=tuple(set(State) - set(_FINISHED)))
+    for job, order in _batches(store, tuple(set(State) - set(_FINISHED))):
+        if not (folders / job_folder(job.id) / PAYLOAD / order.name).is_file():
+            yield order.bid
+
+
+def _batches(store: "Store", states: tuple[State, ...]) -> Iterator[tuple[StoredJob, BatchOrder]]:
+    """Yield the batches in these states, with their orders."""
     after = 0
-    while page := store.jobs(filter_, after=after, limit=_PAGE):
+    while page := store.jobs(Filter(type="ingest.batch", states=states), after=after, limit=_PAGE):
         for job in page:
-            order = BatchOrder.model_validate(job.params["order"])
-            if not (folders / job_folder(job.id) / PAYLOAD / order.name).is_file():
-                yield order.bid
+            yield job, BatchOrder.model_validate(job.params["order"])
         after = page[-1].id
 
 
@@ -167,20 +167,16 @@ def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
     """
     if not config.held.is_dir():  # the disk of the home may not be mounted
         return 0
-    filter_ = Filter(type="ingest.batch", states=(State.HELD,))
-    after = count = 0
-    while page := store.jobs(filter_, after=after, limit=_PAGE):
-        for job in page:
-            bid = BatchOrder.model_validate(job.params["order"]).bid
-            if (
-                job.stage == _FIRST_STAGE
-                and held_batches.reason(config, bid) is None
-                and not store.holds.covering(job.id)
-            ):
-                with suppress(Refused, NoSuchJob):  # somebody was quicker
-                    store.release(job.id, by=cleanings.name, now_us=int(now.timestamp() * 1e6))
-                    count += 1
-        after = page[-1].id
+    count = 0
+    for job, order in _batches(store, (State.HELD,)):
+        if (
+            job.stage == _FIRST_STAGE
+            and held_batches.reason(config, order.bid) is None
+            and not store.holds.covering(job.id)
+        ):
+            with suppress(Refused, NoSuchJob):  # somebody was quicker
+                store.release(job.id, by=cleanings.name, now_us=int(now.timestamp() * 1e6))
+                count += 1
     return count
 
 
@@ -205,8 +201,8 @@ def own_store(job: Job) -> Iterator["Store"]:
         yield store
 
 
-def _folders(folder: Path, has_name: Callable[[str], bool]) -> Iterator[Path]:
-    """Yield the folders with such a name, without links."""
+def _folders(folder: Path, has_name: Callable[[str], object]) -> Iterator[Path]:
+    """Yield the folders whose names ``has_name`` returns something true for, without links."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
@@ -214,14 +210,6 @@ def _folders(folder: Path, has_name: Callable[[str], bool]) -> Iterator[Path]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and has_name(entry.name):
             yield Path(entry.path)
-
-
-def _is_valid(kind: TypeAdapter[str], name: str) -> bool:
-    try:
-        kind.validate_python(name)
-    except ValidationError:
-        return False
-    return True
 
 
 def _age(path: Path, now: datetime) -> timedelta:

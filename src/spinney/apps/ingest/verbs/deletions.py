@@ -16,10 +16,10 @@ import typer
 from pydantic import Field
 
 from spinney.apps.ingest.batches import held_batches
-from spinney.apps.ingest.deposits.orders import jid
+from spinney.apps.ingest.deposits.orders import BID, jid
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.verbs.base import BatchName, DryRun, Verb
-from spinney.apps.ingest.verbs.lookup import BID, Batch, batches, by_bid, find_batch
+from spinney.apps.ingest.verbs.lookup import Batch, batches, by_bid, find_batch
 from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State

@@ -5,12 +5,11 @@ an index; a jid is only in the parameters of the object's job, so that objects a
 is limited to what the person may see: other batches do not exist for them.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest.batches import held_batches
-from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
+from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder, ObjectOrder
 from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
 from spinney.apps.ingest.deposits.states import shown as state_shown
 from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
@@ -19,8 +18,6 @@ from spinney.files.paths import shown
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 
 _PAGE = 1000
-_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
 KEPT = tuple(state for state in State if state is not State.DELETED)
 """The states of jobs that are not deleted."""
 _TO_COME = (State.PENDING, State.SCHEDULED, State.WAITING)

@@ -8,8 +8,9 @@ import typer
 from pydantic import Field
 
 from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.deposits.orders import BID, JID
 from spinney.apps.ingest.verbs.base import DryRun, MessagePart, Text, Verb, require_stage, stage_names
-from spinney.apps.ingest.verbs.lookup import BID, JID, batch_of, find_batch, find_object
+from spinney.apps.ingest.verbs.lookup import batch_of, find_batch, find_object
 from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError
 from spinney.files.paths import shown
