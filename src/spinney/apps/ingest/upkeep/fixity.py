@@ -16,6 +16,7 @@ inventory, and the next run reports it. A run that was cancelled reports nothing
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import PRIORITIES, LockTaken
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory, Object
+    from spinney.apps.ingest.inventory import Inventory
 
 PRIORITY = PRIORITIES[-1]
 """The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
@@ -127,10 +128,11 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
         object_ = inventory.object(ark)
         expected = max((v.size_bytes for v in object_.versions), default=0) if object_ else 0
         opened_storage = _open_storage(config, storage)
-        verified = _read(opened_storage, ark, byte_progress(job, expected))
-        faults = list(verified.faults)
-        if object_ is not None and not faults:
-            faults = _differences(opened_storage, inventory, object_)
+        with _reachable():
+            verified = _read(opened_storage, ark, byte_progress(job, expected))
+            faults = list(verified.faults)
+            if object_ is not None and not faults:
+                faults = list(recorded_files.differences(opened_storage, inventory, object_))
         inventory.audited(ark, datetime.now(UTC), verified.files, verified.bytes, faults)
     summary = {"files": verified.files, "bytes": verified.bytes, "faults": len(faults)}
     if faults:
@@ -154,9 +156,8 @@ def report_new_damage(
     current = {ark: since.isoformat() for ark, since in damaged_since.items()}
     new_damage = [ark for ark in current if reported.get(ark) != current[ark]]
     if new_damage:
-        name = hashlib.sha256(json.dumps([(ark, current[ark]) for ark in new_damage]).encode()).hexdigest()[
-            :32
-        ]
+        content = json.dumps([(ark, current[ark]) for ark in new_damage])
+        name = hashlib.sha256(content.encode()).hexdigest()[:32]
         with admission():
             listed = inventory.damaged(LISTED, arks=new_damage[:LISTED])
         mail = _mail(config, new_damage, listed, name)
@@ -223,25 +224,22 @@ def _open_storage(config: Settings, storage: str) -> Storage:
 
 
 def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verified:
-    """Read an object, and return the result. Raises Fail when the storage itself does not answer."""
+    """Read an object, and return the result."""
     try:
         return storage.verify(ark, between)
     except NotAdmitted as error:  # it is not there, or something else is in its place
         return Verified(files=0, bytes=0, faults=(str(error),))
-    except OSError as error:
-        raise _unreadable(error) from error
 
 
-def _differences(storage: Storage, inventory: "Inventory", object_: "Object") -> list[str]:
-    """Return the faults of an object that contradicts the inventory. Raises Fail when the storage does not answer."""
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """Raise Fail when the storage itself does not answer."""
     try:
-        return list(recorded_files.differences(storage, inventory, object_))
+        yield
     except OSError as error:
-        raise _unreadable(error) from error
-
-
-def _unreadable(error: OSError) -> Fail:
-    return Fail(f"the storage could not be read ({error.strerror or error}); repair it and retry")
+        raise Fail(
+            f"the storage could not be read ({error.strerror or error}); repair it and retry"
+        ) from error
 
 
 # --- the mail to the admins ---------------------------------------------------------------------
