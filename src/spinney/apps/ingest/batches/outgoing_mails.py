@@ -23,9 +23,11 @@ def keep(settings: Settings, key: str, attachments: Sequence[dict[str, Any]]) ->
         return []
     folder = settings.outgoing / key
     folder.mkdir(parents=True, exist_ok=True)
-    copied = [
-        {**attachment, "path": str(_copy(Path(attachment["path"]), folder))} for attachment in attachments
-    ]
+    copied = []
+    for attachment in attachments:
+        source = Path(attachment["path"])
+        copies.copy_atomically(source, folder / source.name)
+        copied.append({**attachment, "path": str(folder / source.name)})
     copies.sync_folder(folder)
     copies.sync_folder(folder.parent)
     return copied
@@ -36,9 +38,3 @@ def set_owner(settings: Settings, key: str, job_id: int) -> None:
     folder = settings.outgoing / key
     if folder.is_dir():
         copies.write_durably(folder / OWNER, f"{job_id}\n")
-
-
-def _copy(source: Path, folder: Path) -> Path:
-    target = folder / source.name
-    copies.copy_atomically(source, target)
-    return target

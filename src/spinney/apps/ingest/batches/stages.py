@@ -109,14 +109,10 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail, **mail))
     failed = report_.totals.failed
-    summary = {
-        "number": report_.facts.number,
-        "state": report_.state,
-        "objects": report_.totals.objects,
-        "failed": failed,
-    }
+    total = report_.totals.objects
+    summary = {"number": last_number + 1, "state": report_.state, "objects": total, "failed": failed}
     if failed:
-        raise Warn(f"{failed} of {report_.totals.objects} objects failed", value=summary)
+        raise Warn(f"{failed} of {total} objects failed", value=summary)
     return summary
 
 
@@ -268,22 +264,11 @@ def report_of(
     order: BatchOrder,
     *,
     number: int,
+    ends: Iterable[report.ObjectEnd] | None = None,
     fault: str | None = None,
 ) -> report.Report:
-    """Build the report with this number, as of now. ``fault``: why the batch failed as a whole."""
-    return _report(job, config, profile, order, number, _ends(job, config, order), fault)
-
-
-def _report(
-    job: BatchView,
-    config: Settings,
-    profile: Profile,
-    order: BatchOrder,
-    number: int,
-    ends: Iterable[report.ObjectEnd],
-    fault: str | None,
-) -> report.Report:
-    """Build a report of these results, compared with the report before it."""
+    """Build the report with this number, compared with the one before it. ``ends``: the results of the objects; None:
+    those of now. ``fault``: why the batch failed as a whole."""
     # The time at which the report was first made is kept as the date of its mail.
     reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
     facts = report.BatchFacts(
@@ -301,7 +286,7 @@ def _report(
         warnings=tuple(job.data.get("warnings", ())),
     )
     before = report.read_previous(_report_folder(job, number - 1)) if number > 1 else None
-    return report.build(facts, ends, before)
+    return report.build(facts, _ends(job, config, order) if ends is None else ends, before)
 
 
 def _report_folder(job: BatchView, number: int) -> Path:
@@ -401,7 +386,7 @@ def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOr
     """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
     under a key, as this attempt will not pass."""
     number = job.data.get("sent", 0) + 1
-    report_ = _report(job, config, profile, order, number, (), fault=why)
+    report_ = report_of(job, config, profile, order, number=number, ends=(), fault=why)
     for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
     job.data["sent"] = number
