@@ -19,22 +19,19 @@ compared with. After an interruption the same number is written and submitted ag
 Specified by ``tests/apps/ingest/report``.
 """
 
-from spinney.apps.ingest.report.builder import Changes, PreviousReport, Report, Totals, build
+from spinney.apps.ingest.report.builder import PreviousReport, Report, build
 from spinney.apps.ingest.report.facts import BatchFacts, Kind, ObjectEnd
-from spinney.apps.ingest.report.files import Written, read_previous, write
+from spinney.apps.ingest.report.files import read_previous, write
 from spinney.apps.ingest.report.mail import key, mail
 from spinney.apps.ingest.report.page import html
 from spinney.apps.ingest.report.text import text
 
 __all__ = [
     "BatchFacts",
-    "Changes",
     "Kind",
     "ObjectEnd",
     "PreviousReport",
     "Report",
-    "Totals",
-    "Written",
     "build",
     "html",
     "key",

@@ -8,20 +8,20 @@ from spinney.apps.ingest.report.builder import Report
 from spinney.apps.ingest.report.facts import ObjectEnd
 
 FAILURES = 20
-"""How many failed objects a text shows by default."""
+"""How many objects of one list a text shows by default."""
 UNCHANGED = "Objects in which nothing changed"
 """The title of the list of objects of which no version was made."""
 EVERYTHING = 1_000
 """How many objects of one list a text shows at most: a mail is read by people."""
 
 
-def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False) -> str:
+def text(report: Report, *, all_objects: bool = False) -> str:
     """Return the text, which ends with a line break.
 
-    ``failures``: how many objects of each list it shows. ``all_objects``: it lists completed objects too, and
-    up to ``EVERYTHING`` of each list. Texts of depositors are shortened (``lines``).
+    ``all_objects``: it lists completed objects too, and up to ``EVERYTHING`` of each list, not ``FAILURES``. Texts of
+    depositors are shortened (``lines``).
     """
-    limit = EVERYTHING if all_objects else failures
+    limit = EVERYTHING if all_objects else FAILURES
     parts = [f"{lines.title(report)}\n", *(f"  {name:<17} {value}" for name, value in lines.summary(report))]
     if report.facts.fault:
         parts += ["", f"The batch failed: {lines.message(report.facts.fault)}"]
