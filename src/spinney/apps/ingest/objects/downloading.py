@@ -11,11 +11,12 @@ from typing import Any
 from spinney import Defer, Job
 from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.byte_progress import SHOW_S, byte_progress
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
-from spinney.apps.ingest.objects.provisioning import disk, release, renew
+from spinney.apps.ingest.objects.provisioning import disk, promise, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
@@ -33,7 +34,6 @@ from spinney.files.digests import Digest, Sums
 from spinney.files.paths import NotAdmitted, distinguishes_names, folded, shown
 from spinney.jobs import names
 
-SHOW_S = 0.5
 _TRIED = 10
 """Pairs of names that are tried on the disk, which treats all others the same."""
 
@@ -57,7 +57,7 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
         files = _fetch(work, remote_files) if remote_files else []
         files += [_copy_held(work, row) for row in rows if not row["url"]]
     total = sum(row["size"] for row in files)
-    release(work, total if order.payload.kind is PayloadKind.CONTAINER else 0)
+    promise(work, total if order.payload.kind is PayloadKind.CONTAINER else 0)
     # Last, since the list says that the download is complete.
     write_list(work.folder / FETCHED, files, sync=work.syncs)
     return {"files": len(files), "bytes": total, "verified": sum(1 for row in rows if row["digest"])}
@@ -153,7 +153,7 @@ def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
                 tries=work.settings.downloads.tries,
                 algorithms=algorithms(work),
                 sync=work.syncs,
-                progress=_progress(job),
+                progress=byte_progress(job, job.results["estimating"]["bytes"]),
                 stopped=lambda: job.cancelled or is_full(),
                 answered=watch.answered,
             )
@@ -218,18 +218,3 @@ def _copy(source: Path, target: Path, work: Work, sums: Sums) -> int:
     if work.syncs:
         copies.sync_together([above for above in target.parents if above.is_relative_to(folder)])
     return size
-
-
-def _progress(job: Job) -> Any:
-    """Return a callback that shows the progress now and then."""
-    total = job.results["estimating"]["bytes"]
-    done_bytes, shown_s = 0, time.monotonic()
-
-    def progress(size_bytes: int) -> None:
-        nonlocal done_bytes, shown_s
-        done_bytes += size_bytes
-        if total and time.monotonic() - shown_s > SHOW_S:
-            shown_s = time.monotonic()
-            job.progress(min(1.0, done_bytes / total), f"{done_bytes:,} of {total:,} bytes")
-
-    return progress

@@ -1,6 +1,5 @@
 """The stage that lists the files to fetch, and estimates the space that they need."""
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -65,7 +64,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     if messages := [
         *_unknown_sizes(unknown, estimates, len(rows)),
         *_size_differences(sizes),
-        *_manifest_warnings(warnings),
+        *([warnings.summary(SHOWN)] if warnings.count else []),
     ]:
         raise Warn("; ".join(messages), value=value)
     return value
@@ -73,7 +72,12 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
 
 def payload_rows(work: Work, warnings: Warnings | None = None) -> list[Row]:
     """Return the files of the object. ``warnings``: collects warnings about its manifest. Raises NotAdmitted, Fail."""
-    return [_checked(row) for row in _rows(work, warnings)]
+    rows = []
+    for row in _rows(work, warnings):
+        # At this stage already, since every file that is stored must be recordable.
+        early_checks.require_file(row)
+        rows.append(row)
+    return rows
 
 
 def write_file_list(work: Work, rows: list[Row]) -> None:
@@ -130,24 +134,10 @@ def _size_differences(sizes: list[tuple[Row, int | None]]) -> Iterator[str]:
         yield f"{len(differences)} of {len(sizes)} files do not have the given size: {'; '.join(differences[:SHOWN])}"
 
 
-def _manifest_warnings(warnings: Warnings) -> Iterator[str]:
-    """Yield the warnings about the manifest."""
-    if warnings.count:
-        yield warnings.summary(SHOWN)
-
-
-def _checked(row: Row) -> Row:
-    """Check the row at this stage already, since every file that is stored must be recordable. Raises NotAdmitted."""
-    early_checks.require_file(row)
-    return row
-
-
 def _in_batch(job: Job) -> int:
     """Return the priority of an object of usual size in this job's batch."""
-    parent = job.parent
-    return (
-        priorities.of_batch(1) if parent is None else int(parent.data.get("priority", priorities.of_batch(1)))
-    )
+    usual = priorities.of_batch(1)
+    return usual if job.parent is None else int(job.parent.data.get("priority", usual))
 
 
 def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
@@ -168,7 +158,7 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
     manifest_rows = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, warnings)
     yield from manifest_rows.rows
     if held is None:
-        _remove_manifest(work.folder / MANIFEST)  # what is in it is listed from here on
+        work_places.remove_fetched(work.folder / MANIFEST)  # what is in it is listed from here on
 
 
 def _fetch_manifest(work: Work) -> Path:
@@ -182,7 +172,7 @@ def _fetch_manifest(work: Work) -> Path:
     )
     folder = work.folder / MANIFEST
     # A manifest of an earlier attempt would not be fetched again, and may be the one that could not be read.
-    _remove_manifest(folder)
+    work_places.remove_fetched(folder)
     with unresponsive_hosts.watched(work, _hosts_of([work.url]), unresponsive_hosts.MANIFEST) as watch:
         fetching.fetch_all(
             watch.with_tries([remote_file]),
@@ -198,11 +188,6 @@ def _fetch_manifest(work: Work) -> Path:
             sync=False,  # this stage reads it, and no other
         )
     return folder / payload.name
-
-
-def _remove_manifest(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
 
 
 def _line(row: Row) -> dict[str, Any]:

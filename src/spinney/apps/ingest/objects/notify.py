@@ -27,7 +27,8 @@ def notify(job: Job, order: ObjectOrder) -> None:
             url=callback.url,
             secret=callback.secret,
             body=_callback_body(work),
-            delivery=_delivery(work),
+            # The same for the same version, so that receivers can drop duplicates.
+            delivery=f"{order.jid}.{job.results['processing']['version']}",
         )
     clear(work)
     if work.folder != job.folder:
@@ -38,11 +39,6 @@ def notify(job: Job, order: ObjectOrder) -> None:
         raise Warn(
             f"nothing changed: {processed['ark']} had all of this as version {processed['version']}; no other was made"
         )
-
-
-def _delivery(work: Work) -> str:
-    """Return the id of the delivery: the same for the same version, so that receivers can drop duplicates."""
-    return f"{work.order.jid}.{work.job.results['processing']['version']}"
 
 
 def _callback_body(work: Work) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.inventory import LocalIdTaken, Match, entry_rules
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import recorded_files
-from spinney.apps.ingest.objects.provisioning import release
+from spinney.apps.ingest.objects.provisioning import promise
 from spinney.apps.ingest.objects.unpacked_content import modified, unpacked, warning
 from spinney.apps.ingest.objects.work import (
     FETCHED,
@@ -117,7 +117,7 @@ def _content(work: Work) -> list[Incoming]:
             for r in fetched
         ]
     content = unpacked(work, fetched[0])
-    release(work)
+    promise(work, 0)
     return content
 
 
@@ -244,11 +244,8 @@ def _require_new_number(
         return
     ark, number = recorded.ark, len(versions) + 1
     object_ = inventory.object(ark)
-    lost = (
-        next((version for version in object_.versions if version.version == number), None)
-        if object_
-        else None
-    )
+    versions_ = object_.versions if object_ else ()
+    lost = next((version for version in versions_ if version.version == number), None)
     if (
         lost is not None
         and lost.job_id == work.order.jid
@@ -379,16 +376,11 @@ def _list_stored(work: Work, files: Iterable[StoredFile]) -> None:
 
 
 def _files(content: list[Incoming], about: About) -> list[Incoming]:
-    """Return the files of the version: the depositor's and those that describe the object."""
-    return [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
-
-
-def _description_files(about: About) -> list[Incoming]:
-    """Return the ERC and Dublin Core files, which are stored below ``system/`` beside the depositor's."""
-    texts = {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}
-    return [
-        Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)) for name, text in texts.items()
-    ]
+    """Return the files of the version: the depositor's, and ERC and Dublin Core, which describe the object."""
+    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content]
+    for name, text in ((ERC, metadata.erc(about).encode()), (DUBLIN_CORE, metadata.dublin_core(about))):
+        files.append(Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)))
+    return files
 
 
 def _put_key(work: Work, key: str, versions: list[Version]) -> str:

@@ -85,22 +85,19 @@ def renew(work: Work, present_bytes: int) -> None:
     """Promise the space that is still needed beyond ``present_bytes``; a job that failed has lost its promise.
 
     The disk may be full by then: an object that has begun frees its space only when it ends. What of a container is
-    present has to be unpacked too, whatever was estimated: a download that has waited for that space (``release``)
+    present has to be unpacked too, whatever was estimated: a download that has waited for that space (``promise``)
     keeps it when it starts again.
     """
     unpacked_bytes = present_bytes if work.order.payload.kind is PayloadKind.CONTAINER else 0
-    _promise(work, max(unpacked_bytes, _needed(work) - present_bytes))
+    promise(work, max(unpacked_bytes, _needed(work) - present_bytes))
 
 
-def release(work: Work, remaining_bytes: int = 0) -> None:
-    """Reduce the promise to ``remaining_bytes``: what has been fetched counts as used space of the disk.
+def promise(work: Work, amount_bytes: int) -> None:
+    """Promise so many bytes in place of what was promised before. What has been fetched counts as used space of the
+    disk, so that 0 releases the promise.
 
     A container whose size was not known, or was too small, may need more than it was promised.
     """
-    _promise(work, remaining_bytes)
-
-
-def _promise(work: Work, amount_bytes: int) -> None:
     measured = disk(work.folder)
     capacity = max(amount_bytes, measured.allowed(work.settings.working) - measured.used_bytes)
     work.job.lock(_lock(work), until="job", amount=amount_bytes, capacity=capacity)

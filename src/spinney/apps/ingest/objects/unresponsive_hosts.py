@@ -154,11 +154,8 @@ class Watch:
         for a host that was tried in vain too often."""
         now = time.time()
         self._marks_at_start = self._marks.all()
-        marks = [
-            self._marks_at_start[host]
-            for host in sorted({*self._hosts, *self._encounters})
-            if host in self._marks_at_start
-        ]
+        hosts = sorted(self._marks_at_start.keys() & {*self._hosts, *self._encounters})
+        marks = [self._marks_at_start[host] for host in hosts]
         if self._forgiving:
             self.skipped = frozenset(h for h, tried in self._own_tries.items() if tried >= self._tries)
         for mark in marks:
@@ -248,15 +245,12 @@ class Watch:
         with admission():
             self._work.settings.require_home()
         self._claimed.pop(host, None)
-        mark_at_start, now = self._marks_at_start.get(host), time.time()
+        at_start, now = self._marks_at_start.get(host), time.time()
         with self._marks.locked():
             mark = self._marks.of(host)
             if mark is None:
                 mark = Mark(host=host, since_s=now, tries=0, due_s=now, reason=reason)
-            elif mark_at_start is None or (mark.since_s, mark.tries) != (
-                mark_at_start.since_s,
-                mark_at_start.tries,
-            ):
+            elif at_start is None or (mark.since_s, mark.tries) != (at_start.since_s, at_start.tries):
                 return mark
             tries = mark.tries + 1
             due_s = now + delay_s(RESTS, tries, 0.0)
@@ -301,11 +295,8 @@ class Watch:
 
     def _keep(self) -> None:
         """Write the encounters if they have changed; without any, remove their file."""
-        encounters = {
-            name: entries
-            for name, entries in (("hosts", self._encounters), ("files", self._files))
-            if entries
-        }
+        parts = {"hosts": self._encounters, "files": self._files}
+        encounters = {name: entries for name, entries in parts.items() if entries}
         if encounters == self._stored:
             return
         if encounters:

@@ -26,11 +26,8 @@ def bring_list(work: Work) -> bool:
     anything is removed.
     """
     target = work.folder / WANTED
-    source = (
-        target
-        if target.exists()
-        else next((p for folder in _others(work) if (p := folder / WANTED).exists()), None)
-    )
+    lists = [folder / WANTED for folder in (work.folder, *_others(work))]
+    source = next((path for path in lists if path.exists()), None)
     if source is None:
         return False
     if source != target:
@@ -58,9 +55,14 @@ def clear(work: Work) -> None:
     for name in (FETCHED, WANTED, STORED):
         (work.folder / name).unlink(missing_ok=True)
     unpacked_content.clear(work)
-    for folder in (work.folder / PAYLOAD, work.folder / MANIFEST):
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
+    remove_fetched(work.folder / PAYLOAD)
+    remove_fetched(work.folder / MANIFEST)
+
+
+def remove_fetched(folder: Path) -> None:
+    """Remove what was fetched into a folder, also in part."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
 
 
 def clear_fetched(work: Work) -> None:
