@@ -127,7 +127,7 @@ def test_an_audit_reads_what_is_due_and_finds_what_is_damaged(served: House) -> 
     assert (run["state"], run["warnings"]) == ("completed", 1)
     assert torn in run["message"]
     with served.archive.inventory() as inventory:
-        assert list(inventory.damaged_since()) == [torn]
+        assert torn in inventory.damaged_since()
     assert served.document("fixity")["due"] == 0
     # Then the admins have a mail, and no other after the next run
     served.until(lambda: len(served.mails.received) == 1)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import IO, BinaryIO, Protocol
+from typing import IO, BinaryIO, Protocol, cast
 
 CHUNK_BYTES = 1 << 20
 _MODE = 0o644
@@ -97,13 +97,9 @@ class _Tar:
     def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
         info = tarfile.TarInfo(name)
         info.size, info.mtime, info.mode = size_bytes, int((when or self._when).timestamp()), _MODE
-        self._archive.addfile(info, _as_file(content))
+        self._archive.addfile(info, cast(IO[bytes], content))  # tarfile only reads
         self._archive.members.clear()  # type: ignore[attr-defined]  # else it keeps a kilobyte a member
 
 
 def _tar(out: IO[bytes] | gzip.GzipFile) -> tarfile.TarFile:
     return tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8")
-
-
-def _as_file(content: Readable) -> IO[bytes]:
-    return content  # type: ignore[return-value]  # tarfile only reads

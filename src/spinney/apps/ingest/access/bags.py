@@ -9,10 +9,12 @@ Manifests come last, since they are verified only then. ``data/`` separates the 
 and its paths lead downward only, on Windows too.
 """
 
+import hashlib
 import io
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -77,7 +79,10 @@ def bag(
         algorithm = None
         for file in _files(storage, version):
             name = f"data/{names.of(relative(file.path))}"
-            _add(archive, storage, version, file, f"{version.name}/{name}", between, modified.get(file.path))
+            with _intact(version, file), storage.opened(version.ark, file, version.number) as content:
+                checked = Checked(content, file, between)
+                archive.add(f"{version.name}/{name}", file.size_bytes, checked, modified.get(file.path))
+                checked.finish()
             manifest.write(f"{file.digest.value}  {_escaped(name)}\n".encode())
             algorithm = file.digest.algorithm
             files, size = files + 1, size + file.size_bytes
@@ -86,9 +91,10 @@ def bag(
                 f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy"
             )
         tag_files = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
-        tags = [f"{_sum(algorithm, raw)}  {name}" for name, raw in tag_files.items()]
+        tags = []
         for name, raw in tag_files.items():
             archive.add(f"{version.name}/{name}", len(raw), io.BytesIO(raw))
+            tags.append(f"{hashlib.new(algorithm, raw).hexdigest()}  {name}")
         tags.append(_add_manifest(archive, version, algorithm, manifest))
     raw = "".join(f"{line}\n" for line in tags).encode()
     archive.add(f"{version.name}/tagmanifest-{algorithm}.txt", len(raw), io.BytesIO(raw))
@@ -159,21 +165,11 @@ def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
         raise Differs(str(error)) from None
 
 
-def _add(
-    archive: Archive,
-    storage: Storage,
-    version: Version,
-    file: StoredFile,
-    name: str,
-    between: Callable[[int], None],
-    modified: datetime | None,
-) -> None:
-    """Add a file of the version, compared with its digests while it is read. Raises Differs."""
+@contextmanager
+def _intact(version: Version, file: StoredFile) -> Iterator[None]:
+    """Raise Differs where a file of the version cannot be read as it was stored."""
     try:
-        with storage.opened(version.ark, file, version.number) as content:
-            checked = Checked(content, file, between)
-            archive.add(name, file.size_bytes, checked, modified)
-            checked.finish()
+        yield
     except Differs:
         raise
     except NotAdmitted as error:  # gone, or a link in its place
@@ -187,12 +183,10 @@ def _add_manifest(
     name = f"manifest-{algorithm}.txt"
     size = manifest.tell()
     manifest.seek(0)
-    sums = Sums([algorithm])
-    while chunk := manifest.read(1 << 20):
-        sums.update(chunk)
+    digest = hashlib.file_digest(manifest, algorithm).hexdigest()
     manifest.seek(0)
     archive.add(f"{version.name}/{name}", size, manifest)
-    return f"{sums.values()[algorithm]}  {name}"
+    return f"{digest}  {name}"
 
 
 def _info(version: Version, files: int, size_bytes: int) -> bytes:
@@ -208,12 +202,6 @@ def _info(version: Version, files: int, size_bytes: int) -> bytes:
 def _escaped(path: str) -> str:
     """Escape a path for a manifest (RFC 8493 section 2.1.3)."""
     return path.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _sum(algorithm: str, raw: bytes) -> str:
-    sums = Sums([algorithm])
-    sums.update(raw)
-    return sums.values()[algorithm]
 
 
 def _differs(file: StoredFile, how: str) -> Differs:

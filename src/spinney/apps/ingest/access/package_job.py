@@ -78,7 +78,9 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
             storage = open_resources.storage(config, order.storage)
             return packages.make(folder, job.fence, write)
         except bags.Differs as error:
-            _record_damage(config, order, str(error))
+            # The next audit reports it by mail.
+            inventory = open_resources.inventory(config)
+            inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [str(error)])
             raise Fail(f"{order.ark} is damaged: {error}", retryable=False) from error
         except OSError as error:
             if disk_space.is_full(error):
@@ -93,12 +95,6 @@ def _modified(config: Settings, order: AccessOrder) -> dict[str, datetime]:
     """Return when the files of the version were last changed, where the depositor gave a date that can be parsed."""
     files = open_resources.inventory(config).files(order.ark, order.version)
     return {file.path: when for file in files if (when := parsed_date(file.modified)) is not None}
-
-
-def _record_damage(config: Settings, order: AccessOrder, fault: str) -> None:
-    """Enter the damage into the inventory; the next audit reports it by mail."""
-    inventory = open_resources.inventory(config)
-    inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [fault])
 
 
 def parsed_date(text: str | None) -> datetime | None:

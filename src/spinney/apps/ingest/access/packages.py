@@ -9,6 +9,7 @@ The folder ``access`` cannot be listed by others: whoever has the token may read
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -78,7 +79,8 @@ def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Pack
         copies.sync_folder(folder.parent)
     except BaseException:
         part.unlink(missing_ok=True)
-        _drop(folder)
+        with suppress(OSError):  # it has a part of another attempt, or a complete package
+            folder.rmdir()
         raise
     return package
 
@@ -89,11 +91,3 @@ def _clear(folder: Path, fence: int) -> None:
         number = part.name[1:].partition(".")[0]
         if number.isdecimal() and int(number) < fence:
             part.unlink(missing_ok=True)
-
-
-def _drop(folder: Path) -> None:
-    """Remove the folder if it is empty."""
-    try:
-        folder.rmdir()
-    except OSError:
-        return  # it has a part of another attempt, or a complete package

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -54,7 +55,7 @@ def request(
         files=chosen.files,
         size_bytes=chosen.size_bytes,
         format=format_,
-        secret=tickets.new_secret(),
+        secret=secrets.token_hex(16),  # 128 random bits
     )
     queue = SMALL if chosen.size_bytes <= settings.access.small_bytes else LARGE
     options = Options(
@@ -69,10 +70,11 @@ def request(
         try:
             job_id = submit(options).ids[0]
         except DuplicateKey as duplicate:
-            if _is_foreign(control, duplicate.job_id):
+            job = tickets.find_job(control.store, duplicate.job_id)
+            if job is not None and job.type != TYPE:  # somebody saw the key, and used it when it was free
                 options = replace(options, key=None, forever=False)
                 continue
-            job = _reuse(control, settings, duplicate.job_id)
+            job = None if job is None else _reuse(control, settings, job)
         else:
             job = control.store.job(job_id)
         if job is not None:
@@ -94,13 +96,6 @@ def _key(control: "Control", order: AccessOrder, collection: str) -> str:
     secret = control.store.sign_in.secret("access-key", now_us=control.clock())
     content = orjson.dumps([order.ark, order.version, order.format, collection])
     return f"access-{hmac.digest(secret, content, hashlib.sha256).hex()[:32]}"
-
-
-def _is_foreign(control: "Control", job_id: int) -> bool:
-    """Whether the key of a request belongs to a job that is no request: somebody saw it, and used it when it was
-    free."""
-    job = tickets.find_job(control.store, job_id)
-    return job is not None and job.type != TYPE
 
 
 def visible_object(control: "Control", settings: Settings, ark: str) -> Object:
@@ -127,14 +122,13 @@ def version_of(object_: Object, number: int | None) -> Version:
     return chosen
 
 
-def _reuse(control: "Control", settings: Settings, job_id: int) -> Job | None:
-    """Return the job that an earlier, equal request made, retried if it failed; None: it is of no use, so
+def _reuse(control: "Control", settings: Settings, job: Job) -> Job | None:
+    """Return the job of an earlier, equal request, retried if it failed; None: it is of no use, so
     that a new one has to be made.
 
     A job whose package has expired is deleted here, which frees the key for the new one.
     """
-    job = tickets.find_job(control.store, job_id)
-    if job is None or job.state is State.DELETED:
+    if job.state is State.DELETED:
         return None
     if job.state not in SETTLED:
         return job

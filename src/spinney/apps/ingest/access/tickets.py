@@ -6,7 +6,6 @@ leads to its job without another register beside the store, and cannot be guesse
 
 import hmac
 import re
-import secrets
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from spinney.operations import Store
 
 TYPE = "ingest.access"
-SECRET_BYTES = 16
 TOKEN = re.compile(r"([1-9][0-9]{0,11})-([0-9a-f]{32})", re.ASCII)
 
 
@@ -76,11 +74,6 @@ class Ticket(FrozenModel):
     expires: AwareDatetime | None = None
     message: str | None = None
     """Why it is held or failed."""
-
-
-def new_secret() -> str:
-    """Return a secret for a new request, of 128 random bits."""
-    return secrets.token_hex(SECRET_BYTES)
 
 
 def token(job_id: int, order: AccessOrder) -> str:

@@ -16,7 +16,7 @@ from spinney.apps.ingest.access.requests import visible_object
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import File, Version, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row
-from spinney.apps.ingest.storage import Storage, StoredFile
+from spinney.apps.ingest.storage import StoredFile
 from spinney.files.digests import Digest
 
 if TYPE_CHECKING:
@@ -54,12 +54,11 @@ def manifest(
     def rows() -> Iterator[Row]:
         with reading(chosen):
             for file in storage.files(object_.ark, chosen.version):
-                yield _row(
-                    file,
-                    chosen,
-                    recorded_files.get(file.path),
-                    _url(storage, object_.ark, chosen, file, locate),
-                )
+                if locate is None:
+                    url = storage.url(object_.ark, file)
+                else:
+                    url = locate(object_.ark, chosen.version, file.path)
+                yield _row(file, chosen, recorded_files.get(file.path), url)
 
     out = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOLED_BYTES))  # noqa: SIM115 - closed when it has been read
     (manifests.write_json if json else manifests.write)(rows(), PayloadKind.OBJECT_MANIFEST, out)
@@ -80,10 +79,6 @@ def _row(file: StoredFile, version: Version, recorded: File | None, url: str) ->
         modified=(recorded and recorded.modified) or version.created.isoformat(),
         mime_type=None if recorded is None else recorded.mime_type,
     )
-
-
-def _url(storage: Storage, ark: str, version: Version, file: StoredFile, locate: Locate | None) -> str:
-    return storage.url(ark, file) if locate is None else locate(ark, version.version, file.path)
 
 
 def _pieces(out: BinaryIO) -> Iterator[bytes]:
