@@ -7,7 +7,7 @@ from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.deposits.orders import Stage
 from spinney.errors import UsageError
-from spinney.jobs import INTERNAL
+from spinney.jobs import INTERNAL, State
 from spinney.reports import MailSettings, Outbox
 
 if TYPE_CHECKING:
@@ -20,6 +20,15 @@ app = Spinney(submit=INTERNAL)
 
 STAGES: tuple[str, ...] = get_args(Stage)
 """The stages of an object, in their order."""
+
+
+def passed(state: State, stage: str | None) -> str | None:
+    """Return the last stage that was successful for an object whose job is in this state at this stage; None: none
+    was."""
+    if stage is None:
+        return STAGES[-1] if state is State.COMPLETED else None
+    before = STAGES.index(stage) if stage in STAGES else 0
+    return STAGES[before - 1] if before else None
 
 
 def queue_of(stage: str) -> str:

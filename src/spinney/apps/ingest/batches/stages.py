@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from spinney import Fail, Hold, Job, Warn
 from spinney.apps.ingest import manifests, report
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.application import STAGES, batches, objects, outbox
+from spinney.apps.ingest.application import batches, objects, outbox, passed
 from spinney.apps.ingest.batches import held_batches, outgoing_mails, unchanged_objects
 from spinney.apps.ingest.config import open_resources, profiles, settings
 from spinney.apps.ingest.config.profiles import Profile
@@ -303,6 +303,7 @@ def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[repor
     for child in job.children():
         child_order = ObjectOrder.model_validate(child.params["order"])
         is_completed = child.state == "completed"
+        stage = None if is_completed else child.stage
         same = unchanged.get(child_order.jid) if is_completed else None
         entry = None if same else recorded.get(child_order.jid)
         about = child_order.about
@@ -312,8 +313,8 @@ def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[repor
             state=str(child.state),
             unchanged=same is not None,
             title=about.title or child_order.payload.name,
-            passed=STAGES[-1] if is_completed else _before(child.stage),
-            stage=None if is_completed else child.stage,
+            passed=passed(child.state, stage),
+            stage=stage,
             message=child.message,
             warnings=child.warnings,
             link=config.public_address(f"jobs/{child.id}"),
@@ -341,13 +342,6 @@ def _known(same: unchanged_objects.UnchangedVersion | None, about: Description) 
     if same is not None:
         return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}
     return {"local_ids": about.local_ids, "ark": about.primary_id}
-
-
-def _before(stage: str | None) -> str | None:
-    """Return the stage before this one, which is the last that was successful for a job at this stage."""
-    if stage not in STAGES or stage == STAGES[0]:
-        return None
-    return STAGES[STAGES.index(stage) - 1]
 
 
 def _write(

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
 from spinney.apps.ingest.fetching.urls import shown_text
 from spinney.errors import UsageError
-from spinney.jobs import Attempt, Job, Outcome, State, job_folder
+from spinney.jobs import Attempt, Job, Outcome, job_folder
 from spinney.operations import Store
 
 _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
@@ -88,7 +88,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         batch=job.parent_id,
         state=str(job.state),
         stage=job.stage,
-        passed=passed(job),
+        passed=passed(job.state, job.stage),
         message=job.message,
         profile=order.profile,
         collection=job.collection,
@@ -126,14 +126,6 @@ def _url(payload: Payload) -> str | None:
 def mode(*, update: bool) -> str:
     """Return the name of the mode: whether the files of the object's newest version are kept."""
     return "update" if update else "add"
-
-
-def passed(job: Job) -> str | None:
-    """Return the last stage that was successful: the one before the job's current stage. None: none was."""
-    if job.stage is None:
-        return STAGES[-1] if job.state is State.COMPLETED else None
-    before = STAGES.index(job.stage) if job.stage in STAGES else 0
-    return STAGES[before - 1] if before else None
 
 
 def retries(history: list[Attempt]) -> int:

@@ -33,6 +33,7 @@ from spinney.apps.ingest.batches.stages import PAYLOAD
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder
+from spinney.apps.ingest.deposits.states import READING
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.errors import NoSuchJob, Refused, SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
 _PAGE = 1000
-_FIRST_STAGE = "processing"
-"""The stage of a batch that holds it."""
 _FINISHED = (State.COMPLETED, State.DELETED)
 
 cleanings = app.pipeline(
@@ -170,7 +169,7 @@ def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
     count = 0
     for job, order in _batches(store, (State.HELD,)):
         if (
-            job.stage == _FIRST_STAGE
+            job.stage == READING  # the stage that holds a batch
             and held_batches.reason(config, order.bid) is None
             and not store.holds.covering(job.id)
         ):

@@ -15,10 +15,12 @@ import typer
 from pydantic import Field
 
 from spinney.apps.ingest import report as reports
+from spinney.apps.ingest.application import passed
+from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config import profiles
-from spinney.apps.ingest.deposits.elements import elements, mode, passed
+from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.deposits.states import BatchState
+from spinney.apps.ingest.deposits.states import READING, BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
 from spinney.apps.ingest.verbs import lookup
 from spinney.apps.ingest.verbs.base import (
@@ -41,8 +43,6 @@ from spinney.jobs import Child, Filter, Job, State, job_folder
 LIMIT_MAX = 10_000
 _PAGE = 1000
 """How many objects are read at a time for a report."""
-_READING = "processing"
-"""The stage of a batch at which its payload is refused."""
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
 
 
@@ -219,7 +219,7 @@ def _object(job: Job) -> dict[str, Any]:
         "jid": order.jid,
         "state": display.state_text(job),
         "stage": job.stage,
-        "passed": passed(job),
+        "passed": passed(job.state, job.stage),
         "name": name,
         "message": display.state_message(job),
     }
@@ -245,14 +245,14 @@ def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
     """Build the next report as it would be now, without sending or storing it. Raises Refused for a batch whose payload
     has not been read yet."""
     data = dict(service.store.get_data(batch.job.id))
-    if "begun" not in data:
+    if held_batches.BEGUN not in data:
         raise Refused(
             f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' shows why"
         )
     profile = profiles.load(service.settings, batch.order.profile)
     data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
     view = _BatchView(service=service, id=batch.job.id, data=data)
-    was_refused = batch.job.state is State.FAILED and batch.job.stage == _READING
+    was_refused = batch.job.state is State.FAILED and batch.job.stage == READING
     fault = batch.job.message if was_refused else None
     from spinney.apps.ingest.batches.stages import report_of  # with all stages
 
