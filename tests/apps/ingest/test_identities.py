@@ -7,7 +7,8 @@ import pytest
 
 from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.deposits.metadata import About
-from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 ONE, OTHER = "ark:/12345/one", "ark:/12345/other"

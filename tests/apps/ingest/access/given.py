@@ -17,7 +17,8 @@ from spinney.apps.ingest import app
 from spinney.apps.ingest.access.tickets import AccessOrder
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
+from spinney.apps.ingest.inventory import Entry, File, open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
 from spinney.control import Control

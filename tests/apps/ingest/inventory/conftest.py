@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from servers import postgres_schema
-from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 
 from ..new_inventory import new_inventory, new_inventory_on_server
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from spinney.apps.ingest.inventory import Inventory, fixity_checks
+from spinney.apps.ingest.inventory import fixity_checks
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 from .words import ARK, NOON, audits, count, entry

@@ -2,7 +2,8 @@
 
 import pytest
 
-from spinney.apps.ingest.inventory import Inventory, LocalIdTaken
+from spinney.apps.ingest.inventory import LocalIdTaken
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 from .words import ARK

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from spinney.apps.ingest.inventory import Inventory, searches
+from spinney.apps.ingest.inventory import searches
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 from .words import ARK, contents, entry, file, sha256, sums

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Connection, Engine, event, text
 
 from servers import postgres_schema
-from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.inventory.schema import (
     EPOCH,
     audits,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from spinney.apps.ingest.inventory import Inventory, LocalIdTaken, open_inventory
+from spinney.apps.ingest.inventory import LocalIdTaken, open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 from .words import ARK, contents, count, entry, sums

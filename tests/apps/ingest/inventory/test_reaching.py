@@ -15,7 +15,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from servers import postgres_schema, postgres_url
-from spinney.apps.ingest.inventory import TABLES, File, Inventory, open_inventory
+from spinney.apps.ingest.inventory import TABLES, File, open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.inventory.schema import metadata
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.tables import TablesAway, TablesUnusable

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from long_tests import LONG
-from spinney.apps.ingest.inventory import Inventory, LocalIdTaken
+from spinney.apps.ingest.inventory import LocalIdTaken
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.files.paths import NotAdmitted
 
 from .words import ARK, NOON, contents, count, entry, file, sha256, sums

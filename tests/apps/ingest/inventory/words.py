@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select, text
 
-from spinney.apps.ingest.inventory import Entry, File, Inventory, schema
+from spinney.apps.ingest.inventory import Entry, File, schema
+from spinney.apps.ingest.inventory.inventory import Inventory
 
 ARK = "ark:/99999/fk4m32"
 NOON = datetime(2024, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)

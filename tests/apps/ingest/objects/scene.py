@@ -15,7 +15,8 @@ from spinney.apps.ingest import app, application
 from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import Description, Payload, Sum
-from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.storage import Storage, open_storage
 from spinney.apps.ingest.verbs.setup import prepare

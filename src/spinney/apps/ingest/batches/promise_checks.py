@@ -8,7 +8,6 @@ and each of the others is an object.
 """
 
 import json
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from spinney.jobs import PASSED, Attempt, Job, Outcome, State, job_folder
 from spinney.operations import AuditCall, Store
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 _JOBS_MAX = 1_000_000
 _CALLS_PER_PAGE = 1_000
@@ -105,10 +104,10 @@ def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckR
 
 
 def operator_requests_us(store: Store, jobs: Collection[int]) -> list[int]:
-    """Return the times at which operators requested that one of these jobs run again, in microseconds since 1970 UTC,
-    sorted. A request by a filter counts too, because the audit trail does not list its jobs."""
+    """Return the times at which operators requested that one of these jobs run again, in microseconds since 1970 UTC.
+    A request by a filter counts too, because the audit trail does not list its jobs."""
     calls = [call for verb in _RERUN_VERBS for call in _calls(store, verb)]
-    return sorted(call.at_us for call in calls if json.loads(call.what).get("job") in {None, *jobs})
+    return [call.at_us for call in calls if json.loads(call.what).get("job") in {None, *jobs}]
 
 
 def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[str]:
@@ -116,18 +115,12 @@ def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[st
     passed_us: dict[str, int] = {}
     stages: list[str] = []
     for attempt in sorted(history, key=lambda a: a.fence):
-        before_us = passed_us.get(attempt.stage)
-        if before_us is not None and not _any_between(requests_us, before_us, attempt.started_us):
+        before_us, began_us = passed_us.get(attempt.stage), attempt.started_us
+        if before_us is not None and not any(before_us <= at_us <= began_us for at_us in requests_us):
             stages.append(attempt.stage)
         if attempt.outcome in PASSED:
             passed_us[attempt.stage] = attempt.ended_us or attempt.started_us
     return stages
-
-
-def _any_between(times: Sequence[int], begin: int, end: int) -> bool:
-    """Return whether one of these sorted times is from ``begin`` to ``end``."""
-    index = bisect_left(times, begin)
-    return index < len(times) and times[index] <= end
 
 
 def _calls(store: Store, verb: str) -> Iterator[AuditCall]:

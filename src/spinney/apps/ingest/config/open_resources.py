@@ -11,7 +11,7 @@ from spinney.apps.ingest.storage.layout import ROOT_DECLARATION
 from spinney.errors import UsageError
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 
 def inventory(settings: Settings) -> "Inventory":

@@ -21,7 +21,7 @@ from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted, shown
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 
 def identify(inventory: "Inventory", collection: str, about: About) -> str | None:

@@ -33,7 +33,7 @@ Specified by ``tests/apps/ingest/inventory`` (on SQLite and PostgreSQL).
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.inventory.model import (
     Damaged,
@@ -54,7 +54,6 @@ __all__ = [
     "Damaged",
     "Entry",
     "File",
-    "Inventory",
     "LocalIdTaken",
     "Match",
     "Object",
@@ -78,15 +77,7 @@ def open_inventory(url: str) -> "Inventory":
 
     It connects on first use. Raises UsageError for another URL.
     """
+    # It imports SQLAlchemy, which takes as long as all the rest.
     from spinney.apps.ingest.inventory.inventory import Inventory
 
     return Inventory(TABLES.open(url))
-
-
-def __getattr__(name: str) -> Any:
-    """Load ``Inventory`` on first use: it imports SQLAlchemy, which takes as long as all the rest."""
-    if name != "Inventory":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from spinney.apps.ingest.inventory.inventory import Inventory
-
-    return Inventory

@@ -44,7 +44,7 @@ from spinney.apps.ingest.storage import (
 from spinney.files.paths import PRODUCER, SYSTEM, NotAdmitted
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20

@@ -8,7 +8,8 @@ from spinney.apps.ingest.storage import Incoming, Storage
 from spinney.files.digests import Sums
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory, Object
+    from spinney.apps.ingest.inventory import Object
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 
 def differences(storage: Storage, inventory: "Inventory", object_: "Object") -> Iterator[str]:

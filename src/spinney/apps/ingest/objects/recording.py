@@ -15,7 +15,7 @@ from spinney.apps.ingest.objects.work import STORED, load_work, read_list
 from spinney.files.paths import NotAdmitted
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 
 def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:

@@ -134,8 +134,10 @@ class Watch:
         """The tries that this attempt has claimed: the mark as it was, and as it is meanwhile."""
         self._marks_at_start: dict[str, Mark] = {}
         self._path = work.job.folder / KEPT
-        self._stored = _read_encounters(self._path)
+        self._stored: dict[str, Any] = {}
         """The encounters as they are in the file, so that it is written only when they have changed."""
+        with suppress(FileNotFoundError):
+            self._stored = json.loads(self._path.read_text("utf-8"))
         self._encounters: dict[str, list[float]] = {
             h: list(encounter) for h, encounter in self._stored.get("hosts", {}).items()
         }
@@ -325,14 +327,6 @@ def _read(path: Path) -> Mark | None:
         return Mark(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None  # it has just been removed, or is no mark
-
-
-def _read_encounters(path: Path) -> dict[str, Any]:
-    try:
-        encounters: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    return encounters
 
 
 def _when(seconds: float) -> str:

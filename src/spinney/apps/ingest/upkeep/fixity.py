@@ -37,7 +37,7 @@ from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import PRIORITIES, LockTaken
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 PRIORITY = PRIORITIES[-1]
 """The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
