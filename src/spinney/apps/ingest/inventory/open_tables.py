@@ -1,6 +1,5 @@
 """An inventory that is open: the base of the classes that have its operations."""
 
-from types import TracebackType
 from typing import Self
 
 from spinney.tables.database import Database
@@ -19,9 +18,7 @@ class OpenTables:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

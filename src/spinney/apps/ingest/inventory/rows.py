@@ -12,13 +12,7 @@ from spinney.files.digests import ALGORITHMS
 
 _ALGORITHMS = tuple(ALGORITHMS)
 
-CONTENT = (
-    files.c.path,
-    files.c.size_bytes,
-    files.c.mime_type,
-    files.c.modified,
-    *(files.c[a] for a in _ALGORITHMS),
-)
+CONTENT = tuple(files.c[name] for name in ("path", "size_bytes", "mime_type", "modified", *_ALGORITHMS))
 """The columns of a file that make up its ``Content``, in its order."""
 _VERSION_FIELDS = {
     {"when_said": "when", "created_us": "created"}.get(column.name, column.name): column
