@@ -6,8 +6,7 @@ These are the commands of ``spinney ingest``, a module for each group; the entry
 ``session``   where a command runs: on a local store, or through a server
 ``commands``  a command made from a verb: its fields become arguments and options
 ``deposits``  ``submit`` and ``check``
-``views``     ``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``
-``reports``   ``report``
+``views``     ``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``, ``report``
 ``repairs``   ``requeue``, ``delete``, ``sweep``
 ``holds``     ``hold``, ``release``, ``pause``, ``unpause``
 ``access``    ``fetch``, ``manifest``, ``token``, ``fixity``
@@ -23,7 +22,7 @@ Specified by ``tests/apps/ingest/cli``; ``tests/apps/ingest/cli/test_docs.py`` c
 
 import typer
 
-from spinney.apps.ingest.cli import access, deposits, holds, repairs, reports, setup, views
+from spinney.apps.ingest.cli import access, deposits, holds, repairs, setup, views
 
 app = typer.Typer(
     help="Deposit files into a digital library: submit manifests, watch, repair, report.",
@@ -31,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (deposits, views, reports, repairs, holds, setup, access):
+for group in (deposits, views, repairs, holds, setup, access):
     app.add_typer(group.app)
 
 __all__ = ["app"]

@@ -8,9 +8,10 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -117,7 +118,7 @@ def show_token(query: Token, answer: Mapping[str, Any], *, json: JsonOption = Fa
 def show_fixity(query: Fixity, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
     """Print the two numbers, or the damaged objects; these set the exit code, for monitoring."""
     if query.damaged:
-        _print_damaged(answer["items"], json=json)
+        display.print_list(answer["items"], _DAMAGED, json=json)
         if answer["items"]:
             raise typer.Exit(Exit.REFUSED)
     elif json:
@@ -133,14 +134,10 @@ def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:
     if json:
         display.print_json(ticket)
         return
-    shown = {
-        name: _time_text(value) if name in ("anticipated", "expires") else value
-        for name, value in ticket.items()
-    }
-    for name, value in shown.items():
-        display.console().print(
-            f"{name:<12} {display.cell(value)}", soft_wrap=True, markup=False, highlight=False
-        )
+    out = display.console()
+    for name, value in ticket.items():
+        text = _time_text(value) if name in ("anticipated", "expires") else value
+        out.print(f"{name:<12} {display.cell(text)}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _write(pieces: Iterator[bytes], output: Path | None) -> None:
@@ -174,22 +171,18 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
             part.unlink()
 
 
-def _print_damaged(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
-    """Print a table of the damaged objects, with the first fault of each."""
-    if json:
-        display.print_json_lines(damaged)
-        return
-    display.print_table(
-        ("ARK", "COLLECTION", "SINCE", "FAULTS", "FIRST"),
-        (
-            (d["ark"], d["collection"], _time_text(d["since"]), len(d["faults"]), d["faults"][0])
-            for d in damaged
-        ),
-    )
-
-
 def _time_text(text: str) -> str:
     return display.format_time(int(datetime.fromisoformat(text).timestamp() * 1e6))
+
+
+_DAMAGED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "ARK": itemgetter("ark"),
+    "COLLECTION": itemgetter("collection"),
+    "SINCE": lambda item: _time_text(item["since"]),
+    "FAULTS": lambda item: len(item["faults"]),
+    "FIRST": lambda item: item["faults"][0],
+}
+"""The columns of the table of damaged objects, with the first fault of each."""
 
 
 def _count_text(number: int) -> str:

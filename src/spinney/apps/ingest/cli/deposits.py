@@ -5,8 +5,8 @@ checks a manifest.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -112,16 +112,12 @@ def _payload_name(payload: str, name: str | None) -> str:
     return Path(payload).name
 
 
-@contextmanager
-def _open_payload(payload: str) -> Iterator[BinaryIO]:
+def _open_payload(payload: str) -> AbstractContextManager[BinaryIO]:
     """Open the payload for reading: a regular file, or stdin for ``-``, which is not closed. Raises
     UsageError."""
     if payload == STDIN:
-        with open(0, "rb", buffering=0, closefd=False) as stdin:
-            yield stdin
-        return
-    with opened(Path(payload)) as file:
-        yield file
+        return open(0, "rb", buffering=0, closefd=False)
+    return opened(Path(payload))
 
 
 def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:

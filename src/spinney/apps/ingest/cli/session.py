@@ -24,7 +24,7 @@ from spinney.command_line import endpoint, open_client, open_control, resolve_se
 from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
-    from spinney.command_line import Call, Performs, RetryingClient
+    from spinney.command_line import Performs, RetryingClient
     from spinney.operations import Control
 
 ROUTE_PREFIX = "/apps/ingest"
@@ -99,8 +99,9 @@ class _RemoteSession:
 
         fields, path = verb.model_dump(mode="json", exclude_defaults=True), f"{ROUTE_PREFIX}/{verb.name}"
         if verb.changes:
-            return self._send(Call(method="POST", path=path, decode=orjson.loads, json=fields))
-        return self._send(Call(method="GET", path=path, decode=orjson.loads, query=query_params(**fields)))
+            return self.performer.send(Call(method="POST", path=path, decode=orjson.loads, json=fields))
+        query = query_params(**fields)
+        return self.performer.send(Call(method="GET", path=path, decode=orjson.loads, query=query))
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         from httpx import ConnectError
@@ -120,7 +121,7 @@ class _RemoteSession:
             headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
         )
         try:
-            return self._send(call)
+            return self.performer.send(call)
         except (CommitUncertain, UnexpectedResponse, ServerUnavailable) as error:
             if isinstance(error.__cause__, ConnectError):  # nothing was sent
                 raise
@@ -135,9 +136,6 @@ class _RemoteSession:
         name = "file" if isinstance(selection, File) else "manifest"
         call = Call(method="GET", path=f"{ROUTE_PREFIX}/{name}", decode=bytes, query=query)
         return self.performer.pieces(call)
-
-    def _send(self, call: "Call[Any]") -> Any:
-        return self.performer.send(call)
 
 
 def _without_links(answer: bytes) -> Any:

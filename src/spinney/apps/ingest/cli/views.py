@@ -1,19 +1,24 @@
-"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: show and list.
+"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``, ``report``: show and list.
 
 Each prints a table or lines for people, or with ``--json`` all data, one value a line for a list. Which
 objects a caller sees is decided by the verbs.
+
+A report that was sent is a file in the folder of the batch's job, and is fetched like any other file of a
+job; one as of now is made by the verb and comes with its answer.
 """
 
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from spinney.apps.ingest.cli.commands import command, with_fields
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs.archive import Find, Profiles
-from spinney.apps.ingest.verbs.batches import Batches, Object, Objects, Status
-from spinney.command_line import Exit, JsonOption, StoreOption, display
+from spinney.apps.ingest.verbs.batches import Batches, Form, Object, Objects, Report, Status
+from spinney.command_line import Exit, JsonOption, StoreOption, display, files_of
+from spinney.errors import UsageError
 
 app = typer.Typer()
 
@@ -103,6 +108,32 @@ def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOptio
             typer.echo(f"spinney: {display.safe(problem)}", err=True)
     if problems:
         raise typer.Exit(Exit.REFUSED)
+
+
+@app.command()
+@with_fields(Report, without={"form"})
+def report(
+    fields: Mapping[str, Any],
+    html: Annotated[bool, typer.Option("--html", help="Print it as HTML.")] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Print a report of a batch: the last one that was sent, or as it would be now."""
+    if html and json:
+        raise UsageError("--html and --json exclude each other; give only one of them")
+    query = Report(form=Form.HTML if html else Form.JSON if json else Form.TEXT, **fields)
+    with open_session(store) as session:
+        answer = session.do(query)
+        if not query.now:
+            with display.closed_pipe_ends_output():
+                for piece in files_of(session.performer, answer["job"], store).content(answer["path"]):
+                    sys.stdout.buffer.write(piece)
+            return
+    if json:
+        display.print_json(answer["report"])
+        return
+    with display.closed_pipe_ends_output():
+        sys.stdout.write(answer["report"])
 
 
 def _counted(objects: Mapping[str, int]) -> str:
