@@ -39,9 +39,6 @@ def forget(folder: Path, jid: str) -> None:
 def read(folder: Path) -> dict[str, UnchangedVersion]:
     """Return all unchanged objects of a batch, by jid; empty where there are none. Files that are being
     written meanwhile have another name, and are left out."""
-    if not (folder / FOLDER).is_dir():
-        return {}
-    notes = (
-        path for path in (folder / FOLDER).iterdir() if not path.suffix
-    )  # without files that are being written: NAME.new
+    # Without files that are being written: NAME.new.
+    notes = (path for path in (folder / FOLDER).glob("*") if not path.suffix)
     return {path.name: UnchangedVersion(**orjson.loads(path.read_bytes())) for path in notes}
