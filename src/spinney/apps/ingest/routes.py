@@ -48,6 +48,7 @@ router = routes("ingest")
 FILE = "file"
 """The name of the form's part that is the payload."""
 _BINARY = {"type": "string", "format": "binary"}
+_CONTENT = {"content": {BINARY: {"schema": _BINARY}}}
 _FIELDS = {name.replace("_", "-"): {"type": "string"} for name in DepositFields.model_fields}
 _BODIES = {
     BINARY: {"schema": _BINARY},
@@ -124,8 +125,7 @@ def _accepted_response(accepted: Accepted) -> dict[str, Any]:
     "/file",
     summary="Fetch a file of a stored object",
     response_class=Response,
-    responses=documented(404, 409)
-    | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
+    responses=documented(404, 409) | {200: {"description": "The file.", **_CONTENT}},
 )
 async def file(context: Authenticated, request: Request, query: Annotated[File, Query()]) -> Response:
     """The file is compared with its digests while it is sent. If it is damaged and longer than a piece, the connection
@@ -137,8 +137,7 @@ async def file(context: Authenticated, request: Request, query: Annotated[File, 
     "/manifest",
     summary="List the files of a stored object as a manifest",
     response_class=Response,
-    responses=documented(404, 409)
-    | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
+    responses=documented(404, 409) | {200: {"description": "The manifest.", **_CONTENT}},
 )
 async def manifest(context: Authenticated, request: Request, query: Annotated[Manifest, Query()]) -> Response:
     """The manifest is in Checkm; the URL of each row is that of the file on this server."""

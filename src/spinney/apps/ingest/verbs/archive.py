@@ -20,7 +20,7 @@ from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
-from spinney.apps.ingest.verbs.profile_list import readable, visible
+from spinney.apps.ingest.verbs.profile_list import visible
 from spinney.apps.ingest.verbs.service import Service, introduce, refused
 from spinney.errors import NoSuchJob, Refused, UsageError
 
@@ -89,18 +89,7 @@ class Fixity(Verb):
         with open_inventory(settings.inventory) as inventory:
             damaged = inventory.damaged(LISTED if self.damaged else COUNTED, within=service.collections)
             if self.damaged:
-                return {
-                    "items": [
-                        {
-                            "ark": d.ark,
-                            "collection": d.collection,
-                            "since": d.since,
-                            "audited": d.audited,
-                            "faults": list(d.faults),
-                        }
-                        for d in damaged
-                    ]
-                }
+                return {"items": damaged}
             due = inventory.due_for_fixity(before, COUNTED, within=service.collections)
         return {"due": len(due), "damaged": len(damaged)}
 
@@ -111,10 +100,9 @@ class Profiles(Verb):
     def run(self, service: Service) -> Mapping[str, Any]:
         """Return the profiles that the person may submit with. Operators without limits also see those that cannot be
         read."""
-        profiles = readable(service.settings) if service.collections is None else visible(service)
         return {
             "items": [
-                profile.profile or {"name": profile.name, "problem": profile.problem} for profile in profiles
+                item.profile or {"name": item.name, "problem": item.problem} for item in visible(service)
             ]
         }
 

@@ -6,7 +6,6 @@ hold on each queue and type that has none yet, so that it can be interrupted any
 
 from collections.abc import Mapping, Sequence
 from time import sleep
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from pydantic import Field
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.verbs.base import Text, Verb
 from spinney.apps.ingest.verbs.lookup import Batch, find_batch
-from spinney.apps.ingest.verbs.profile_list import collections
+from spinney.apps.ingest.verbs.profile_list import visible
 from spinney.apps.ingest.verbs.service import OBJECT, Service, introduce
 from spinney.command_line import completion
 from spinney.errors import Refused, UsageError, did_you_mean, listed
@@ -34,14 +33,12 @@ from spinney.operations import (
 )
 from spinney.operations import Verb as EngineVerb
 
-PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
-    {
-        # Objects are in a queue for each stage; one hold on their type stops them in all of these.
-        "ingest": ((Scope.QUEUE, "ingest"), (Scope.TYPE, OBJECT)),
-        "access-small": ((Scope.QUEUE, "access-small"),),
-        "access-large": ((Scope.QUEUE, "access-large"),),
-    }
-)
+PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = {
+    # Objects are in a queue for each stage; one hold on their type stops them in all of these.
+    "ingest": ((Scope.QUEUE, "ingest"), (Scope.TYPE, OBJECT)),
+    "access-small": ((Scope.QUEUE, "access-small"),),
+    "access-large": ((Scope.QUEUE, "access-large"),),
+}
 """The parts of the service that can be paused, and the holds that pause them."""
 _LOOKS, _LOOK_S = 300, 0.1
 """How often a release looks whether an attempt has begun with the batch or holds it, and how many seconds apart."""
@@ -202,7 +199,7 @@ def _parts(what: str) -> Sequence[tuple[Scope, str]]:
 
 def _require_known(service: Service, collection: str) -> None:
     """Raise UsageError unless a profile that the person may see belongs to the collection."""
-    names = {name for name in collections(service.settings) if service.sees(name)}
+    names = {item.profile.collection for item in visible(service) if item.profile is not None}
     if collection not in names:
         raise UsageError(
             f"no profile belongs to a collection {collection!r}{did_you_mean(collection, names)}; there are: "

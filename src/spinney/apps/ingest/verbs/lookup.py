@@ -162,15 +162,10 @@ def find_object(service: Service, name: str) -> Job:
     """Return an object's job, by its number or ``jid-…`` (for which all objects are searched, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):
-        matching = (
-            job
-            for job in find_jobs(service, Filter(type=OBJECT), newest=True)
-            if job.params["order"]["jid"] == name
-        )
-        job = next(matching, None)
-        if job is None:
-            raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")
-        return job
+        for job in find_jobs(service, Filter(type=OBJECT), newest=True):
+            if job.params["order"]["jid"] == name:
+                return job
+        raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")
     job = _numbered(service, name, "jid-… or its job's number")
     if job.type != OBJECT:
         raise Refused(f"job {job.id} is a {job.type!r} job and no object; 'spinney show {job.id}' shows it")

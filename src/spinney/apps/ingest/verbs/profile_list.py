@@ -51,9 +51,3 @@ def profile(service: Service, name: str) -> Profile:
             f"there is no profile {name!r}{did_you_mean(name, by_name)}; there are: {listed(by_name) or '(none)'}"
         )
     return by_name[name]
-
-
-def collections(settings: Settings) -> set[str]:
-    """Return the collections that batches belong to by their profiles. Profiles that cannot be read are left
-    out."""
-    return {item.profile.collection for item in readable(settings) if item.profile is not None}
