@@ -7,6 +7,7 @@ audit alone, so that a result that is entered late changes only the history.
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
@@ -154,13 +155,9 @@ def _outside(storages: Collection[str]) -> Sequence[ColumnElement[bool]]:
 
 def _bounded(faults: Iterable[str]) -> Sequence[str]:
     """Return the first faults, shortened and printable, and how many more there are."""
-    bounded: list[str] = []
-    more = 0
-    for fault in faults:
-        if len(bounded) < FAULTS_MAX:
-            bounded.append(shown(plain("fault", fault)[:_FAULT_MAX]))
-        else:
-            more += 1
+    remaining = iter(faults)
+    bounded = [shown(plain("fault", fault)[:_FAULT_MAX]) for fault in islice(remaining, FAULTS_MAX)]
+    more = sum(1 for _ in remaining)
     return [*bounded, f"and {more} more"] if more else bounded
 
 
