@@ -89,14 +89,14 @@ def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None)
     """Yield a row for each item of this kind, with the values to print by the names of their columns. Raises
     UsageError for a state that the kind does not have."""
     if kind is Kind.JOBS:
-        for job in queue.jobs.list(None if state is None else _state(JobState, state)):
+        for job in queue.jobs.list(_state(JobState, state)):
             if batch in (None, job.bid):
                 yield _job_row(job)
     elif kind is Kind.BATCHES:
-        for each in queue.batches.list(None if state is None else _state(BatchState, state)):
+        for each in queue.batches.list(_state(BatchState, state)):
             yield _batch_row(each)
     elif kind is Kind.ACCESS:
-        access_state = None if state is None else _state(AccessState, state)
+        access_state = _state(AccessState, state)
         for name in layout.ACCESS_QUEUES:
             for request in queue.access.list(name):
                 if access_state in (None, request.state):
@@ -137,10 +137,10 @@ def _batch_row(batch: Batch) -> dict[str, Any]:
 _State = TypeVar("_State", JobState, BatchState, AccessState)
 
 
-def _state(states: type[_State], name: str) -> _State:
-    """Return the state of this name. Raises UsageError that lists the states."""
+def _state(states: type[_State], name: str | None) -> _State | None:
+    """Return the state of this name; None where none is named. Raises UsageError that lists the states."""
     try:
-        return states(name)
+        return None if name is None else states(name)
     except ValueError:
         raise UsageError(f"{name!r} is no state; use one of {', '.join(states)}") from None
 
@@ -150,9 +150,8 @@ def show(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
     """Show all nodes of a job, a batch or an access request, as JSON."""
     with _queue(zookeeper) as queue:
         whole = _load(queue, item)
-        fields = {
-            name: value for name, value in asdict(whole).items() if name not in ("status_bytes", "lock")
-        }
+        fields = asdict(whole)
+        del fields["status_bytes"], fields["lock"]
         fields["locked_by"] = queue.locks.holder(whole.lock_path)
         if isinstance(whole, Batch):
             fields |= {"jobs": queue.batches.jobs(whole), "report": queue.batches.report(whole)}
@@ -229,7 +228,7 @@ def requeue(
         else:
             batch = whole if isinstance(whole, Batch) else queue.batches.load(whole.bid)
             ids = queue.batches.jobs(batch)["batch-failed"] if isinstance(whole, Batch) else [whole.id]
-            target = None if state is None else _state(JobState, state)
+            target = _state(JobState, state)
             faults = []
             for job_id in ids:
                 try:

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from spinney.apps.ingest import manifests
 from spinney.apps.ingest.deposits import priorities
@@ -214,7 +215,7 @@ class BatchWork:
         return path.as_uri()
 
     def _unmark(self, batch_id: str) -> None:
-        if self._client.retry(self._client.exists, f"{BATCHES}/{batch_id}"):
+        with suppress(NoNodeError):
             self._client.retry(self._client.delete, f"{BATCHES}/{batch_id}")
 
 

@@ -89,12 +89,10 @@ def release_own_lock(client: KazooClient, path: str, owner: str) -> None:
     """Delete the lock of an item that this node holds without knowing it: it was killed, or the connection was lost
     before an answer. No other process writes this owner: its name is locked on its host, and its mark names its store.
     """
-    try:
+    with suppress(NoNodeError, BadVersionError):  # nobody's, or another one's by now
         data, stat = client.retry(client.get, path)
         if owner_of(data) == owner:
             client.retry(client.delete, path, version=stat.version)
-    except (NoNodeError, BadVersionError):
-        return  # nobody's, or another one's by now
 
 
 def owner_of(note: bytes) -> str | None:
@@ -115,9 +113,8 @@ class Marks:
 
     def enter(self, store: str) -> None:
         """Write the mark of a store. Raises ForeignAway where another store works under this name."""
-        self._client.ensure_path(_NODES)
-        self._client.ensure_path(_LIVE)
-        self._client.ensure_path(BATCHES)
+        for path in (_NODES, _LIVE, BATCHES):
+            self._client.ensure_path(path)
         try:
             self._client.retry(self._client.create, self.path, store.encode())
         except NodeExistsError:
@@ -176,7 +173,5 @@ class Marks:
 
     def remove(self, job_id: str) -> None:
         """Remove the mark of a job, if it has one."""
-        try:
+        with suppress(NoNodeError):
             self._client.retry(self._client.delete, f"{self.path}/{job_id}")
-        except NoNodeError:
-            return

@@ -7,7 +7,7 @@ repeated.
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from spinney.apps.ingest.deposits.orders import Stage
@@ -16,14 +16,7 @@ from spinney.bridges.merritt.codec import object_bytes
 from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
 
-_STATES: Mapping[str, JobState] = {
-    "estimating": JobState.ESTIMATING,
-    "provisioning": JobState.PROVISIONING,
-    "downloading": JobState.DOWNLOADING,
-    "processing": JobState.PROCESSING,
-    "recording": JobState.RECORDING,
-    "notify": JobState.NOTIFY,
-}
+_STATES: Mapping[str, JobState] = {stage: JobState(stage.capitalize()) for stage in get_args(Stage)}
 """The state there, by the stage here. ``processing`` stores, too: Storing is passed on the way to Recording."""
 STAGES: Mapping[JobState, Stage] = {
     JobState.ESTIMATING: "estimating",
