@@ -22,8 +22,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from spinney.files.copies import write_all
 from spinney.folders.dropped_files import look_at, opened, owner, raise_error, shown
-from spinney.folders.folders import sync_directory
+from spinney.folders.folders import sync
 from spinney.folders.rejected_drops import REJECTED, move_to_rejected
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
@@ -226,8 +227,8 @@ class DropFolder:
             if error.errno not in _ELSEWHERE:
                 raise
             return self._copy(arrival, claimed, target)
-        sync_directory(target.parent)
-        sync_directory(self.path)
+        sync(target.parent)
+        sync(self.path)
         return True
 
     def _copy(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
@@ -239,10 +240,9 @@ class DropFolder:
             with opened(claimed) as fd:
                 self._copy_file(fd, draft)
         else:
-            for top, names, files, directory in os.fwalk(claimed, onerror=raise_error, follow_symlinks=False):
+            for top, _, files, directory in os.fwalk(claimed, onerror=raise_error, follow_symlinks=False):
                 below = draft / os.path.relpath(top, claimed)
                 below.mkdir(mode=0o700, exist_ok=True)
-                del names  # fwalk comes to them
                 for name in files:
                     with opened(name, directory) as fd:
                         self._copy_file(fd, below / name)
@@ -253,7 +253,7 @@ class DropFolder:
             self._put_back(arrival)
             return False
         draft.rename(target)
-        sync_directory(target.parent)
+        sync(target.parent)
         return True
 
     def _copy_file(self, fd: int, target: Path) -> None:
@@ -263,9 +263,7 @@ class DropFolder:
         with target.open("xb", buffering=0) as copy:
             os.fchmod(copy.fileno(), 0o600 | (status.st_mode & 0o100))
             while chunk := self._read(fd):
-                view = memoryview(chunk)
-                while view:
-                    view = view[copy.write(view) :]
+                write_all(copy, chunk)
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from spinney.files.paths import DEPTH_MAX
 from spinney.model.settings.inboxes import Drop, Kind
@@ -25,19 +24,15 @@ def look_at(path: Path, name: str) -> Drop:
     Raises FileNotFoundError when it is gone."""
     status = path.lstat()
     kind, fault = _kind(status.st_mode), _fault_of_name(name)
-    size, identity, changed_ns = (
-        status.st_size,
-        f"{status.st_size}:{status.st_mtime_ns}",
-        status.st_ctime_ns,
-    )
+    size, identity = status.st_size, f"{status.st_size}:{status.st_mtime_ns}"
     if kind is Kind.OTHER:
-        fault = fault or f"it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
+        fault = fault or f"it is {_other(status.st_mode)}"
     elif kind is Kind.FOLDER:
         digest, size = hashlib.sha256(), 0
         try:
-            for file in _files(path):
-                size += file.size
-                digest.update(f"{file.size}:{file.mtime_ns}:{file.path}\0".encode())
+            for below, file in _files(path):
+                size += file.st_size
+                digest.update(f"{file.st_size}:{file.st_mtime_ns}:{below}\0".encode())
         except _Unfit as error:
             fault = fault or str(error)
         except PermissionError:
@@ -49,7 +44,7 @@ def look_at(path: Path, name: str) -> Drop:
         size=size,
         identity=identity,
         owner=owner(status.st_uid),
-        dropped_us=changed_ns // 1000,
+        dropped_us=status.st_ctime_ns // 1000,
         fault=fault,
     )
 
@@ -108,14 +103,6 @@ def raise_error(error: OSError) -> None:
     raise error
 
 
-class _File(NamedTuple):
-    """A file in a dropped folder."""
-
-    path: str
-    size: int
-    mtime_ns: int
-
-
 class _Unfit(Exception):
     """A dropped folder has something in it that is not taken."""
 
@@ -134,6 +121,11 @@ def _kind(mode: int) -> Kind:
     return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
 
 
+def _other(mode: int) -> str:
+    """Return what a mode of ``stat`` is of that is neither a file nor a folder."""
+    return f"{_OTHERS.get(stat.S_IFMT(mode), 'no file')}, and no file or folder"
+
+
 def _fault_of_name(name: str) -> str | None:
     """Return why nothing of this name is taken; None: it may be."""
     if not name.isprintable():
@@ -143,8 +135,9 @@ def _fault_of_name(name: str) -> str | None:
     return None
 
 
-def _files(folder: Path) -> Iterator[_File]:
-    """Yield the files of a dropped folder in an order that stays. Raises _Unfit, PermissionError, FileNotFoundError."""
+def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield path and status of the files of a dropped folder in an order that stays. Raises _Unfit, PermissionError,
+    FileNotFoundError."""
     for top, folders, names, directory in os.fwalk(folder, onerror=raise_error, follow_symlinks=False):
         if os.path.relpath(top, folder).count("/") >= DEPTH_MAX:  # fwalk calls itself once a level
             raise _Unfit(f"files in it lie more than {DEPTH_MAX} folders deep; flatten it")
@@ -156,8 +149,6 @@ def _files(folder: Path) -> Iterator[_File]:
             if not name.isprintable():
                 raise _Unfit(f"{shown(below)!r} in it has a name that cannot be printed; rename it")
             if kind is Kind.OTHER:
-                raise _Unfit(
-                    f"{below!r} in it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
-                )
+                raise _Unfit(f"{below!r} in it is {_other(status.st_mode)}")
             if kind is Kind.FILE:
-                yield _File(below, status.st_size, status.st_mtime_ns)
+                yield below, status

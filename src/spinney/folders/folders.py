@@ -165,7 +165,7 @@ def remove(root: Path, job_id: int) -> None:
         make_directory(trash, like=root)
         grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
         folder.rename(grave)
-        sync_directory(folder.parent)
+        sync(folder.parent)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -219,7 +219,7 @@ def write_token(root: Path, token: str) -> None:
     not mounted (an empty directory has no token), and the share of another cluster (it has another token)."""
     try:
         root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-        present = _read_token(root)
+        present = _read(root / TOKEN)
         if present == token:
             return
         if present is not None:
@@ -228,9 +228,9 @@ def write_token(root: Path, token: str) -> None:
             )
         draft = root / f"{TOKEN}.{os.getpid()}"
         draft.write_text(token + "\n")
-        _sync_file(draft)
+        sync(draft)
         draft.rename(root / TOKEN)
-        sync_directory(root)
+        sync(root)
     except OSError as error:
         raise StoreUnusable(
             f"cannot use {root} as folder root: {error.strerror or error}; name a folder that can be written"
@@ -247,11 +247,11 @@ def fingerprint(root: Path, *, make: bool) -> str | None:
         if mark is None and make:
             draft = root / f"{FINGERPRINT_FILE}.{os.getpid()}.{os.urandom(4).hex()}"
             draft.write_text(os.urandom(16).hex() + "\n")
-            _sync_file(draft)
+            sync(draft)
             with contextlib.suppress(FileExistsError):
                 os.link(draft, file)  # as a rename, but it replaces no other's
             draft.unlink()
-            sync_directory(root)
+            sync(root)
             mark = _read(file)
     except OSError as error:
         raise StoreUnusable(
@@ -264,7 +264,7 @@ def fingerprint(root: Path, *, make: bool) -> str | None:
 def check_token(root: Path, token: str) -> None:
     """Raise StoreUnusable unless this root is the one that the store's ``init`` marked."""
     try:
-        present = _read_token(root)
+        present = _read(root / TOKEN)
     except OSError as error:
         raise StoreUnusable(
             f"cannot read the folder root {root}: {error.strerror or error}; "
@@ -294,11 +294,6 @@ def _unmarked(root: Path) -> StoreUnusable:
     )
 
 
-def _read_token(root: Path) -> str | None:
-    """Return the token in this root; None: it has none."""
-    return _read(root / TOKEN)
-
-
 def _read(file: Path) -> str | None:
     """Return the text of a small file without blanks around it; None: there is no such file."""
     try:
@@ -319,7 +314,7 @@ def _make_below(root: Path, folder: Path) -> None:
                 raise
             continue
         give_to_owner(level, like=root)
-        sync_directory(parent)
+        sync(parent)
 
 
 def _is_directory(place: Path) -> bool:
@@ -343,18 +338,9 @@ def _delete(entry: Path) -> None:
             log.warning("%s cannot be deleted by this node and stays (%s); remove it by hand", entry, error)
 
 
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _sync_file(file: Path) -> None:
-    """Make the contents of a file durable."""
-    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+def sync(place: Path) -> None:
+    """Make the contents of a file durable, or the names in a directory."""
+    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

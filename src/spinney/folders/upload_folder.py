@@ -21,7 +21,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Self
@@ -39,7 +39,6 @@ UPLOADS = ".uploads"
 OPEN_MOST = 100
 """How many uploads one user may have open."""
 _META, _BYTES, _LOCK = "upload.json", "bytes", "lock"
-_CHUNK = 1 << 20
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
@@ -70,7 +69,7 @@ class UploadFolder:
             )
         upload = replace(upload, id=secrets.token_hex(8))
         place = self._open / upload.id
-        try:
+        with _usable(self.root):
             folders.require_marked(self.root)
             for directory in (self._open.parent, self._open, self._done, place):
                 make_directory(directory, like=self.root)
@@ -80,8 +79,6 @@ class UploadFolder:
             _write(place, upload)
             for directory in (self._open, self._open.parent, self.root):
                 sync_folder(directory)
-        except OSError as error:
-            raise _unusable(self.root, error) from error
         return upload
 
     def opened_by(self, by: str) -> list[Upload]:
@@ -104,17 +101,15 @@ class UploadFolder:
         upload = self.get(upload_id, by)
         if upload.is_done:
             return upload
-        try:
-            opened = OpenUpload(self.root, self._open / upload_id, self._done / upload_id)
-        except FileNotFoundError:
-            return self.get(upload_id, by)  # it has been done meanwhile
-        except BlockingIOError:
-            raise StoreUnavailable(
-                f"another request works on the upload of {upload.name!r}; try again in a moment"
-            ) from None
-        except OSError as error:
-            raise _unusable(self.root, error) from error
-        return opened
+        with _usable(self.root):
+            try:
+                return OpenUpload(self.root, self._open / upload_id, self._done / upload_id)
+            except FileNotFoundError:
+                return self.get(upload_id, by)  # it has been done meanwhile
+            except BlockingIOError:
+                raise StoreUnavailable(
+                    f"another request works on the upload of {upload.name!r}; try again in a moment"
+                ) from None
 
     def entries(self) -> Iterator["OpenUpload"]:
         """Yield the open uploads on which nobody works now, locked; each is closed before the next one comes."""
@@ -178,21 +173,17 @@ class OpenUpload:
                 f"with the size that the file has"
             )
         try:
-            with (self._place / _BYTES).open("r+b", buffering=0) as file:
+            with _usable(self._root), (self._place / _BYTES).open("r+b", buffering=0) as file:
                 file.seek(self.upload.received)
                 write_all(file, data)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
         finally:
             self.upload = replace(self.upload, received=_received(self._place, self.upload))
 
     def adopt(self, file: Path) -> None:
         """Take a whole file of the same file system, in place of what has come."""
-        try:
+        with _usable(self._root):
             file.rename(self._place / _BYTES)
             give_to_owner(self._place / _BYTES, like=self._root)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
         self.upload = replace(self.upload, received=_received(self._place, self.upload))
 
     def seal(self) -> bool:
@@ -200,46 +191,35 @@ class OpenUpload:
         if self.upload.received < self.upload.size:
             return False
         if self.upload.sha256 is None:
-            try:
-                digest = hashlib.sha256()
-                with (self._place / _BYTES).open("rb", buffering=0) as file:
-                    while chunk := file.read(_CHUNK):
-                        digest.update(chunk)
-                    os.fsync(file.fileno())
+            with _usable(self._root), (self._place / _BYTES).open("rb", buffering=0) as file:
+                digest = hashlib.file_digest(file, "sha256")
+                os.fsync(file.fileno())
                 self._keep(sha256=digest.hexdigest())
-            except OSError as error:
-                raise _unusable(self._root, error) from error
         return True
 
     def place(self, job_id: int) -> None:
         """Rename the file into the job's folder, durably, unless it is there already. It gets the name of the
         upload."""
         folder = folders.make(self._root, job_id)
-        try:
+        with _usable(self._root):
             with suppress(FileNotFoundError):
                 (self._place / _BYTES).rename(folder / self.upload.name)
             sync_folder(folder)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
 
     def discard(self) -> None:
         """Remove the upload, which is closed then, with what has come of it. It takes no room on the disk."""
-        try:
+        with _usable(self._root):
             (self._place / _META).unlink()  # the first, so that nobody goes on with what a crash leaves
             shutil.rmtree(self._place)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
         self.close()
 
     def settle(self, job_id: int | None, reason: str | None) -> Upload:
         """Keep the answer, and nothing else of the upload, which is closed then. ``job_id``, ``reason``: the job that
         has its bytes, and why it was rejected; return the upload as it is then."""
-        try:
+        with _usable(self._root):
             self._keep(job_id=job_id, reason=reason)
             (self._place / _BYTES).unlink(missing_ok=True)
             self._place.rename(self._done)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
         self.close()
         return self.upload
 
@@ -256,12 +236,11 @@ class OpenUpload:
 def _entries(folder: Path) -> list[Path]:
     """Return the directories of uploads in this folder, by id; none where the folder is missing. Raises
     StoreUnusable."""
-    try:
-        return sorted(place for place in folder.iterdir() if _ID.fullmatch(place.name))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _unusable(folder, error) from error
+    with _usable(folder):
+        try:
+            return sorted(place for place in folder.iterdir() if _ID.fullmatch(place.name))
+        except FileNotFoundError:
+            return []
 
 
 def _read(place: Path) -> Upload | None:
@@ -294,13 +273,17 @@ def _changed_s(path: Path) -> float:
         return 0.0
 
 
-def _unusable(place: Path, error: OSError) -> StoreUnusable:
-    """Return the error for a failed step of an upload: DiskFull, or StoreUnusable, with what to do."""
-    if is_full(error):
-        return DiskFull(
-            f"the upload cannot go on: the disk of {place} is full; make room there, and continue it: what has come "
-            f"is kept"
-        )
-    return StoreUnusable(
-        f"the upload cannot be kept below {place}: {error.strerror or error}; see that it is there and is writable"
-    )
+@contextmanager
+def _usable(place: Path) -> Iterator[None]:
+    """Within the context, an OSError of a step of an upload becomes DiskFull or StoreUnusable, with what to do."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise DiskFull(
+                f"the upload cannot go on: the disk of {place} is full; make room there, and continue it: what has "
+                f"come is kept"
+            ) from error
+        raise StoreUnusable(
+            f"the upload cannot be kept below {place}: {error.strerror or error}; see that it is there and is writable"
+        ) from error
