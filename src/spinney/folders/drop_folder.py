@@ -17,11 +17,11 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from spinney.files import trees
 from spinney.files.copies import write_all
 from spinney.folders.dropped_files import look_at, opened, owner, raise_error, shown
 from spinney.folders.folders import sync
@@ -130,8 +130,7 @@ class DropFolder:
             self._set_aside(arrival)
             shutil.move(target, claimed)  # from where ``reject`` takes it
             return False
-        if os.path.lexists(claimed):
-            _remove(claimed)
+        trees.remove(claimed)
         return True
 
     def reject(self, arrival: Arrival) -> None:
@@ -234,8 +233,7 @@ class DropFolder:
     def _copy(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
         """Copy and compare; False: it was changed since its digest was taken, and is back under its name."""
         draft = target.with_name(claimed.name)
-        if os.path.lexists(draft):
-            _remove(draft)
+        trees.remove(draft)
         if arrival.kind is Kind.FILE:
             with opened(claimed) as fd:
                 self._copy_file(fd, draft)
@@ -247,7 +245,7 @@ class DropFolder:
                     with opened(name, directory) as fd:
                         self._copy_file(fd, below / name)
         if self._digest(draft, arrival.kind) != arrival.sha256:
-            _remove(draft)
+            trees.remove(draft)
             if self._digest(claimed, arrival.kind) == arrival.sha256:
                 raise OSError(errno.EIO, "its copy differs from it; see the disk")
             self._put_back(arrival)
@@ -275,11 +273,3 @@ def _is_of(arrival: Arrival, drop: Drop) -> bool:
 def _is_passed_over(name: str) -> bool:
     """Return whether what has this name is no drop."""
     return name.startswith(".") or name.endswith(_PASSED_OVER) or name == REJECTED
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it."""
-    if stat.S_ISDIR(path.lstat().st_mode):
-        shutil.rmtree(path)
-    else:
-        path.unlink()
