@@ -237,7 +237,7 @@ async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Hol
     context = SimpleNamespace(reader=thread, signals=NodeSignals())
     holding = HoldEnforcer(context, SimpleNamespace(workers=workers), node_id=1)  # type: ignore[arg-type]
     task = asyncio.create_task(holding.get_back())
-    holding.changed()
+    context.signals.committed()
     last_hold, _ = thread.answers[-1]
     async with asyncio.timeout(5):
         while holding._done_with != last_hold:

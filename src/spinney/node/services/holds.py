@@ -11,13 +11,12 @@ was killed or when a hold has ended by itself, with pauses in which others write
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable
 
 from spinney.model.errors import StoreUnusable
 from spinney.model.settings.holds import SWEEP_REST_FACTOR
 from spinney.node.context import NodeContext
-from spinney.node.dispatch.slots import PoolWorker
+from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.loop import every
 from spinney.store.parts import Store
@@ -32,13 +31,6 @@ EVERY_S = 1.0
 """Seconds between two checks whether there is something to sweep."""
 
 
-class WorkerPool(Protocol):
-    """The part of the node's worker pool from which leases are recalled."""
-
-    @property
-    def workers(self) -> Sequence[PoolWorker]: ...
-
-
 class HoldEnforcer:
     """``run`` is its task; signals say that there may be something to do."""
 
@@ -50,22 +42,18 @@ class HoldEnforcer:
         self._done_with = 0
         """The newest hold of whose leases all have begun or are handed back."""
         signals = context.signals
-        signals.committed.connect(self.changed)
+        signals.committed.connect(self._look.set)
         signals.woken.connect(self.on_wakeup)
         signals.last_hold.connect(self.note_last_hold)
-        signals.round_begins.connect(self.wake)
+        signals.round_begins.connect(self._woken.set)  # a hold may have ended
 
     async def run(self) -> None:
         """Recall leases and sweep jobs under holds, side by side, until the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.get_back())
-            group.create_task(self.sweep())
+            group.create_task(every(EVERY_S, self._sweep, "the sweep of holds", wake=self._woken))
 
     # --- signals ------------------------------------------------------------------
-
-    def changed(self) -> None:
-        """Note that another process has committed something."""
-        self._look.set()
 
     def on_wakeup(self) -> None:
         """Note a wake-up. An idle node has nothing to hand back, and must not be slowed down by a query; leases that
@@ -78,10 +66,6 @@ class HoldEnforcer:
         if last_hold != self._heard_of:
             self._heard_of = last_hold
             self._look.set()
-
-    def wake(self) -> None:
-        """Note that a hold may have ended."""
-        self._woken.set()
 
     # --- recall ---------------------------------------------------------------------
 
@@ -121,10 +105,6 @@ class HoldEnforcer:
         return bool(waiting)
 
     # --- sweep -------------------------------------------------------------------------
-
-    async def sweep(self) -> None:
-        """Sweep whenever there is something to sweep, for ever."""
-        await every(EVERY_S, self._sweep, "the sweep of holds", wake=self._woken)
 
     async def _sweep(self) -> None:
         """Sweep in steps, as the leader, until nothing is left. Each step is followed by a pause of a

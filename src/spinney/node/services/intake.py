@@ -16,21 +16,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from spinney.folders import folders
 from spinney.folders.drop_folder import DropFolder
+from spinney.folders.upload_steps import Do
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Drop, Inbox, Kind
-from spinney.store.parts import Store
-
-T = TypeVar("T")
-
-
-class Do(Protocol):
-    """Makes a call of the store; raises what it raises."""
-
-    def __call__(self, verb: Callable[[Store], T]) -> T: ...
 
 
 class Taken(NamedTuple):
@@ -123,16 +115,10 @@ class Intake:
             raise
 
     def _close(self, folder: DropFolder, arrival: Arrival) -> int:
-        """Bring an open arrival to its end; return how many jobs may begin. Raises OSError: it stays open."""
-        was_open, self._is_open = self._is_open, True
-        jobs = self._go_on(folder, arrival)
-        self._is_open = was_open
-        return jobs
-
-    def _go_on(self, folder: DropFolder, arrival: Arrival) -> int:
         """Bring an arrival from whatever step it has reached to its end; return 1 if its job may begin, else
         0. Each step may be repeated: ``place`` and ``reject`` go on from what is on the disk, ``finish`` from
-        what is in the store."""
+        what is in the store. Raises OSError: it stays open."""
+        was_open, self._is_open = self._is_open, True
         now_us = self._now_us()
         placed = False
         if arrival.outcome is ArrivalOutcome.TAKING:
@@ -148,6 +134,7 @@ class Intake:
         if not placed:
             folder.reject(arrival)
         self._do(lambda store: store.inboxes.finish(arrival.id, now_us=now_us))
+        self._is_open = was_open
         return int(placed)
 
     def _job_folder(self, arrival: Arrival) -> Path:

@@ -8,9 +8,9 @@ harm: schedules have one job for each nominal time, sweeps and recoveries check 
 waits for a leader: pending jobs can be claimed whether there is one or not.
 
 **Work.** Schedules and scheduled jobs that are due, submissions and trees that were interrupted (``rounds``); dead
-nodes (``watch``); folders of deleted jobs, and the trash after a crash (``tidy``). Each is a task of its own, so that
-nothing is late because a big folder is being removed. Other services read ``NodeStatus.is_leader`` for their own part
-(``holds``, ``retention``).
+nodes (``_look_at_nodes``); folders of deleted jobs, and the trash after a crash (``tidy``). Each is a task of its own,
+so that nothing is late because a big folder is being removed. Other services read ``NodeStatus.is_leader`` for their
+own part (``holds``, ``retention``).
 
 **Timing.** Every answer of the store has the time at which something becomes due next, so that the leader wakes for it;
 the others wake, too, and claim."""
@@ -64,22 +64,20 @@ class Maintenance:
         """Whether a whole round is due, not only a check of who leads."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = self._rung_us = 0
-        self._signals.committed.connect(self.changed)
+        # The leader may have changed, and what becomes due next.
+        self._signals.committed.connect(self._woken.set)
         self._signals.wake_due.connect(self.due)
 
     async def run(self) -> None:
         """Do the rounds, the watch and the tidying side by side until the task is cancelled."""
         async with asyncio.TaskGroup() as group:
-            for task in (self.rounds(), self.watch(), self.tidy()):
-                group.create_task(task)
+            group.create_task(self.rounds())
+            group.create_task(every(EVERY_S, self._look_at_nodes, "the watch of other nodes"))
+            group.create_task(self.tidy())
 
     def wake(self) -> None:
         """Start a round now, instead of when the next one is due."""
         self._due = True
-        self._woken.set()
-
-    def changed(self) -> None:
-        """Note a commit of another process: the leader may have changed, and what becomes due next."""
         self._woken.set()
 
     def due(self, wake_us: int) -> None:
@@ -180,10 +178,6 @@ class Maintenance:
         self._signals.work_for_peers()
 
     # --- recovery -------------------------------------------------------------------------
-
-    async def watch(self) -> None:
-        """Watch the other nodes, for ever."""
-        await every(EVERY_S, self._look_at_nodes, "the watch of other nodes")
 
     async def _look_at_nodes(self) -> None:
         """Find dead nodes and take back their jobs, and overdue attempts of external workers. Every node

@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 from spinney.model.errors import StoreUnusable
 from spinney.node.retry_delays import RetryDelays
@@ -61,11 +62,8 @@ class NotificationListener:
     def _listen(self) -> Listener | None:
         """Open the connection that listens; None: this store has no notifications (SQLite). Raises
         StoreUnusable."""
-        store = self._open_store()
-        try:
+        with closing(self._open_store()) as store:
             return store.listen()
-        finally:
-            store.close()
 
     async def _receive(self, listener: Listener) -> None:
         """Receive notifications until the connection is lost, which raises StoreUnusable."""

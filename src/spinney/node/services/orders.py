@@ -29,11 +29,7 @@ class OrderWatcher:
         self._wake = asyncio.Event()
         self._wake.set()  # orders that were given while the node was down
         self._obeyed = fleet.NodeOrders()
-        context.signals.committed.connect(self.changed)
-
-    def changed(self) -> None:
-        """Note that there may be new orders."""
-        self._wake.set()
+        context.signals.committed.connect(self._wake.set)
 
     async def run(self) -> None:
         """Carry out orders, at most one look every ``EVERY_S`` seconds, until the task is cancelled."""

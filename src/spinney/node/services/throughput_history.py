@@ -5,6 +5,7 @@ order is to wait for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import every
@@ -38,8 +39,5 @@ class ThroughputRecorder:
 
     def _record(self) -> None:
         """Roll up the last full minute in a store of its own; this runs in a thread."""
-        store = self._open_store()
-        try:
+        with closing(self._open_store()) as store:
             store.throughput_history.record(now_us=self._context.now_us())
-        finally:
-            store.close()

@@ -17,13 +17,10 @@ class FileServer:
     def __init__(self, context: NodeContext, *, home: int) -> None:
         self._context, self._home = context, home
         self._wake = asyncio.Event()
-        context.signals.committed.connect(self.changed)
-        context.signals.woken.connect(self.changed)
-
-    def changed(self) -> None:
-        """Note that another process has committed something; it may be a request."""
-        if self._home:
-            self._wake.set()
+        if home:
+            # Another process has committed something; it may be a request.
+            context.signals.committed.connect(self._wake.set)
+            context.signals.woken.connect(self._wake.set)
 
     async def run(self) -> None:
         """Answer requests of other hosts for files of this one as they come, until the task is cancelled."""

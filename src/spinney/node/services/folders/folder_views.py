@@ -11,7 +11,7 @@ from itertools import islice
 
 from spinney.folders.views import RUNNING, ViewLink, ViewTree
 from spinney.model.errors import StoreUnusable
-from spinney.model.jobs import Filter, Job
+from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.node.context import NodeContext
 
@@ -68,7 +68,7 @@ class FolderViews:
             jobs += await self._context.reader.call(
                 lambda store: store.jobs(Filter(ids=tuple(ids)), limit=len(ids))
             )
-        self._changed += await asyncio.to_thread(self._tree.mend, links, _by_id(jobs))
+        self._changed += await asyncio.to_thread(self._tree.mend, links, {job.id: job for job in jobs})
         if not is_last:
             return REST_S
         changed, self._changed = self._changed, 0
@@ -83,7 +83,3 @@ class FolderViews:
             self._folders, self._links = self._tree.job_ids(), self._tree.links()
         links += self._tree.links(RUNNING)
         return ids | {link.job_id for link in links}, links, is_last
-
-
-def _by_id(jobs: list[Job]) -> dict[int, Job]:
-    return {job.id: job for job in jobs}
