@@ -15,6 +15,7 @@ its leases are in no store any more: everything stops at once."""
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from types import TracebackType
 from typing import Self
 
@@ -79,14 +80,11 @@ class Heartbeat:
 
     def _run(self) -> None:
         try:
-            store = self._open_store()
-            try:
+            with closing(self._open_store()) as store:
                 again = RetryDelays(self._beat_s, self._beat_s)
                 while not self._leave.is_set() and self._beat(store):
                     # When a database comes back, its nodes must not all beat at once.
                     self._leave.wait(again.next_s() if self._say_again_ns else self._beat_s)
-            finally:
-                store.close()
         except Exception as error:  # noqa: BLE001 - a heartbeat that stops for any reason stops the node
             self._on_dead(f"the heartbeat has stopped: {error}")
 
