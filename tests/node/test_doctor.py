@@ -16,6 +16,7 @@ from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.node.lifecycle import dead_nodes
+from spinney.node.lifecycle.recovery import LocalHost
 from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
@@ -62,7 +63,7 @@ def test_while_nodes_work_nothing_is_found(cluster: Cluster) -> None:
 def test_a_node_that_lives_is_not_buried_though_it_does_not_beat(cluster: Cluster) -> None:
     node = cluster.node(lease_period_s=600.0)
     os.kill(node.supervisor(), signal.SIGSTOP)
-    here = dead_nodes.local_host(cluster.run_dir, cluster.folders)
+    here = LocalHost.own(cluster.run_dir, cluster.folders)
     (info,) = cluster.store.nodes()
 
     with pytest.raises(Refused, match=f"node oak is alive on this host .its guard's pid is {node.pid}."):
@@ -83,7 +84,7 @@ def test_the_work_of_a_node_that_was_killed_is_taken_back_without_another(cluste
             with suppress(ProcessLookupError):
                 os.kill(pid, how)
     until(lambda: node.process.poll() is not None and not cluster.living(), "all of it is gone")
-    here = dead_nodes.local_host(cluster.run_dir, cluster.folders)
+    here = LocalHost.own(cluster.run_dir, cluster.folders)
     (info,) = cluster.store.nodes()
     until(lambda: here.proven_gone(info), "the kernel has taken its lock back, too")
     dead_nodes.require_not_running(here, info)

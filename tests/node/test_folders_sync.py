@@ -12,7 +12,7 @@ from in_memory import in_memory
 from spinney.folders import folders
 from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
-from spinney.node.lifecycle.unsynced_files import sync_folders_of
+from spinney.node.lifecycle.unsynced_files import sync_folders
 from spinney.node.worker import sync
 from spinney.node.worker.sync import clock_ns, opened, sync_folder, synced
 
@@ -49,7 +49,7 @@ async def test_the_disk_is_synced_for_killed_attempts_that_have_a_folder(
     monkeypatch.setattr(
         filesystem, "sync_whole", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink())
     )
-    await sync_folders_of(tmp_path, jobs)
+    await sync_folders(tmp_path, jobs)
     assert synced == [tmp_path] * syncs
 
 
@@ -60,7 +60,7 @@ async def test_a_disk_that_refuses_does_not_keep_killed_attempts_from_being_reco
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(filesystem, "sync_whole", refuse)
-    await sync_folders_of(tmp_path, [JOB])
+    await sync_folders(tmp_path, [JOB])
     assert "see the disk" in caplog.text
 
 

@@ -49,6 +49,15 @@ def sync_whole(descriptor: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
+def sync_whole_of(directory: Path) -> None:
+    """Sync the whole file system of a directory. Raises OSError, also when the directory cannot be opened."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync_whole(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def is_worth_it(device: int) -> bool:
     """Return whether a sync of this whole file system guarantees as much as one of its files, and is fast."""
     return is_own(device) and _waiting_bytes(int(time.monotonic() / MEASURED_S)) <= MOST_WAITING_BYTES

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import socket
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney.folders import folders
-from spinney.host import boot
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
@@ -147,12 +145,7 @@ class Supervisor:
         self._open_store, self._open_for_beats = open_store, open_for_beats
         self._on_dead, self._ending, self._now_us = on_dead, ending, now_us
         self._root = Path(settings.folders)
-        self._host = LocalHost(
-            host=socket.gethostname(),
-            boot_id=boot.boot_id(),
-            run_dir=settings.run_path(),
-            folder_root=self._root,
-        )
+        self._host = LocalHost.own(settings.run_path(), self._root)
         live_pids: set[int] = set()
         self._make_child = partial(
             make_child,

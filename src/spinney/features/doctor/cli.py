@@ -217,12 +217,11 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     from spinney.features.doctor.service import Doctor
     from spinney.model.jobs import NodeInfo
     from spinney.node.lifecycle import dead_nodes
+    from spinney.node.lifecycle.recovery import LocalHost
     from spinney.store.sql import open_store
 
     settings = resolve_settings(store)
-    host = (
-        None if settings.run_dir is None else dead_nodes.local_host(settings.run_dir, Path(settings.folders))
-    )
+    host = None if settings.run_dir is None else LocalHost.own(settings.run_dir, Path(settings.folders))
     for node in control.store.nodes():
         if host is not None and node.name == name and node.state != "left":
             dead_nodes.require_not_running(host, node)

@@ -72,7 +72,7 @@ class DispatchAssembly:
             on_hello=self._on_hello,
             ending=ending,
             recorded=queue.flushed,
-            sync_killed=partial(unsynced_files.sync_folders_of, root),
+            sync_killed=partial(unsynced_files.sync_folders, root),
         )
         self.dispatcher = self._make_dispatcher(queue)
         self._recorder = Recorder(

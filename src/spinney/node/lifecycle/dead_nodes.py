@@ -1,11 +1,8 @@
 """Take back the jobs of a node that an operator declares dead, when there is no other node to do it."""
 
 import asyncio
-import socket
 from collections.abc import Callable
-from pathlib import Path
 
-from spinney.host import boot
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
@@ -13,11 +10,11 @@ from spinney.node.store_thread import StoreThread
 from spinney.store.parts import Store
 
 
-def require_not_running(local_host_: LocalHost, node: NodeInfo) -> None:
+def require_not_running(this_host: LocalHost, node: NodeInfo) -> None:
     """Raise Refused when the node runs under this very kernel: a live process holds its lock."""
-    if not local_host_.local(node):
+    if not this_host.local(node):
         return
-    if instance_of(node).lock_path(local_host_.run_dir).exists() and not local_host_.proven_gone(node):
+    if instance_of(node).lock_path(this_host.run_dir).exists() and not this_host.proven_gone(node):
         raise Refused(
             f"node {node.name} is alive on this host (its guard's pid is {node.pid}), although it does not beat; "
             f"end it first (kill {node.pid}), then its work can be taken back"
@@ -38,10 +35,3 @@ def recover_dead_node(
             return await take_back(db, this_host, node, now_us)
 
     return asyncio.run(work())
-
-
-def local_host(run_dir: Path, folder_root: Path) -> LocalHost:
-    """Return the host of this process."""
-    return LocalHost(
-        host=socket.gethostname(), boot_id=boot.boot_id(), run_dir=run_dir, folder_root=folder_root
-    )

@@ -25,10 +25,12 @@ crash in between repeats it."""
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from spinney.host import boot
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle import unsynced_files
@@ -50,6 +52,13 @@ class LocalHost:
     run_dir: Path
     """The run-time directory of its nodes, with their locks and pages."""
     folder_root: Path
+
+    @classmethod
+    def own(cls, run_dir: Path, folder_root: Path) -> "LocalHost":
+        """Return the host of this process."""
+        return cls(
+            host=socket.gethostname(), boot_id=boot.boot_id(), run_dir=run_dir, folder_root=folder_root
+        )
 
     def local(self, node: NodeInfo) -> bool:
         """Return whether that node runs, or ran, under this very kernel."""
@@ -120,7 +129,7 @@ async def take_back(
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
         running = await asyncio.to_thread(read_pages, instances.pages_dir(this_host.run_dir, instance))
-        await unsynced_files.sync_folder_root(this_host.folder_root)
+        await unsynced_files.sync_folders(this_host.folder_root)
     begun = running
     jobs = await db.call(lambda store: store.recover(node.id, begun, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))

@@ -7,8 +7,7 @@ is in doubt."""
 
 import asyncio
 import logging
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from spinney.folders import folders
@@ -17,19 +16,11 @@ from spinney.host import filesystem
 log = logging.getLogger(__name__)
 
 
-async def sync_folders_of(root: Path, job_ids: Iterable[int]) -> None:
-    """Sync the file system of the folder root ``root`` if one of these jobs has a folder there."""
-    await _in_thread(root, list(job_ids))
+async def sync_folders(root: Path, job_ids: Sequence[int] | None = None) -> None:
+    """Sync the file system of the folder root ``root`` if one of these jobs has a folder there; None: in any case.
 
-
-async def sync_folder_root(root: Path) -> None:
-    """Sync the file system of the folder root."""
-    await _in_thread(root, None)
-
-
-async def _in_thread(root: Path, job_ids: Sequence[int] | None) -> None:
-    """Sync in a thread, because a share that does not answer must not stop the event loop. An error of the disk is only
-    logged, because the attempts are lost in any case."""
+    It is done in a thread, because a share that does not answer must not stop the event loop. An error of the disk is
+    only logged, because the attempts are lost in any case."""
     try:
         await asyncio.to_thread(_sync, root, job_ids)
     except OSError as error:
@@ -39,10 +30,5 @@ async def _in_thread(root: Path, job_ids: Sequence[int] | None) -> None:
 def _sync(root: Path, job_ids: Sequence[int] | None) -> None:
     if job_ids is not None and not any(folders.path(root, job_id).is_dir() for job_id in job_ids):
         return
-    if not root.is_dir():
-        return
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        filesystem.sync_whole(descriptor)
-    finally:
-        os.close(descriptor)
+    if root.is_dir():
+        filesystem.sync_whole_of(root)

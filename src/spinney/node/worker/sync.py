@@ -126,7 +126,7 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     except OSError as error:
         if error.errno not in _OUT_OF_REACH:
             raise
-        _sync_everything(folder)
+        filesystem.sync_whole_of(folder)
         return
     if not changed and own.st_ctime_ns < since_ns:
         return
@@ -176,18 +176,9 @@ def _sync(path: str | Path) -> None:
     except _GONE:
         return  # removed again meanwhile
     except PermissionError:
-        _sync_everything(Path(path).parent)
+        filesystem.sync_whole_of(Path(path).parent)
         return
     try:
         os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _sync_everything(directory: Path) -> None:
-    """Sync the whole file system of a directory, for a file in it that cannot be opened."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        filesystem.sync_whole(fd)
     finally:
         os.close(fd)
