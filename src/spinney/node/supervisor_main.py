@@ -98,8 +98,7 @@ def end_everything(why: str) -> None:
     return."""
     _ending.set()
     log.error("ending everything at once: %s", why)
-    while proctree.reap():
-        proctree.kill_tree(os.getpid(), grace_s=0.0)
+    proctree.kill_descendants()
     os._exit(EXIT_LOST)
 
 

@@ -65,7 +65,7 @@ def guard(settings: NodeSettings) -> int:
                 _say_how_to_start(settings)
             return code
         finally:
-            _kill_all()
+            proctree.kill_descendants()
             if not deadline.holds:  # it has left, or never joined: no other node needs its traces
                 instances.clear(settings.run_path(), instance)
     finally:
@@ -167,12 +167,3 @@ def _explained(code: int) -> int:
         return code
     log.error("the supervisor died of %s; ending everything", signal_name(-code))
     return EXIT_LOST
-
-
-def _kill_all() -> None:
-    """KILL all descendants and wait until none is left, however long the kernel takes.
-
-    Processes may still fork: only "no child is left" means that no descendant is left.
-    """
-    while proctree.reap():
-        proctree.kill_tree(os.getpid(), grace_s=0.0)

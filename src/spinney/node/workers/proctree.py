@@ -149,6 +149,14 @@ def kill_tree(pid: int, grace_s: float, *, spare: Collection[int] = ()) -> None:
     reap()
 
 
+def kill_descendants() -> None:
+    """KILL all descendants of this process, a subreaper, and wait until none is left, however long the kernel takes.
+
+    Processes may still fork: only "no child is left" means that no descendant is left."""
+    while reap():
+        kill_tree(os.getpid(), grace_s=0.0)
+
+
 def reap() -> bool:
     """Reap the children of this process that have ended; return whether any child is left."""
     while True:
