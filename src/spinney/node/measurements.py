@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from spinney.model.errors import StoreUnusable, store_error_kinds
 from spinney.model.jobs import Record
@@ -56,28 +57,21 @@ class TimeHistogram:
         self.sum_us += time_us
 
 
-def _of_jobs() -> TimeHistogram:
-    return TimeHistogram(JOB_BUCKETS_US)
-
-
-def _of_store() -> TimeHistogram:
-    return TimeHistogram(STORE_BUCKETS_US)
-
-
 class NodeMeasurements:
     """The figures of one node since its start. All are written in the event loop, except those of ``transaction``, and
     read by the thread of a scrape."""
 
     def __init__(self) -> None:
+        of_jobs, of_store = partial(TimeHistogram, JOB_BUCKETS_US), partial(TimeHistogram, STORE_BUCKETS_US)
         self.attempts: Counter[tuple[str, str, Outcome]] = Counter()
         """The attempts that ended, by type, stage and outcome."""
-        self.run: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
+        self.run: defaultdict[Stage, TimeHistogram] = defaultdict(of_jobs)
         """How long attempts ran, of those that had begun."""
-        self.wait: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
+        self.wait: defaultdict[Stage, TimeHistogram] = defaultdict(of_jobs)
         """From when the stage could begin until it began, of a sample of the attempts."""
-        self.exchanges: defaultdict[str, TimeHistogram] = defaultdict(_of_store)
+        self.exchanges: defaultdict[str, TimeHistogram] = defaultdict(of_store)
         """By what was exchanged with the store: ``claim``, ``flush`` or ``both``."""
-        self.transactions: defaultdict[str, TimeHistogram] = defaultdict(_of_store)
+        self.transactions: defaultdict[str, TimeHistogram] = defaultdict(of_store)
         """By phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
         self._lock = threading.Lock()
         self.claimed = self.recorded = self.refused = 0
