@@ -1,5 +1,6 @@
 """What slots are given, and how far ahead."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -210,14 +211,16 @@ class Scene:
         self.asked = 0
         self.marked: list[int] = []
         self.status = NodeStatus()
+        context: Any = SimpleNamespace(
+            signals=NodeSignals(), status=self.status, measurements=None, spans=None
+        )
         self.dispatcher = Dispatcher(
+            context,
             slots=self.slots,
             pool=self.pool,  # type: ignore[arg-type]
             lookahead=AHEAD,
             mark_started=self._mark,
             queue=self,  # type: ignore[arg-type]
-            signals=NodeSignals(),
-            status=self.status,
             monotonic=lambda: 10.0,
         )
         self.dispatcher.join_cluster(1, Lanes(types))

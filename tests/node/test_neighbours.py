@@ -17,6 +17,7 @@ from spinney.model.types import Isolation
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.slots import PoolWorker
 from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
+from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.shared_page import Running
 from spinney.node.workers.worker_reports import Exit
 
@@ -110,25 +111,24 @@ class FakeShared:
 
 
 def pool_of(tmp_path: Path, **parts: Any) -> WorkerPool:
+    context = SimpleNamespace(settings=None, folder_root=tmp_path)
     given: dict[str, Any] = {
-        "rules": None,
+        "context": context,
+        "queue": None,
         "make_child": None,
         "pump": lambda marked: None,
         "pages": tmp_path,
         "logs": tmp_path,
-        "locate": None,
         "requests": None,
         "spawn": asyncio.ensure_future,
         "on_hello": None,
         "ending": lambda: False,
-        "recorded": None,
-        "sync_killed": None,
     }
     return WorkerPool(**given | parts)
 
 
 class FakeParts:
-    """What a pool needs to see a worker off: its child, its output, and the dispatcher. Notes what happens."""
+    """What a pool needs to see a worker off: its child, its output, dispatcher and queue. Notes what happens."""
 
     name, ready = "many", True
 
@@ -146,23 +146,25 @@ class FakeParts:
     def exited(self, worker: PoolWorker, how: Exit, remarked: object) -> None:
         self.steps.append("recorded")
 
-    def available(self) -> None: ...
+    def request_claim(self) -> None: ...
 
-    async def sync(self, job_ids: Sequence[int]) -> None:
+    async def sync(self, root: Path, job_ids: Sequence[int]) -> None:
         self.steps.append(list(job_ids))
 
     async def flushed(self) -> None: ...
 
 
-async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(tmp_path: Path) -> None:
+async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next attempt may keep what it finds, and syncs only what it writes itself."""
     parts: Any = FakeParts()
+    monkeypatch.setattr(unsynced_files, "sync_folders", parts.sync)
     ends: list[asyncio.Task[None]] = []
     pool = pool_of(
         tmp_path,
         pump=lambda marked: parts,
-        sync_killed=parts.sync,
-        recorded=parts.flushed,
+        queue=parts,
         spawn=lambda end: ends.append(asyncio.ensure_future(end)),
     )
     pool.attach(parts)

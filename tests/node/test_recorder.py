@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -107,6 +108,23 @@ class Scene:
         await asyncio.sleep(0)
 
 
+def context(
+    db: StoreThread,
+    *,
+    batch: int = 10,
+    measurements: NodeMeasurements | None = None,
+    spans: FakeSpans | None = None,
+) -> Any:
+    """In place of the node's context: what a recorder takes of it."""
+    return SimpleNamespace(
+        writer=db,
+        settings=SimpleNamespace(batch_records=batch),
+        now_us=lambda: 1,
+        measurements=measurements,
+        spans=spans,
+    )
+
+
 async def running(
     scene: Scene,
     work: Callable[[RecordQueue], Any],
@@ -116,14 +134,10 @@ async def running(
     async with StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
         recorder = Recorder(
-            db,
-            scene.dispatcher,
+            context(db, batch=batch, measurements=measurements, spans=scene.spans),
+            scene.dispatcher,  # type: ignore[arg-type]
             queue,
-            batch=batch,
-            now_us=lambda: 1,
             use_results={("t", "s")},
-            measurements=measurements,
-            spans=scene.spans,
             pause=scene.pause,
             draw=lambda: 0.5,
         )
@@ -312,7 +326,7 @@ async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
     scene.store.flush_and_claim = broken
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
-        recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
+        recorder = Recorder(context(db), scene.dispatcher, queue)  # type: ignore[arg-type]
         queue.add([record(1), record(2)])
         with pytest.raises(KeyError):
             await recorder.run()
@@ -369,7 +383,7 @@ async def test_a_recorder_ends_with_its_store_thread() -> None:
     scene.store.flush_and_claim = die
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
         queue = RecordQueue()
-        recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
+        recorder = Recorder(context(db), scene.dispatcher, queue)  # type: ignore[arg-type]
         queue.add([record(1)])
         with pytest.raises(StoreThreadEnded):
             await recorder.run()

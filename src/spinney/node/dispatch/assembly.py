@@ -6,14 +6,12 @@ in the life of a node is ``start_workers``, ``tasks`` (from then on the node cla
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher
@@ -25,11 +23,9 @@ from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.recorder import Recorder
 from spinney.node.dispatch.records import interrupted_outcome
 from spinney.node.dispatch.requests import Requests
-from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.dispatch.slots import Slot
 from spinney.node.dispatch.ticker import Ticker
-from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
-from spinney.node.lifecycle import unsynced_files
-from spinney.node.settings import NodeSettings
+from spinney.node.dispatch.worker_pool import WorkerPool, starting_at_once
 from spinney.node.workers.child import Child
 from spinney.node.workers.stack_taker import StackTaker
 from spinney.node.workers.worker_reports import Hello
@@ -56,46 +52,36 @@ class DispatchAssembly:
         """``spawn`` starts a task whose failure ends the node. ``ending`` returns whether everything is being
         killed."""
         self._spawn = spawn
-        self._context, settings, root = context, context.settings, context.folder_root
+        self._context, settings = context, context.settings
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         """The first worker's description of the application."""
         requests = Requests(context)
         self.pool = WorkerPool(
-            rules=_worker_rules(settings),
+            context,
+            queue,
             make_child=make_child,
             pump=partial(Pump, head_bytes=settings.output_bytes),
             pages=pages,
             logs=logs,
-            locate=partial(_output_folder, root),
             requests=requests,
             spawn=spawn,
             on_hello=self._on_hello,
             ending=ending,
-            recorded=queue.flushed,
-            sync_killed=partial(unsynced_files.sync_folders, root),
         )
         self.dispatcher = self._make_dispatcher(queue)
-        self._recorder = Recorder(
-            context.writer,
-            self.dispatcher,
-            queue,
-            batch=settings.batch_records,
-            now_us=context.now_us,
-            use_results=requests.use_results,
-            measurements=context.measurements,
-            spans=context.spans,
-        )
+        self._recorder = Recorder(context, self.dispatcher, queue, use_results=requests.use_results)
         self._limits = Limits(
             self.pool,
             self.dispatcher,
-            stacks=StackTaker(root, spawn),
+            stacks=StackTaker(context.folder_root, spawn),
             show=lambda fences: spawn(self._mark_started(fences)),
             long_s=settings.lookahead_s,
         )
 
     def _make_dispatcher(self, queue: RecordQueue) -> Dispatcher:
-        context, settings = self._context, self._context.settings
+        settings = self._context.settings
         return Dispatcher(
+            self._context,
             slots=[Slot(number) for number in range(settings.slots)],
             pool=self.pool,
             queue=queue,
@@ -103,10 +89,6 @@ class DispatchAssembly:
                 run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
             ),
             mark_started=self._mark_started,
-            signals=context.signals,
-            status=context.status,
-            measurements=context.measurements,
-            spans=context.spans,
         )
 
     async def start_workers(self, *, backlog: bool) -> None:
@@ -114,7 +96,7 @@ class DispatchAssembly:
         it, as many as may start at a time: the processors are idle until the node has joined, and a start takes them
         from the jobs later. Where none can be started (a full disk), retry until one can, because nothing else does
         before the node has joined."""
-        for slot in self.dispatcher.slots[: _starting_at_once() if backlog else 1]:
+        for slot in self.dispatcher.slots[: starting_at_once() if backlog else 1]:
             self.pool.warm_up(slot)
         slot = self.dispatcher.slots[0]
         while slot.worker is None:
@@ -160,24 +142,3 @@ class DispatchAssembly:
             log.debug("cannot show %d attempts as running: %s", len(fences), error)
             return False
         return True
-
-
-def _worker_rules(settings: NodeSettings) -> WorkerRules:
-    return WorkerRules(
-        recycle_after_jobs=settings.recycle_after_jobs,
-        memory_bytes=settings.worker_memory_bytes,
-        idle_end_s=settings.idle_end_s,
-        starting_at_once=_starting_at_once(),
-    )
-
-
-def _starting_at_once() -> int:
-    """Return how many workers may be starting at a time: importing an application keeps one processor busy,
-    so one for each, and two on a host with one so that a slow import does not keep all other slots
-    waiting."""
-    return max(2, len(os.sched_getaffinity(0)))
-
-
-def _output_folder(root: Path, task: Task) -> Path:
-    lease = task.lease
-    return folders.path(root, lease.job_id) / folders.OWN / f"{lease.stage}.{lease.fence}"

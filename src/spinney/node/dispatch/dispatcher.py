@@ -11,16 +11,15 @@ with plain tuples and dict lookups. Everything unusual takes another path at the
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby, repeat
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Protocol
 
 from spinney.model.jobs import ClaimRequest, FlushResult, LaneRequest, Lease, Record, SlotRequest
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
-from spinney.node.attempt_spans import AttemptSpans
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.job_lists import messages, with_extras
 from spinney.node.dispatch.lanes import Lane, Lanes
 from spinney.node.dispatch.lookahead import Lookahead, backlogged, cold_slot_request
@@ -28,8 +27,6 @@ from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.records import detailed_record, interrupted_outcome, success_records
 from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.dispatch.worker_pool import WorkerPool
-from spinney.node.measurements import NodeMeasurements
-from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.worker_reports import Exit, Row
 
 log = logging.getLogger(__name__)
@@ -54,22 +51,22 @@ _TRACE = itemgetter(9)
 _LANE_AND_SLOT = itemgetter(1, 2)
 """Gets lane and slot of a task."""
 
+MarkStarted = Callable[[Sequence[int]], Awaitable[bool]]
+"""Makes durable that these attempts run; returns False when that was not possible."""
+
 
 class Dispatcher:
     """Owns the slots, and gets workers from the worker pool. Everything runs in the event loop."""
 
     def __init__(
         self,
+        context: NodeContext,
         *,
         slots: list[Slot],
         pool: WorkerPool,
         queue: RecordQueue,
         lookahead: Lookahead,
-        mark_started: "MarkStarted",
-        signals: NodeSignals,
-        status: NodeStatus,
-        measurements: NodeMeasurements | None = None,
-        spans: AttemptSpans | None = None,
+        mark_started: MarkStarted,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Attach the dispatcher to the pool, which reports to it from now on."""
@@ -79,8 +76,9 @@ class Dispatcher:
         """Nothing was claimable at the last exchange, and nothing has happened since."""
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
-        self._queue, self._signals, self._status = queue, signals, status
-        self._measurements, self._spans = measurements, spans
+        self._queue, self._status = queue, context.status
+        self._measurements, self._spans = context.measurements, context.spans
+        self._signals = signals = context.signals
         signals.claimable.connect(self.claimable)
         signals.committed.connect(self.claimable)
         signals.woken.connect(self.new_work_arrived)
@@ -197,14 +195,6 @@ class Dispatcher:
             if slot.worker is not None:
                 slot.recalled_at = now
                 slot.worker.child.recall()
-
-    def record(self, records: Sequence[Record]) -> None:
-        """Queue records that can be written now."""
-        self._queue.add(records)
-
-    def available(self) -> None:
-        """Note that a slot may take jobs."""
-        self._queue.request_claim()
 
     # --- giving leases to workers ----------------------------------------------------------------------
 
@@ -456,9 +446,3 @@ class Dispatcher:
             task.slot.expected_us -= task.expected_us
             if task.slot.held == 0:
                 task.slot.emptied()
-
-
-class MarkStarted(Protocol):
-    """Makes durable that these attempts run; returns False when that was not possible."""
-
-    async def __call__(self, fences: Sequence[int]) -> bool: ...

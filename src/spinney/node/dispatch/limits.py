@@ -37,12 +37,10 @@ class Limits:
         stacks: StackTaker,
         show: Callable[[Sequence[int]], object],
         long_s: float,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``show(fences)`` marks these attempts as running in the store. ``long_s``: an attempt that runs longer blocks
         the leases behind it."""
         self._pool, self._dispatcher, self._show, self._long_s = pool, dispatcher, show, long_s
-        self._monotonic = monotonic
         self._stacks = stacks
         self._force_at: dict[int, float] = {}
 
@@ -92,7 +90,7 @@ class Limits:
         log.info("cancelling job=%d fence=%d", task.lease.job_id, fence)
         worker.endings[fence] = (Outcome.CANCELLED, "cancelled while it ran")
         worker.child.request_cancel(fence)
-        self._force_at[fence] = self._monotonic() + task.lane.stage.grace_s
+        self._force_at[fence] = time.monotonic() + task.lane.stage.grace_s
 
     def _look(self, worker: PoolWorker, show: list[int]) -> None:
         """Check the running attempts of one worker: shown as running, blocking others, stacks due, time limit
@@ -137,7 +135,7 @@ class Limits:
         fence = task.lease.fence
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
-        self._force_at[fence] = self._monotonic()
+        self._force_at[fence] = time.monotonic()
         self._take_stacks(worker, task, stack_taker.TIMEOUT)
         if worker.child.concurrent:
             worker.child.request_cancel(fence)
@@ -147,7 +145,7 @@ class Limits:
         """Kill an attempt that has had its time to end, unless its stacks are just being taken: the next tick
         tries again."""
         force_at = self._force_at.get(task.lease.fence)
-        is_due = force_at is not None and self._monotonic() >= force_at
+        is_due = force_at is not None and time.monotonic() >= force_at
         if is_due and not self._stacks.is_taking(task.lease.fence):
             del self._force_at[task.lease.fence]
             self._pool.end_attempt(worker, task.lane.stage.grace_s)

@@ -18,18 +18,16 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import orjson
 
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
-from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
+from spinney.model.jobs import ClaimRequest, FlushResult, Record
 from spinney.model.outcomes import Outcome
-from spinney.node.attempt_spans import AttemptSpans
+from spinney.node.context import NodeContext
+from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.record_queue import RecordQueue
-from spinney.node.measurements import NodeMeasurements
 from spinney.node.retry_delays import RetryDelays
-from spinney.node.store_thread import StoreThread
 from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
@@ -42,44 +40,24 @@ _RESULTS_CHARS = 64 * 2**10
 """The largest results that go with a lease."""
 
 
-class Dispatcher(Protocol):
-    """The part that makes claim requests and gets the leases."""
-
-    def claim_request(self) -> ClaimRequest | None:
-        """Return a request for what the node can take now. Without slots only next stages may be kept; None:
-        nothing."""
-
-    async def take(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
-        """Give new leases to workers. ``results``: by fence, the results of earlier stages that go with a lease."""
-
-    def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        """React to an exchange, after its leases were given to workers. ``claim_request`` None: it made no claim."""
-
-    def leases(self) -> tuple[int, set[int]]:
-        """Return the node's id, and the fences of all leases that it knows."""
-
-
 class Recorder:
     """Exchanges records for leases in the event loop; ``run`` is its task."""
 
     def __init__(
         self,
-        db: StoreThread,
+        context: NodeContext,
         dispatcher: Dispatcher,
         queue: RecordQueue,
         *,
-        batch: int,
-        now_us: Callable[[], int],
         use_results: Collection[tuple[str, str]] = (),
-        measurements: NodeMeasurements | None = None,
-        spans: AttemptSpans | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """``use_results``: the stages, as (type, stage), that use the results of earlier ones; they grow in number."""
-        self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
-        self._now_us, self._pause, self._draw = now_us, pause, draw
-        self._use_results, self._measurements, self._spans = use_results, measurements, spans
+        self._db, self._dispatcher, self._queue = context.writer, dispatcher, queue
+        self._batch, self._now_us = context.settings.batch_records, context.now_us
+        self._measurements, self._spans = context.measurements, context.spans
+        self._use_results, self._pause, self._draw = use_results, pause, draw
         self._results: Mapping[int, str] = {}
         """By fence, the results of earlier stages for leases of the last exchange."""
         self._in_doubt = False

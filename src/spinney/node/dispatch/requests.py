@@ -41,9 +41,9 @@ _CHILDREN_STEP = 100
 class Requests:
     """Serves the verbs. Reads use the reader's connection, so that they do not wait for writes."""
 
-    def __init__(self, context: NodeContext, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: NodeContext) -> None:
         self._writer, self._reader, self._signals = context.writer, context.reader, context.signals
-        self._now_us, self._monotonic = context.now_us, monotonic
+        self._now_us = context.now_us
         self._insist_s = context.settings.lease_period_s
         """How long an attempt waits for an unavailable database before it fails; for one that another program has
         locked it waits as long as that takes."""
@@ -163,7 +163,7 @@ class Requests:
     async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         """Store the progress of an attempt, unless the last value is younger than ``PROGRESS_EVERY_S``; the
         end (1.0) is always stored. Nothing is stored while the database is away."""
-        fraction, message, now = float(args["fraction"]), without_nul(args["message"]), self._monotonic()
+        fraction, message, now = float(args["fraction"]), without_nul(args["message"]), time.monotonic()
         if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
             return
         if len(self._progress_at) > _PROGRESS_MAX:

@@ -10,24 +10,31 @@ process when a warm worker will soon be free, and a burst of small jobs should n
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from spinney.folders import folders
 from spinney.model.attempts import remarks
 from spinney.model.errors import CommitUncertain, SpinneyError, UsageError
 from spinney.model.jobs import Record
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.output import Pump
+from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import PoolWorker, Slot, Task
+from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.child import Child, Events
 from spinney.node.workers.worker_reports import Exit, Hello
+
+if TYPE_CHECKING:
+    from spinney.node.dispatch.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -45,69 +52,28 @@ class RunDirGone(SpinneyError):
     """The run-time directory was removed under a node, which ends it: nobody could see any more whether it is gone."""
 
 
-class Dispatcher(Protocol):
-    """The dispatcher, to which the pool reports what workers send."""
-
-    nothing_claimable: bool
-    """Nothing was claimable when last asked, and nothing has happened since."""
-
-    def done(self, worker: PoolWorker, rows: Sequence[Sequence[Any]]) -> None:
-        """Take the rows of attempts that have ended in this worker."""
-
-    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None:
-        """Take leases that this worker hands back unbegun."""
-
-    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None:
-        """Take the end of this worker, of which no process is left. ``remarked``: remarks on lost output, by
-        fence."""
-
-    def record(self, records: Sequence[Record]) -> None:
-        """Take records whose attempts' output is complete."""
-
-    def available(self) -> None:
-        """Claim again, because a slot or a worker has become free."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRules:
-    """When workers are replaced and ended."""
-
-    recycle_after_jobs: int
-    """A worker that has run so many attempts is replaced."""
-    memory_bytes: int
-    """A worker that has more resident memory is replaced."""
-    idle_end_s: float
-    """A worker that has been idle for longer is ended, except the last warm one."""
-    starting_at_once: int
-    """How many workers may be starting at a time while others are busy."""
-
-
 class WorkerPool(Events):
     """All workers, in the event loop. ``spawn`` starts a task whose failure ends the node."""
 
     def __init__(
         self,
+        context: NodeContext,
+        queue: RecordQueue,
         *,
-        rules: WorkerRules,
         make_child: Callable[..., Child],
         pump: Callable[[Callable[[int, str | None], None]], Pump],
         pages: Path,
         logs: Path,
-        locate: Callable[[Task], Path],
         requests: Requests,
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
         on_hello: Callable[[Hello], None],
         ending: Callable[[], bool],
-        recorded: Callable[[], Awaitable[None]],
-        sync_killed: Callable[[Sequence[int]], Awaitable[None]],
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``ending`` returns whether everything is being killed. ``recorded`` waits until all pending records are
-        written. ``sync_killed`` syncs the folders of jobs whose attempts died with a worker."""
-        self._ending, self._recorded, self._sync_killed = ending, recorded, sync_killed
-        self._rules, self._make_child = rules, make_child
-        self._pages, self._logs, self._locate = pages, logs, locate
-        self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
+        """``ending`` returns whether everything is being killed."""
+        self._settings, self._root = context.settings, context.folder_root
+        self._queue, self._ending, self._make_child = queue, ending, make_child
+        self._pages, self._logs, self._starting_at_once = pages, logs, starting_at_once()
+        self._requests, self._spawn, self._on_hello = requests, spawn, on_hello
         self.crash_suspects = CrashSuspects()
         self._loop = asyncio.get_running_loop()
         self._pump = pump(self._marked_in_thread)
@@ -122,7 +88,7 @@ class WorkerPool(Events):
         self._no_start_before = 0.0
         self._worker_ended = asyncio.Event()
 
-    def attach(self, dispatcher: Dispatcher) -> None:
+    def attach(self, dispatcher: "Dispatcher") -> None:
         """Report to this dispatcher; its constructor calls this, before any worker is started."""
         self.dispatcher = dispatcher
 
@@ -137,7 +103,7 @@ class WorkerPool(Events):
     @property
     def may_start(self) -> bool:
         """Return whether workers can be started now."""
-        return self._monotonic() >= self._no_start_before
+        return time.monotonic() >= self._no_start_before
 
     def offers(self) -> int:
         """Return how many slots without a worker may claim now."""
@@ -180,9 +146,9 @@ class WorkerPool(Events):
         """Start no worker for ``START_PAUSE_S`` seconds, because one could not be started or did not become
         ready: a broken application or a full disk must not turn the node into a loop of dying processes. Then
         claim again."""
-        self._no_start_before = self._monotonic() + START_PAUSE_S
+        self._no_start_before = time.monotonic() + START_PAUSE_S
         # Only then lanes that need a start are claimed from again, and no other event may trigger that.
-        self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.dispatcher.available())
+        self._loop.call_later(START_PAUSE_S + _SLACK_S, self._queue.request_claim)
 
     def warm_up(self, slot: Slot) -> None:
         """Start the slot's warm worker before an attempt needs it, so that its start delays none."""
@@ -222,11 +188,16 @@ class WorkerPool(Events):
             stderr_fd=child.stderr_fd,
             page=child.page,
             token=child.token,
-            locate=lambda fence: self._locate(worker.held.get(fence) or worker.output_pending[fence]),
+            locate=lambda fence: self._output_path(worker.held.get(fence) or worker.output_pending[fence]),
             log_file=log_file,
         )
         log.debug("started worker %s pid=%d", worker.name, child.pid)
         return worker
+
+    def _output_path(self, task: Task) -> Path:
+        """Return the path of an attempt's output, without the suffix (``output.Locate``)."""
+        lease = task.lease
+        return folders.path(self._root, lease.job_id) / folders.OWN / f"{lease.stage}.{lease.fence}"
 
     # --- replacing and ending workers --------------------------------------------------------------
 
@@ -234,18 +205,18 @@ class WorkerPool(Events):
         """Measure, replace and end workers; to be called regularly with all slots of the node.
 
         It also decides how many slots without a worker may claim until the next call: none while a warm
-        worker is idle, else as many as may still start (``WorkerRules.starting_at_once``)."""
-        now = self._monotonic()
+        worker is idle, else as many as may still start (``starting_at_once``)."""
+        now = time.monotonic()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
         starting = sum(not w.child.ready for w in self._workers.values())
-        self._offers = max(0, self._rules.starting_at_once - starting) if busy else 0
+        self._offers = max(0, self._starting_at_once - starting) if busy else 0
         if (
             self._offers
             and not self.dispatcher.nothing_claimable
             and any(slot.worker is None for slot in slots)
         ):
-            self.dispatcher.available()
+            self._queue.request_claim()
         warm = sum(w.slot is not None and w.usable for w in self._workers.values())
         for worker in self.workers:
             if not worker.usable:
@@ -254,7 +225,7 @@ class WorkerPool(Events):
                 worker.child.measure_memory()
             if self._worn(worker):
                 worker.retire()
-            elif not worker.held and now - worker.idle_since > self._rules.idle_end_s:
+            elif not worker.held and now - worker.idle_since > self._settings.idle_end_s:
                 if worker.slot is not None and warm <= 1:
                     continue  # one stays warm, so that a new job starts at once
                 warm -= worker.slot is not None
@@ -264,8 +235,8 @@ class WorkerPool(Events):
         """Return whether a worker is to be replaced, because of what it has run or of the memory that it has
         kept."""
         return (
-            worker.attempts_run >= self._rules.recycle_after_jobs
-            or worker.child.rss_bytes > self._rules.memory_bytes
+            worker.attempts_run >= self._settings.recycle_after_jobs
+            or worker.child.rss_bytes > self._settings.worker_memory_bytes
         )
 
     def end_attempt(self, worker: PoolWorker, grace_s: float) -> None:
@@ -329,7 +300,7 @@ class WorkerPool(Events):
         worker.output_pending.pop(fence, None)
         if remark is not None:
             record = record._replace(remark=remarks.behind(record.remark, remark))
-        self.dispatcher.record([record])
+        self._queue.add([record])
 
     # --- Events of children ------------------------------------------------------
 
@@ -337,11 +308,11 @@ class WorkerPool(Events):
         """Claim for a worker that is ready, and pass on what it says of the application, or why it cannot
         serve."""
         worker = self._workers[child]
-        worker.idle_since = self._monotonic()
+        worker.idle_since = time.monotonic()
         worker.hello_received = True
         self._on_hello(hello)
         if hello.error is None:
-            self.dispatcher.available()
+            self._queue.request_claim()
 
     def done(self, child: Child, rows: list[list[Any]]) -> None:
         """Pass on the rows of attempts that have ended. A worker that serves one attempt alone is ended after
@@ -414,8 +385,9 @@ class WorkerPool(Events):
             remarked = await asyncio.wrap_future(drained)
         except OSError as error:
             log.error("output of worker %s is cut short: %s", worker.name, error)
-        await self._sync_killed(
-            [worker.held[line.fence].lease.job_id for line in how.running if line.fence in worker.held]
+        await unsynced_files.sync_folders(
+            self._root,
+            [worker.held[line.fence].lease.job_id for line in how.running if line.fence in worker.held],
         )
         for fence in list(worker.output_pending):
             self._marked(fence, remarked.get(fence))
@@ -430,7 +402,14 @@ class WorkerPool(Events):
             self._concurrent_worker = None
         worker.child.page.close()
         self._worker_ended.set()
-        self.dispatcher.available()
+        self._queue.request_claim()
         # If the node dies before that, the page has to show what the worker ran when it ended.
-        await self._recorded()
+        await self._queue.flushed()
         (self._pages / worker.name).unlink(missing_ok=True)
+
+
+def starting_at_once() -> int:
+    """Return how many workers may be starting at a time: importing an application keeps one processor busy,
+    so one for each, and two on a host with one so that a slow import does not keep all other slots
+    waiting."""
+    return max(2, len(os.sched_getaffinity(0)))
