@@ -23,11 +23,10 @@ from spinney.host.ownership import give_to_owner, make_directory
 from spinney.model.errors import DiskFull, StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
+from spinney.model.values.paths import OWN as OWN
 
 log = logging.getLogger(__name__)
 
-OWN = ".spinney"
-"""Where the engine keeps its own files (output, parameters) inside a job's folder."""
 TRASH = ".trash"
 """The directory in the folder root to which folders are renamed before they are deleted: a rename is atomic, whereas
 deleting a tree of files takes long and may be interrupted."""

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from spinney.model.values.store_urls import database_file, is_postgres, without_password
 
+OWN = ".spinney"
+"""The directory in a job's folder where the engine keeps its own files: output and parameters, which need not be
+durable."""
 HOME_MARK = ".spinney-home"
 """The file in a folder root that identifies it, in a store whose folders are local."""
 ROOT_TOKEN = ".spinney-token"  # noqa: S105 - the name of a file

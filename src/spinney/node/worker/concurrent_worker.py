@@ -118,10 +118,6 @@ class ConcurrentWorker:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, name="async stages", daemon=True).start()
 
-    def send(self, message: Any) -> None:
-        """Send a message to the supervisor, from any thread."""
-        self._requests.send(message)
-
     def run(self, state: ProcessState) -> None:
         """Serve until the supervisor sends ``end`` and all running attempts have ended, or until it is gone. ``state``:
         the process state, which is restored whenever nothing runs."""
@@ -384,10 +380,10 @@ class ConcurrentWorker:
     def _send_rows(self) -> None:
         sent = [self._done.popleft() for _ in range(len(self._done))]
         if sent:
-            self._rows.send(self.send, sent)
+            self._rows.send(self._requests.send, sent)
 
     def _send_output(self, fence: int, stream: str, text: str) -> None:
-        self.send({"output": [fence, stream, text]})
+        self._requests.send({"output": [fence, stream, text]})
 
     def _cancel(self, fences: list[int]) -> None:
         """Make ``job.cancelled`` true for these attempts, and cancel their tasks. Attempts that have ended
@@ -407,7 +403,7 @@ class ConcurrentWorker:
             back = [row[1] for _, _, row in self._waiting]
             self._waiting.clear()
         if back:
-            self.send({"back": back})
+            self._requests.send({"back": back})
         # The loop's turn may never end, when a task blocks it.
         self._send_done()
         self._stop_if_ended()

@@ -12,8 +12,8 @@ from spinney.define.jobtype import JobType
 from spinney.define.params.redaction import Redactor
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation
+from spinney.model.values.paths import OWN
 from spinney.node.worker.result_rows import Detail
-from spinney.node.worker.sync import OWN
 
 SUFFIX = "frames"
 """The end of the name of the file, as ``stdout`` is of one with output."""

@@ -11,19 +11,20 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
+from spinney.define.job import Job
 from spinney.define.params.environment import same_variable, variable
 from spinney.files import trees
 from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec
+from spinney.model.values.paths import OWN
 from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
-from spinney.node.worker.sync import OWN
 from spinney.node.workers.termination import signal_name
 from spinney.postmortem.programs import VARIABLE
 from spinney.tracing import current
@@ -48,23 +49,6 @@ class CannotStart(SpinneyError):
     """A program cannot be started; install it, or correct its name or permissions."""
 
 
-class Handle(Protocol):
-    """The part of ``spinney.define.job.Job`` that programs need."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def fence(self) -> int: ...
-    @property
-    def folder(self) -> Path: ...
-
-
 class ProgramRunner:
     """Runs one program stage; it is called like the runner of a function's stage."""
 
@@ -72,7 +56,7 @@ class ProgramRunner:
         """``pass_fds``: descriptors that the program inherits (the node's lock file)."""
         self._spec, self._pass_fds = spec, pass_fds
 
-    def __call__(self, params: str, job: Handle) -> Any:
+    def __call__(self, params: str, job: Job) -> Any:
         """Return the stage's result. Raises a Signal or an exception by the exit code."""
         own = job.folder / OWN
         own.mkdir(mode=0o700, exist_ok=True)
@@ -89,7 +73,7 @@ class ProgramRunner:
             _remove(params_file)
             _remove(result)
 
-    def _run(self, job: Handle, env: Mapping[str, str]) -> int:
+    def _run(self, job: Job, env: Mapping[str, str]) -> int:
         """Start the program, wait for its end, and return its exit code; a negative one is the number of the
         signal that ended it. Raises CannotStart."""
         try:
@@ -112,7 +96,7 @@ class ProgramRunner:
             process.wait()
             raise
 
-    def _meaning(self, code: int, job: Handle, result: Path) -> Any:
+    def _meaning(self, code: int, job: Job, result: Path) -> Any:
         """Return the value of a program that has passed. Raises the signal that its exit code means, and
         ProgramFailed or Fail for an error."""
         name = Path(self._spec.program[0]).name
@@ -135,7 +119,7 @@ class ProgramRunner:
         raise Fail(f"{exit_message}; see 'spinney logs {job.id}'", code=code or None)
 
 
-def _environment(job: Handle, params: str, params_file: Path, result: Path) -> dict[str, str]:
+def _environment(job: Job, params: str, params_file: Path, result: Path) -> dict[str, str]:
     """Return the program's environment: that of the worker, the short parameters, and what ``SPINNEY_…``
     variables say of the attempt."""
     return {

@@ -14,11 +14,8 @@ from pathlib import Path
 
 from spinney.host import filesystem
 from spinney.model.outcomes import PASSED
-from spinney.model.values.paths import job_folder
+from spinney.model.values.paths import OWN, job_folder
 from spinney.node.worker.result_rows import Detail, error_detail
-
-OWN = ".spinney"
-"""The engine's own directory in a folder: output and parameters, which need not be durable."""
 
 _REALTIME_COARSE = 5
 """Linux's number of this clock, which the module ``time`` does not name."""

@@ -112,10 +112,9 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
         }
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too
         traceback.print_exc()
-        text = str(error) if isinstance(error, SpinneyError) else f"{type(error).__name__}: {error}"
-        sentence = (
-            text if isinstance(error, SpinneyError) else f"loading {target!r} failed with {text}; fix it"
-        )
+        sentence = f"loading {target!r} failed with {type(error).__name__}: {error}; fix it"
+        if isinstance(error, SpinneyError):
+            sentence = str(error)
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None
     channel.send({"hello": hello})
@@ -130,7 +129,7 @@ def _run_serial(
     from spinney.node.worker.serial_worker import SerialWorker
     from spinney.node.worker.stage_runners import StageRunners
 
-    page = SharedPage.attach(startup.page_fd)
+    page = SharedPage(startup.page_fd)
     pass_fds = () if startup.lock_fd is None else (startup.lock_fd,)
     serial = SerialWorker(
         SerialChannel(channel, page),
@@ -164,7 +163,7 @@ def _run_concurrent(
     from spinney.node.worker.stage_runners import StageRunners
     from spinney.node.worker.threads import LeftoverThreads
 
-    page = SharedPage.attach(startup.page_fd)
+    page = SharedPage(startup.page_fd)
     concurrent = ConcurrentWorker(
         channel,
         page,

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from spinney.define.job.data import folder_of
+from spinney.model.values.paths import OWN
 from spinney.node.workers.child import Child
 from spinney.node.workers.proctree import command_line, descendants
 from spinney.postmortem.programs import write_document
 
 log = logging.getLogger(__name__)
 
-OWN = ".spinney"
 KINDS = REQUESTED, AFTER, TIMEOUT = "stack", "stack_after", "stack_timeout"
 _PATIENCE_S = 1.0
 """How long a worker may take until its interpreter handles the signal."""
