@@ -15,7 +15,7 @@ def path(tmp_path):
 
 def test_what_begins_is_seen_by_the_other_side_and_by_a_successor(path):
     ours = SharedPage.create(path)
-    theirs = SharedPage.attach(os.dup(ours.fd))
+    theirs = SharedPage(os.dup(ours.fd))
     theirs.begin(42, 1_700_000_000_000_000)
     assert ours.fence() == 42
     (line,) = ours.running()

@@ -116,10 +116,8 @@ class Child:
         """Its resident memory at its last report."""
         self.ready = False
         """Whether it has sent ``hello`` without an error."""
-        self.sent = 0
-        """The number of attempts sent to it so far."""
-        self.returned = 0
-        """The number of attempts reported done or handed back so far; it has the difference."""
+        self.outstanding = 0
+        """The number of attempts sent to it that it has neither reported nor handed back."""
         self._page_path, self._folder_root, self._node = page, folder_root, node
         self._postmortem = {"postmortem_bytes": postmortem_bytes, "postmortem_depth": postmortem_depth}
         self._python, self._env, self._launch = python, dict(env or {}), launch
@@ -167,7 +165,7 @@ class Child:
     def send_run(self, groups: Sequence[Group]) -> None:
         """Send it attempts to run, in this order, behind those that it has."""
         self._lists += 1
-        self.sent += sum(len(rows) for _, _, rows in groups)
+        self.outstanding += sum(len(rows) for _, _, rows in groups)
         self._worker_socket.send({"run": groups})
         self._look_later()
 
@@ -199,7 +197,7 @@ class Child:
     def take_back(self, fences: Sequence[int]) -> None:
         """Note that these attempts are taken back: the worker's own messages about them are ignored."""
         self._backlog.take(fences)
-        self.returned += len(fences)
+        self.outstanding -= len(fences)
 
     def request_cancel(self, fence: int) -> None:
         """Make ``job.cancelled`` true for this attempt (and cancel its task if it is async)."""
@@ -225,11 +223,6 @@ class Child:
         self._worker_socket.send({"end": True})
 
     # --- its state --------------------------------------------------------------------
-
-    @property
-    def outstanding(self) -> int:
-        """Return how many attempts it has neither reported nor handed back."""
-        return self.sent - self.returned
 
     @property
     def alive(self) -> bool:
@@ -299,13 +292,13 @@ class Child:
             case {"done": rows}:
                 self.rss_bytes = message.get("rss", self.rss_bytes)
                 self._done_rows += len(rows)
-                self.returned += len(rows)
+                self.outstanding -= len(rows)
                 self._events.done(self, rows)
             case {"ask": number, "fence": fence, "verb": verb, "args": args}:
                 self._events.ask(self, number, fence, verb, args)
             case {"back": fences}:
                 back = self._backlog.not_taken(fences)
-                self.returned += len(back)
+                self.outstanding -= len(back)
                 self._events.back(self, back)
             case {"output": [fence, stream, text]}:
                 self._events.output(self, fence, stream, text)

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Self
 
 MAGIC = 0x3179656E6E697053
-"""``Spinney1``, read as a little-endian number."""
+"""``Spinney1``, read as a little-endian number; the first cell of each page."""
 
-CELL_MAGIC = 0
 CELL_LINES = 1
 CELL_DONE = 2
 """The number of attempts that have ended in this worker, reported or not."""
@@ -61,7 +60,8 @@ class Running:
 
 
 class SharedPage:
-    """One mapped page. Made by ``create`` (supervisor), ``attach`` (worker) or ``open`` (successor)."""
+    """One mapped page. Made by ``create`` (supervisor), from an inherited descriptor (worker) or by ``open``
+    (successor)."""
 
     __slots__ = ("_map", "cells", "fd", "lines")
 
@@ -89,11 +89,6 @@ class SharedPage:
             os.close(fd)
             path.unlink(missing_ok=True)
             raise
-
-    @classmethod
-    def attach(cls, fd: int) -> Self:
-        """Map a page whose file descriptor was inherited."""
-        return cls(fd)
 
     @classmethod
     def open(cls, path: Path) -> Self:
