@@ -394,7 +394,7 @@ async def test_where_the_store_says_so_a_claim_without_leases_is_followed_by_ano
 
 async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
     scene = Scene(spec("t"), spec("u"))
-    add_run_times(scene.dispatcher.lanes.lane(("u", "s")), 1_000)
+    add_run_times(scene.dispatcher.lanes.get("u", "s"), 1_000)
     await scene.dispatcher.take([lease(1, 0, "t"), lease(2, 1, "u")])
     claim_request = scene.dispatcher.claim_request()
     assert claim_request is not None
@@ -403,7 +403,7 @@ async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
 
 async def test_what_stands_behind_a_long_attempt_is_recalled_however_short_it_is() -> None:
     scene = Scene(spec())
-    add_run_times(scene.dispatcher.lanes.lane(("t", "s")), 10)
+    add_run_times(scene.dispatcher.lanes.get("t", "s"), 10)
     await scene.dispatcher.take([lease(1), lease(2)])
     child: Any = scene.worker(0).child
     scene.dispatcher.recall()

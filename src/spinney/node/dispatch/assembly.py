@@ -68,20 +68,8 @@ class DispatchAssembly:
             on_hello=self._on_hello,
             ending=ending,
         )
-        self.dispatcher = self._make_dispatcher(queue)
-        self._recorder = Recorder(context, self.dispatcher, queue, use_results=requests.use_results)
-        self._limits = Limits(
-            self.pool,
-            self.dispatcher,
-            stacks=StackTaker(context.folder_root, spawn),
-            show=lambda fences: spawn(self._mark_started(fences)),
-            long_s=settings.lookahead_s,
-        )
-
-    def _make_dispatcher(self, queue: RecordQueue) -> Dispatcher:
-        settings = self._context.settings
-        return Dispatcher(
-            self._context,
+        self.dispatcher = Dispatcher(
+            context,
             slots=[Slot(number) for number in range(settings.slots)],
             pool=self.pool,
             queue=queue,
@@ -89,6 +77,14 @@ class DispatchAssembly:
                 run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
             ),
             mark_started=self._mark_started,
+        )
+        self._recorder = Recorder(context, self.dispatcher, queue, use_results=requests.use_results)
+        self._limits = Limits(
+            self.pool,
+            self.dispatcher,
+            stacks=StackTaker(context.folder_root, spawn),
+            show=lambda fences: spawn(self._mark_started(fences)),
+            long_s=settings.lookahead_s,
         )
 
     async def start_workers(self, *, backlog: bool) -> None:

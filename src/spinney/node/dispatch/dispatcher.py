@@ -123,14 +123,9 @@ class Dispatcher:
     def _requested_lanes(self) -> Mapping[tuple[str, str], LaneRequest]:
         """Return the lanes to claim from. While no worker can start, lanes that need a new one are left out: their jobs
         would be handed back at once and claimed again, as fast as the store can."""
-        claim_requests = self.lanes.claim_requests()
         if self.pool.may_start:
-            return claim_requests
-        return {
-            key: claim_request
-            for key, claim_request in claim_requests.items()
-            if self.pool.serves(self.lanes.lane(key))
-        }
+            return self.lanes.claim_requests()
+        return {lane.key: lane.claim_request for lane in self.lanes if self.pool.serves(lane)}
 
     def _requested_slots(self) -> list[SlotRequest]:
         """Return a request for each slot that can take jobs: those with a warm worker by the look-ahead, and

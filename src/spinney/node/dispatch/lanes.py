@@ -4,7 +4,7 @@ Measured run times have two uses. The dispatcher gives a slot as many quick jobs
 the store, which gets them with each claim request, decides by them whether a free slot gets one job or a
 list."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from spinney.model.jobs import LaneRequest
 from spinney.model.types import Isolation, StageSpec, TypeSpec
@@ -24,19 +24,6 @@ _NEWS = 1.25
 
 class Lane:
     """One lane. It is mutable: measured run times are added."""
-
-    __slots__ = (
-        "ahead",
-        "attempts",
-        "claim_request",
-        "concurrent",
-        "key",
-        "orphan",
-        "run_us",
-        "stage",
-        "total_us",
-        "warm",
-    )
 
     def __init__(self, spec: TypeSpec, stage: StageSpec) -> None:
         self.key = (spec.name, stage.name)
@@ -101,9 +88,8 @@ class Lanes:
         """Return a lane; None: this node does not serve it."""
         return self._lanes.get((type_, stage))
 
-    def lane(self, key: tuple[str, str]) -> Lane:
-        """Return one of the lanes in ``claim_requests``."""
-        return self._lanes[key]
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
 
     def claim_requests(self) -> Mapping[tuple[str, str], LaneRequest]:
         """Return how the node serves each lane now."""

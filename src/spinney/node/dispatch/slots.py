@@ -77,24 +77,6 @@ class Slot:
 class PoolWorker:
     """A child process and its leases."""
 
-    __slots__ = (
-        "attempts_run",
-        "child",
-        "endings",
-        "forced",
-        "held",
-        "hello_received",
-        "idle_since",
-        "isolated",
-        "name",
-        "output_pending",
-        "retiring",
-        "shown_running",
-        "slot",
-        "stacks_taken",
-        "uncertain_requests",
-    )
-
     def __init__(self, name: str, slot: Slot | None) -> None:
         self.name, self.slot = name, slot
         """``slot`` is None for the concurrent worker and for a cold one."""
