@@ -16,24 +16,15 @@ from spinney.model.types import Isolation, TypeSpec
 
 Stage = tuple[str, str]
 """(type, stage)"""
-JOB_BUCKETS_US = tuple(
-    round(seconds * 1e6) for seconds in (0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200)
-)
+
+
+def _microseconds(*seconds: float) -> tuple[int, ...]:
+    return tuple(round(bound_s * 1e6) for bound_s in seconds)
+
+
+JOB_BUCKETS_US = _microseconds(0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200)
 """Bounds for the times of attempts: from a millisecond to twelve hours."""
-STORE_BUCKETS_US = (
-    250,
-    500,
-    1_000,
-    2_500,
-    5_000,
-    10_000,
-    25_000,
-    50_000,
-    100_000,
-    250_000,
-    1_000_000,
-    5_000_000,
-)
+STORE_BUCKETS_US = _microseconds(0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 """Bounds for exchanges and transactions: from a quarter of a millisecond to five seconds."""
 SAMPLE = 100
 """How many attempts' waiting times are looked up at once."""
