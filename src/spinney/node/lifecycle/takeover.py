@@ -19,7 +19,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -67,7 +67,9 @@ async def wait_for_name(
     watch, draining, announced = LivenessWatch(), set[int](), set[int]()
     while True:
         queried_s = monotonic()
-        if not (present := await _present(db, name, insist_s)):
+        nodes = await db.insist(lambda store: store.nodes(), for_s=insist_s)
+        present = [node for node in nodes if node.name == name]
+        if not present:
             return
         dead = {node.id for node in watch.look(present, queried_s, monotonic())}
         in_the_way, taken_back = [], False
@@ -109,12 +111,6 @@ def join_cluster(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
             f"start it again"
         )
     return own
-
-
-async def _present(db: StoreThread, name: str, insist_s: float) -> Sequence[NodeInfo]:
-    """Return the nodes of this name that have not left, or still own leases."""
-    nodes = await db.insist(lambda store: store.nodes(), for_s=insist_s)
-    return [node for node in nodes if node.name == name]
 
 
 def _refusal(node: NodeInfo, replace: bool) -> str:
