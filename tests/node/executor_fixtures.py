@@ -9,12 +9,14 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import pytest_asyncio
 
 from spinney.model.values.paths import ROOT_TOKEN, job_folder
 from spinney.node.dispatch.output import Pump
+from spinney.node.settings import NodeSettings
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
 from spinney.node.workers.child import Child
@@ -58,22 +60,33 @@ class Host:
     # --- what a test does -----------------------------------------------------------------
 
     def start(
-        self, *, concurrent: bool = False, app: str = APP, path: Sequence[Path] = (), **more: Any
+        self,
+        *,
+        concurrent: bool = False,
+        app: str = APP,
+        path: Sequence[Path] = (),
+        postmortem_bytes: int = 0,
+        **more: Any,
     ) -> Child:
         name = f"w{next(self._numbers)}"
         child = Child(
             name=name,
-            app=app,
+            settings=NodeSettings(
+                store="sqlite:////nowhere.db",
+                app=app,
+                folders=str(self.root),
+                postmortem_bytes=postmortem_bytes,
+            ),
             events=self,
             page=self.place / f"{name}.page",
             log_file=self.place / f"{name}.log",
-            folder_root=self.root,
             live_pids=self.known,
             concurrent=concurrent,
-            env={"PYTHONPATH": os.pathsep.join((*map(str, (HERE, *path)), os.environ.get("PYTHONPATH", "")))},
             **more,
         )
-        child.start()
+        python_path = os.pathsep.join((*map(str, (HERE, *path)), os.environ.get("PYTHONPATH", "")))
+        with mock.patch.dict(os.environ, PYTHONPATH=python_path):
+            child.start()
         self.children.append(child)
         self.pump.add(
             name,

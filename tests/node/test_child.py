@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import signal
+import sys
 import weakref
 
 import psutil
@@ -112,10 +113,11 @@ async def test_a_worker_can_be_ended_before_it_is_ready(host):
     await host.ended(child)
 
 
-async def test_a_python_that_is_not_there_is_an_error_and_leaves_nothing_open_and_no_page(host):
+async def test_a_python_that_is_not_there_is_an_error_and_leaves_nothing_open_and_no_page(host, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
     before, pages = open_fds(), set(host.place.glob("*.page"))
     with pytest.raises(FileNotFoundError):
-        host.start(python="/nowhere/python")
+        host.start()
     assert open_fds() == before
     assert set(host.place.glob("*.page")) == pages
 

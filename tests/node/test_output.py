@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import subprocess
 import threading
 from pathlib import Path
 
@@ -445,8 +446,9 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
         )
         raise OSError("no more is wanted")
 
+    monkeypatch.setattr(subprocess, "Popen", launch)
     with pytest.raises(OSError, match="no more is wanted"):
-        host.start(launch=launch)
+        host.start()
     assert remarks == [("anon_inode:[eventpoll]", False)]
 
 

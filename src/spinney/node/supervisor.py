@@ -147,16 +147,7 @@ class Supervisor:
         self._root = Path(settings.folders)
         self._host = LocalHost.own(settings.run_path(), self._root)
         live_pids: set[int] = set()
-        self._make_child = partial(
-            make_child,
-            app=settings.app,
-            folder_root=self._root,
-            live_pids=live_pids,
-            node=settings.name,
-            lock_fd=lock_fd,
-            postmortem_bytes=settings.postmortem_bytes,
-            postmortem_depth=settings.postmortem_depth,
-        )
+        self._make_child = partial(make_child, settings=settings, live_pids=live_pids, lock_fd=lock_fd)
         self._queue = RecordQueue()
         self._measurements = measurements
         self._health = NodeHealth(held_back=self._queue.__len__)

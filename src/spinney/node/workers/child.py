@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from spinney.model.errors import SpinneyError
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec, TypeSpec
+from spinney.node.settings import NodeSettings
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
 from spinney.node.workers.boundaries import pipe_watch
@@ -84,27 +85,20 @@ class Child:
         self,
         *,
         name: str,
-        app: str,
+        settings: NodeSettings,
         events: Events,
         page: Path,
         log_file: Path,
-        folder_root: Path,
         live_pids: set[int],
         concurrent: bool = False,
-        node: str = "",
         lock_fd: int | None = None,
-        postmortem_bytes: int = 0,
-        postmortem_depth: int = 4,
-        python: str = sys.executable,
-        env: Mapping[str, str] | None = None,
-        launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
         start_task: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future,
     ) -> None:
         """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add`` gets the same).
         ``live_pids``: the pids of all live children of this supervisor, which all share; each adds itself, and removes
-        itself when it has been reaped. ``env``: variables in addition to the supervisor's own. ``start_task`` starts
-        the task that reports the exit, and must handle a failure of it: ``exited`` is not called then."""
-        self.name, self.app, self.concurrent = name, app, concurrent
+        itself when it has been reaped. ``start_task`` starts the task that reports the exit, and must handle a failure
+        of it: ``exited`` is not called then."""
+        self.name, self.concurrent = name, concurrent
         self.token = secrets.token_bytes(16)
         """The token of marks in the output, for ``Pump.add``."""
         self.log_file = log_file
@@ -118,10 +112,7 @@ class Child:
         """Whether it has sent ``hello`` without an error."""
         self.outstanding = 0
         """The number of attempts sent to it that it has neither reported nor handed back."""
-        self._page_path, self._folder_root, self._node = page, folder_root, node
-        self._postmortem = {"postmortem_bytes": postmortem_bytes, "postmortem_depth": postmortem_depth}
-        self._python, self._env, self._launch = python, dict(env or {}), launch
-        self._start_task = start_task
+        self._settings, self._page_path, self._start_task = settings, page, start_task
         self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
         self._lists = 0
         self._backlog = Backlog()
@@ -404,21 +395,21 @@ class Child:
             lock_fd=self._lock_fd,
             boundary_token=self.token.hex(),
             log=self.log_file.name,
-            folder_root=str(self._folder_root),
-            node=self._node,
-            **self._postmortem,
+            folder_root=str(Path(self._settings.folders)),
+            postmortem_bytes=self._settings.postmortem_bytes,
+            postmortem_depth=self._settings.postmortem_depth,
             stack_fd=self.stack_memory.fd,
             pipe_watch_fd=pipe_watch_fd,
         )
         concurrent = ["--concurrent"] if self.concurrent else []
         lock = [] if self._lock_fd is None else [self._lock_fd]
-        return self._launch(
-            [self._python, "-m", "spinney.node.worker.worker", self.app, *concurrent],
+        return subprocess.Popen(
+            [sys.executable, "-m", "spinney.node.worker.worker", self._settings.app, *concurrent],
             stdin=subprocess.DEVNULL,
             stdout=out_fd,
             stderr=err_fd,
             pass_fds=[socket_fd, self.page.fd, self.stack_memory.fd, pipe_watch_fd, *lock],
-            env=os.environ | self._env | handover.to_env(),
+            env=os.environ | handover.to_env(),
             start_new_session=True,
         )
 

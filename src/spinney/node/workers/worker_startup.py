@@ -34,7 +34,6 @@ class WorkerStartup:
     log: str
     """The name of the worker's log, for output that belongs to no attempt."""
     folder_root: str
-    node: str
     postmortem_bytes: int
     """The most bytes that are kept of the frames of one failure; 0: none."""
     postmortem_depth: int
