@@ -18,6 +18,7 @@ from spinney import Job, Spinney
 from spinney.host import filesystem
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.worker import result_rows
+from spinney.node.worker.attempt_tools import AttemptTools
 from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialChannel
 from spinney.node.worker.process_state import CallRecorder, ProcessState
@@ -234,12 +235,14 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     with there, here:
         serial = SerialWorker(
             Port(Channel(here), page),
-            page,
-            BoundaryWriter(page, b"t" * 16),
-            StageRunners({}),
-            FailureFrames(str(tmp_path), {}, most_bytes=0, depth=4),
-            StackDump(StackMemory().fd),
-            folder_root=str(tmp_path),
+            AttemptTools(
+                page=page,
+                marker=BoundaryWriter(page, b"t" * 16),
+                stages=StageRunners({}),
+                frames=FailureFrames(str(tmp_path), {}, most_bytes=0, depth=4),
+                stacks=StackDump(StackMemory().fd),
+                folder_root=str(tmp_path),
+            ),
         )
         there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
         serial._done = [[n, 1, 2] for n in range(200)]  # so many that the next is told at once
@@ -276,12 +279,14 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
     with there, here:
         serial = SerialWorker(
             Port(Channel(here), page),
-            page,
-            BoundaryWriter(page, b"t" * 16),
-            StageRunners(application.types),
-            FailureFrames(str(tmp_path), application.types, most_bytes=0, depth=4),
-            StackDump(StackMemory().fd),
-            folder_root=str(tmp_path),
+            AttemptTools(
+                page=page,
+                marker=BoundaryWriter(page, b"t" * 16),
+                stages=StageRunners(application.types),
+                frames=FailureFrames(str(tmp_path), application.types, most_bytes=0, depth=4),
+                stacks=StackDump(StackMemory().fd),
+                folder_root=str(tmp_path),
+            ),
         )
         there.sendall(pack({"run": [["writing", "writing", [[7, 7, 1, "{}", None, 7]]]]}))
         serial.run(ProcessState(CallRecorder(), signals=True))

@@ -7,8 +7,9 @@
 ``program``            stages that are programs of any language
 ``ports``              requests of a running attempt to the supervisor
 ``result_rows``        what an attempt's end becomes in a message
-``process_state``      umask, environment, signals and the like, restored after an attempt that changed them
-``saved_descriptors``  standard streams and the working directory, the same for every attempt
+``process_state``      standard streams, working directory, umask, environment, signals and the like, restored
+                       after an attempt that changed them
+``attempt_tools``      what both kinds of workers need for their attempts
 ``threads``            threads that an attempt has left running
 ``attempt_output``     what an attempt prints, where several share a process
 ``capture``            bounded files for output

@@ -34,16 +34,14 @@ from spinney.define.job import Assignment, Job
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
 from spinney.node.worker.attempt_output import AttemptOutput, current_output
-from spinney.node.worker.failure_frames import FailureFrames
+from spinney.node.worker.attempt_tools import AttemptTools
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
-from spinney.node.worker.process_state import ProcessState
-from spinney.node.worker.saved_descriptors import SavedDescriptors
-from spinney.node.worker.stage_runners import Runner, StageRunners
+from spinney.node.worker.process_state import ProcessState, SavedDescriptors
+from spinney.node.worker.stage_runners import Runner
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
-from spinney.node.workers.boundaries import BoundaryWriter
-from spinney.node.workers.shared_page import CELL_STACK, SharedPage
-from spinney.node.workers.stack_dump import Stack, StackDump, task_stack, thread_stacks
+from spinney.node.workers.shared_page import CELL_STACK
+from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
@@ -80,22 +78,11 @@ class ConcurrentWorker:
     """The worker process of ``thread`` and ``async`` stages: it runs many attempts at a time, and sends their
     outcomes."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        page: SharedPage,
-        marker: BoundaryWriter,
-        stages: StageRunners,
-        frames: FailureFrames,
-        stacks: StackDump,
-        *,
-        folder_root: str,
-        log_name: str,
-    ) -> None:
+    def __init__(self, channel: Channel, tools: AttemptTools, log_name: str) -> None:
         self._channel, self._requests = channel, RequestMultiplexer(channel)
-        self._page, self._marker, self._stages, self._frames = page, marker, stages, frames
-        self._stacks = stacks
-        self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
+        self._page, self._marker, self._stages = tools.page, tools.marker, tools.stages
+        self._root, self._frames, self._stacks = tools.folder_root, tools.frames, tools.stacks
+        self._folders, self._log_name = Path(tools.folder_root), log_name
         self._pid = os.getpid()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         self._lock = threading.Lock()
@@ -103,7 +90,7 @@ class ConcurrentWorker:
         self._running: dict[int, _Attempt] = {}
         self._waiting: deque[tuple[str, str, list[Any]]] = deque()
         """Attempts that wait for a line on the page."""
-        self._lines = list(range(page.lines))
+        self._lines = list(range(tools.page.lines))
         self._ending = False
         self._done: deque[list[Any]] = deque()
         self._sending = threading.Lock()
@@ -113,7 +100,7 @@ class ConcurrentWorker:
         self._rows = result_rows.ResultSender()
         self._descriptors = SavedDescriptors()
         self._state: ProcessState
-        self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
+        self._pool = ThreadPoolExecutor(max_workers=tools.page.lines, thread_name_prefix="stage")
         self._pool.submit(int)  # its first thread, so that there is always one (``_submit``)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, name="async stages", daemon=True).start()

@@ -1,10 +1,10 @@
 """Restore process state that an attempt changed, so that the next one does not find it changed.
 
-Umask, environment, resource limits, timers, signal handlers and the signal mask. Checking all of them after each
-attempt would take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which
-Python code changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call
-everything is compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not
-detected."""
+Standard streams and the working directory are restored after each attempt (``SavedDescriptors``). The rest is umask,
+environment, resource limits, timers, signal handlers and the signal mask. Checking all of them after each attempt would
+take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which Python code
+changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call everything is
+compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not detected."""
 
 import functools
 import os
@@ -129,6 +129,29 @@ class ProcessState:
             if os.environ.get(name) != value or name in self.calls.variables:
                 os.environ[name] = value
         self.calls.variables.clear()
+
+
+class SavedDescriptors:
+    """File descriptors 0 to 2 and the working directory, which every attempt of a worker finds the same.
+
+    It saves them at its creation. Restoring them always is cheaper than comparing first: four system calls that change
+    nothing, together less than two microseconds."""
+
+    def __init__(self) -> None:
+        # Copies, which no attempt closes by mistake. O_PATH: a directory need not be readable.
+        self._stdin, self._stdout, self._stderr = os.dup(0), os.dup(1), os.dup(2)
+        self._directory = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def restore(self) -> bool:
+        """Restore them; return False when that is impossible, as when user code has closed the copies."""
+        try:
+            os.dup2(self._stdin, 0)
+            os.dup2(self._stdout, 1)
+            os.dup2(self._stderr, 2)
+            os.fchdir(self._directory)
+        except OSError:
+            return False
+        return True
 
 
 def _open_files() -> int:

@@ -29,17 +29,14 @@ from typing import Any, NoReturn, TextIO
 from spinney.define.job import Assignment, Job
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
-from spinney.node.worker.failure_frames import FailureFrames
+from spinney.node.worker.attempt_tools import AttemptTools
 from spinney.node.worker.ports import SerialChannel, SerialPort
-from spinney.node.worker.process_state import ProcessState
-from spinney.node.worker.saved_descriptors import SavedDescriptors
-from spinney.node.worker.stage_runners import StageRunners
+from spinney.node.worker.process_state import ProcessState, SavedDescriptors
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
 from spinney.node.workers import proctree
-from spinney.node.workers.boundaries import BoundaryWriter
-from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK, SharedPage
-from spinney.node.workers.stack_dump import StackDump, thread_stacks
+from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK
+from spinney.node.workers.stack_dump import thread_stacks
 from spinney.node.workers.termination import Terminated
 from spinney.tracing.current import attempt_context
 
@@ -63,19 +60,14 @@ _fflush, _waitpid = _libc.fflush, _libc.waitpid
 class SerialWorker:
     """The worker's loop and its state."""
 
-    def __init__(
-        self,
-        channel: SerialChannel,
-        page: SharedPage,
-        marker: BoundaryWriter,
-        stages: StageRunners,
-        frames: FailureFrames,
-        stacks: StackDump,
-        *,
-        folder_root: str,
-    ) -> None:
-        self._channel, self._page, self._marker, self._stages = channel, page, marker, stages
-        self._root, self._frames, self._stacks = folder_root, frames, stacks
+    def __init__(self, channel: SerialChannel, tools: AttemptTools) -> None:
+        self._channel, self._page, self._marker, self._stages = (
+            channel,
+            tools.page,
+            tools.marker,
+            tools.stages,
+        )
+        self._root, self._frames, self._stacks = tools.folder_root, tools.frames, tools.stacks
         self._document: bytes | None = None
         """The frames of the attempt that has just failed, until its folder is synced."""
         self._forked = False
@@ -85,7 +77,7 @@ class SerialWorker:
         self._descriptors = SavedDescriptors()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         """Processes that the application started when it was loaded, before any attempt."""
-        self._folderless = FolderlessJobs(folder_root)
+        self._folderless = FolderlessJobs(tools.folder_root)
         self._lists = 0
         self._ordinal = 0
         self._groups: list[list[Any]] = []

@@ -30,7 +30,7 @@ from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
 if TYPE_CHECKING:
     from spinney.app import Spinney
     from spinney.define.jobtype import JobType
-    from spinney.node.worker.failure_frames import FailureFrames
+    from spinney.node.worker.attempt_tools import AttemptTools
 
 EXIT_UNLOADABLE = 2
 """The application cannot be loaded."""
@@ -127,19 +127,9 @@ def _run_serial(
     """Serve one attempt at a time until the end; return the exit code. A worker with threads left ends
     without waiting for them."""
     from spinney.node.worker.serial_worker import SerialWorker
-    from spinney.node.worker.stage_runners import StageRunners
 
-    page = SharedPage(startup.page_fd)
-    pass_fds = () if startup.lock_fd is None else (startup.lock_fd,)
-    serial = SerialWorker(
-        SerialChannel(channel, page),
-        page,
-        _marker(startup, page),
-        StageRunners(types, pass_fds),
-        _frames(startup, types),
-        StackDump(startup.stack_fd),
-        folder_root=startup.folder_root,
-    )
+    tools = _tools(startup, types)
+    serial = SerialWorker(SerialChannel(channel, tools.page), tools)
     signal.signal(FLUSH_SIGNAL, lambda _, frame: serial.on_flush_signal(frame))
     signal.siginterrupt(FLUSH_SIGNAL, False)
     on_term(raise_terminated)
@@ -160,20 +150,9 @@ def _run_concurrent(
     """Serve many attempts at a time until the end; return the exit code. After TERM the process dies of that
     signal, so that the supervisor sees the cause."""
     from spinney.node.worker.concurrent_worker import ConcurrentWorker
-    from spinney.node.worker.stage_runners import StageRunners
     from spinney.node.worker.threads import LeftoverThreads
 
-    page = SharedPage(startup.page_fd)
-    concurrent = ConcurrentWorker(
-        channel,
-        page,
-        _marker(startup, page),
-        StageRunners(types),
-        _frames(startup, types),
-        StackDump(startup.stack_fd),
-        folder_root=startup.folder_root,
-        log_name=startup.log,
-    )
+    concurrent = ConcurrentWorker(channel, _tools(startup, types), startup.log)
     terminated = threading.Event()
 
     def terminate() -> None:
@@ -197,23 +176,28 @@ def _run_concurrent(
     return 0
 
 
-def _frames(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "FailureFrames":
-    """Return what captures the frames of failures. It is imported only here, after the application."""
+def _tools(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "AttemptTools":
+    """Return what the worker needs for its attempts. It is imported only here, after the application."""
+    from spinney.node.worker.attempt_tools import AttemptTools
     from spinney.node.worker.failure_frames import FailureFrames
+    from spinney.node.worker.stage_runners import StageRunners
 
-    return FailureFrames(
-        startup.folder_root, types, most_bytes=startup.postmortem_bytes, depth=startup.postmortem_depth
-    )
-
-
-def _marker(startup: WorkerStartup, page: SharedPage) -> BoundaryWriter:
-    """Return a marker ready for the first attempt: output of loading the application belongs to none."""
+    page = SharedPage(startup.page_fd)
     marker = BoundaryWriter(page, bytes.fromhex(startup.boundary_token), startup.pipe_watch_fd)
     sys.stdout.flush()
     sys.stderr.flush()
     if marker.wrote():
-        marker.set(0)
-    return marker
+        marker.set(0)  # output of loading the application belongs to no attempt
+    return AttemptTools(
+        page=page,
+        marker=marker,
+        stages=StageRunners(types, () if startup.lock_fd is None else (startup.lock_fd,)),
+        frames=FailureFrames(
+            startup.folder_root, types, most_bytes=startup.postmortem_bytes, depth=startup.postmortem_depth
+        ),
+        stacks=StackDump(startup.stack_fd),
+        folder_root=startup.folder_root,
+    )
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ processes of a dead worker before it reports the death. A worker that gets TERM 
 clean up; it still sends finished rows. A concurrent worker asks its attempts to stop, and reports those that were not
 named in ``cancel`` before as ``returned``; only the supervisor decides which attempt is to blame.
 
-**Process state** that an attempt changes is restored for the next one (``saved_descriptors``, ``process_state``); where
+**Process state** that an attempt changes is restored for the next one (``process_state``); where
 that is impossible the worker ends (``threads``, ``serial_worker``).
 
 **What a crash leaves.** Rows that a worker had not sent are lost with it: those attempts count as not begun and run
