@@ -389,29 +389,20 @@ class Dispatcher:
         now_us = time.time_ns() // 1000
         records = []
         for fence, task in worker.held.items():
-            line = running.get(fence)
-            if line is None and how.unreported and task.lane.orphan:
+            line, job_id = running.get(fence), task.lease.job_id
+            if line is not None:
+                outcome, message = self._ending(worker, task, how)
+                remark = remarked.get(fence)
+                record = Record(
+                    job_id, fence, outcome, line.started_us, now_us, message=message, remark=remark
+                )
+                records.append(record)
+                log.warning("job=%d fence=%d ended as %s: %s", job_id, fence, outcome, message)
+            elif how.unreported and task.lane.orphan:
                 # It may have run unreported, and its type must not run twice unasked.
-                records.append(
-                    Record(task.lease.job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID)
-                )
-                continue
-            if line is None:
-                records.append(Record(task.lease.job_id, fence, Outcome.RETURNED, 0, 0))
-                continue
-            outcome, message = self._ending(worker, task, how)
-            records.append(
-                Record(
-                    task.lease.job_id,
-                    fence,
-                    outcome,
-                    line.started_us,
-                    now_us,
-                    message=message,
-                    remark=remarked.get(fence),
-                )
-            )
-            log.warning("job=%d fence=%d ended as %s: %s", task.lease.job_id, fence, outcome, message)
+                records.append(Record(job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID))
+            else:
+                records.append(Record(job_id, fence, Outcome.RETURNED, 0, 0))
         tasks = list(worker.held.values())
         worker.held.clear()
         self._leave(tasks)
