@@ -156,10 +156,7 @@ class _Calls:
 
 
 class SimHeartbeat(Heartbeat):
-    """The real heartbeat, beating on a lane instead of in a thread. It measures no load."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options | {"load": lambda: None})
+    """The real heartbeat, beating on a lane instead of in a thread."""
 
     def __enter__(self) -> Self:
         self._lane = StoreLane(self._open_store)

@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import Self
 
 from spinney.model.errors import SpinneyError, StoreLocked, StoreReplaced
-from spinney.model.fleet import Load
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.load import measure_load
 from spinney.node.retry_delays import RetryDelays
@@ -53,11 +52,10 @@ class Heartbeat:
         beat_s: float,
         now_us: Callable[[], int],
         on_dead: Callable[[str], None],
-        load: Callable[[], Load | None] = measure_load,
         trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``load`` and ``trouble`` are called in its thread; each beat stores what they return."""
-        self._load, self._trouble = load, trouble
+        """``trouble`` is called in its thread; each beat stores what it returns."""
+        self._trouble = trouble
         self._open_store, self._node_id, self._deadline = open_store, node_id, deadline
         self._lease_period_s = lease_period_s
         self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
@@ -99,7 +97,7 @@ class Heartbeat:
             return False
         try:
             alive = store.beat(
-                self._node_id, load=self._load(), trouble=self._trouble(), now_us=self._now_us()
+                self._node_id, load=measure_load(), trouble=self._trouble(), now_us=self._now_us()
             )
         except StoreLocked as error:
             self.held_up = True
