@@ -71,14 +71,12 @@ def submission_span(type_: str) -> Iterator[None]:
     inside = api.get_current_span().get_span_context().is_valid
     entered = _entered.get()
     context = None if inside or entered is None else _context_of(entered)
-    attributes = {"spinney.job.type": type_}
-    kind = api.SpanKind.PRODUCER
     # Without the exception's message and traceback, because they quote parameters, which may be private.
     with tracer.start_as_current_span(
         f"submit {type_}",
         context,
-        kind=kind,
-        attributes=attributes,
+        kind=api.SpanKind.PRODUCER,
+        attributes={"spinney.job.type": type_},
         record_exception=False,
         set_status_on_exception=False,
     ) as span:
