@@ -106,14 +106,12 @@ def _names(fd: int, start: int) -> FetchResult:
 
 def _entry(fd: int, name: str) -> DirectoryEntry:
     """Return what an entry of a directory is, without following a link."""
-    text = os.fsencode(name).decode(
-        "utf-8", "backslashreplace"
-    )  # a name may be any bytes, and the answer is text
+    # A name may be any bytes, and the answer is text.
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
     try:
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except (
-        FileNotFoundError
-    ):  # deleted meanwhile; it keeps its place, so that the next page begins where this one ends
+    except FileNotFoundError:
+        # Deleted meanwhile; it keeps its place, so that the next page begins where this one ends.
         return DirectoryEntry(text, "other", 0)
     kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
     return DirectoryEntry(text, kind, status.st_size)

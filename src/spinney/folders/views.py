@@ -67,16 +67,13 @@ class ViewTree:
     def links(self, below: str = "") -> Iterator[ViewLink]:
         """Yield the links below a directory of the views, while they may change: one that comes or goes
         meanwhile may be among them or not. ``below`` is relative to the views; empty: all."""
-        try:
-            with os.scandir(self._views / below) as entries:
-                for entry in entries:
-                    path = f"{below}/{entry.name}" if below else entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        yield from self.links(path)
-                    elif entry.is_symlink() and _is_number(entry.name):
-                        yield ViewLink(path, int(entry.name))
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._views / below) as entries:
+            for entry in entries:
+                path = f"{below}/{entry.name}" if below else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self.links(path)
+                elif entry.is_symlink() and _is_number(entry.name):
+                    yield ViewLink(path, int(entry.name))
 
     def job_ids(self, below: Path | None = None, depth: int = 0) -> Iterator[int]:
         """Yield the ids of the jobs that have a folder, in order. The directories are read as the iteration

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -126,10 +127,8 @@ class StoreThread:
                 _set(item[1], None, self._dead)
 
     def _resolve(self, answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
-        try:
+        with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
             self._loop.call_soon_threadsafe(_set, answer, value, error)
-        except RuntimeError:
-            return  # the loop has closed: nobody waits for it any more
 
 
 def _set(answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:

@@ -45,12 +45,11 @@ def _host() -> str:
 
 def wake_local_nodes(run_dir: Path | str, *, but: str | None = None) -> None:
     """Wake every node of this host that serves the store of ``run_dir``, except the socket ``but``."""
-    try:
+    # Without a directory no node has ever run here. Or this process can open no more files.
+    with contextlib.suppress(OSError):
         if names := [name for name in _sockets(run_dir) if name != but]:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 _wake_in(os.fspath(run_dir), names, sender)
-    except OSError:
-        return  # no directory: no node has ever run here. Or this process can open no more files
 
 
 class LocalWaker:

@@ -368,9 +368,8 @@ class WorkerPool(Events):
         worker.retiring = True
         if not child.ready:
             self._pause_starts()
-        if not (
-            worker.hello_received or how.forced
-        ):  # else the cause is known: it has reported it, or it was ended
+        # Else the cause is known: it has reported it, or it was ended.
+        if not (worker.hello_received or how.forced):
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))
         # Its attempts count as ended only when their output is in its files.

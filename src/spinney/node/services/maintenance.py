@@ -19,6 +19,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
@@ -133,11 +134,9 @@ class Maintenance:
                 await asyncio.sleep(delays.next_s())
                 continue
             delays.reset()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, round_at - time.monotonic())):
                     await self._woken.wait()
-            except TimeoutError:
-                continue
 
     async def _round(self, *, rung: bool) -> None:
         """Ask who leads and, as the leader, do what is due. ``rung``: something has become due or was

@@ -86,8 +86,7 @@ class NotificationListener:
             self._on_wake()  # for notifications before it listened
             await lost
         finally:
-            if (
-                lost.cancelled()
-            ):  # else it is removed already, and the descriptor may be another file's by now
+            # Else it is removed already, and the descriptor may be another file's by now.
+            if lost.cancelled():
                 loop.remove_reader(fileno)
             listener.close()

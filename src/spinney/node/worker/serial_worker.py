@@ -136,9 +136,8 @@ class SerialWorker:
         """Run the attempts of one message, group by group, until all have run, the list is recalled, or this
         process must not continue. Then send the rows that are left, and hand back what has not begun."""
         self._folderless.forget()
-        root = opened(
-            self._root
-        )  # before anything is written there, and not for longer: the file system may be unmounted
+        # Before anything is written there, and not for longer: the file system may be unmounted.
+        root = opened(self._root)
         while self._groups and not self._stop:
             type_, stage, waiting = self._groups[-1]
             waiting.reverse()

@@ -44,11 +44,9 @@ class StageRunners:
             spec_schema = {} if kind is None else kind.spec.schema
             self._secretive[type_] = spec_schema if has_secrets(spec_schema) else None
         schema = self._secretive[type_]
-        return (
-            REDACT_NOTHING
-            if schema is None
-            else Redactor.for_params(schema, json_object(params, "the parameters"))
-        )
+        if schema is None:
+            return REDACT_NOTHING
+        return Redactor.for_params(schema, json_object(params, "the parameters"))
 
     def blocking(self, type_: str, stage: str) -> Runner:
         """Return the runner for a worker without an event loop: a coroutine gets its own loop."""

@@ -270,11 +270,9 @@ class Child:
 
     async def _wait_for_end(self, timeout_s: float) -> None:
         """Wait a little for the end. It is polled, because processes may still fork."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(_LOOK_S, timeout_s)):
                 await self._ended.wait()
-        except TimeoutError:
-            return
 
     # --- messages from it ---------------------------------------------------------------
 
@@ -351,10 +349,9 @@ class Child:
         self._look_later()
 
     def _signal(self, number: int) -> None:
-        try:
+        # It may have ended, and its descriptor be closed after that, which is reported elsewhere.
+        with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._pidfd, number)
-        except OSError:
-            return  # it has ended, or its descriptor is closed after that, which is reported elsewhere
 
     # --- its end --------------------------------------------------------------------------
 
