@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
@@ -89,16 +91,14 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     # When it beats before a starting one of its name has declared it dead
     here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
+        context: Any = SimpleNamespace(
+            writer=db,
+            host=here,
+            settings=SimpleNamespace(name=NODE.name, replace=False, lease_period_s=1.0),
+            now_us=beats_first,
+        )
         with pytest.raises(NodeRefused, match="is alive on h"):
-            await wait_for_name(
-                db,
-                here,
-                name=NODE.name,
-                replace=False,
-                insist_s=1.0,
-                now_us=beats_first,
-                monotonic=lambda: next(clock),
-            )
+            await wait_for_name(context, monotonic=lambda: next(clock))
     # Then it has not left
     assert [node.id for node in store.nodes()] == [node_id]
     store.close()

@@ -61,9 +61,7 @@ async def membership(
     lease_s = settings.lease_period_s
     await _skip_numbers_of_folders(context)
     async with startup_lock(host.run_dir, settings.name):
-        await wait_for_name(
-            writer, host, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
-        )
+        await wait_for_name(context)
         # It is set before the node joins, because the guard cleans up after it only when it holds no leases.
         deadline.renew(good_until_ns(boot_ns(), lease_s))
         joined_us = now_us()

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from spinney.model.errors import NodeRefused
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, instance_of, take_back
-from spinney.node.store_thread import StoreThread
+from spinney.node.context import NodeContext
+from spinney.node.lifecycle.recovery import LivenessWatch, instance_of, take_back
 from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
@@ -51,39 +51,29 @@ async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
         os.close(fd)
 
 
-async def wait_for_name(
-    db: StoreThread,
-    this_host: LocalHost,
-    *,
-    name: str,
-    replace: bool,
-    insist_s: float,
-    now_us: Callable[[], int],
-    monotonic: Callable[[], float] = time.monotonic,
-) -> None:
-    """Return when a node of this name may join. Raises NodeRefused when another is alive.
-
-    ``insist_s``: for how long queries are retried when the store does not answer."""
+async def wait_for_name(context: NodeContext, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    """Return when a node of the name in the settings may join. Raises NodeRefused when another is alive."""
+    db, this_host, settings = context.writer, context.host, context.settings
     watch, draining, announced = LivenessWatch(), set[int](), set[int]()
     while True:
         queried_s = monotonic()
-        nodes = await db.insist(lambda store: store.nodes(), for_s=insist_s)
-        present = [node for node in nodes if node.name == name]
+        nodes = await db.insist(lambda store: store.nodes(), for_s=settings.lease_period_s)
+        present = [node for node in nodes if node.name == settings.name]
         if not present:
             return
         dead = {node.id for node in watch.look(present, queried_s, monotonic())}
         in_the_way, taken_back = [], False
         for node in present:
             if node.id in dead or this_host.proven_gone(node):
-                await take_back(db, this_host, node, now_us)
+                await take_back(db, this_host, node, context.now_us)
                 taken_back = True
-            elif node.state == "active" or not replace:
+            elif node.state == "active" or not settings.replace:
                 in_the_way.append(node)
         for node in in_the_way:
-            if replace and this_host.within_reach(node):
+            if settings.replace and this_host.within_reach(node):
                 _ask_to_drain(node, draining)
             elif watch.alive(node):
-                raise NodeRefused(_refusal(node, replace))
+                raise NodeRefused(_refusal(node, settings.replace))
             elif node.id not in announced:
                 announced.add(node.id)
                 _announce_wait(node)
