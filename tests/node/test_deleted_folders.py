@@ -5,6 +5,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -118,7 +120,8 @@ async def test_what_resists_is_told_once_a_change(place: Place, caplog: pytest.L
         StoreThread("writer", lambda: open_store(place.url)) as writer,
         StoreThread("reader", lambda: open_store(place.url)) as reader,
     ):
-        deleted = DeletedFolders(writer, reader, place.root)
+        context: Any = SimpleNamespace(writer=writer, reader=reader, folder_root=place.root)
+        deleted = DeletedFolders(context, home=0)
         for _ in range(11):  # five rounds, the first with what can be removed
             await deleted.step()
         messages = caplog.messages

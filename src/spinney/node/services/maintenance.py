@@ -58,7 +58,7 @@ class Maintenance:
         self._host, self._root = context.host, context.folder_root
         self._measurements = context.measurements
         self._watch = LivenessWatch()
-        self._deleted = DeletedFolders(self._writer, self._reader, self._root, home=home)
+        self._deleted = DeletedFolders(context, home=home)
         self._leader: int | None = None
         self._woken, self._taken = asyncio.Event(), asyncio.Event()
         self._due = True

@@ -5,11 +5,10 @@ A round goes through all of them by id, so that folders that cannot be removed d
 
 import asyncio
 import logging
-from pathlib import Path
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError
-from spinney.node.store_thread import StoreThread
+from spinney.node.context import NodeContext
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +20,9 @@ class DeletedFolders:
     """Continues the round with each ``step``. The log has the first folder that stays for each cause, and the number
     that stay when it changes, so that the same message does not appear in each round."""
 
-    def __init__(self, writer: StoreThread, reader: StoreThread, root: Path, *, home: int = 0) -> None:
+    def __init__(self, context: NodeContext, *, home: int) -> None:
         """``home``: the store's id of this root, where folders are local; other homes are left to their nodes."""
-        self._writer, self._reader, self._root, self._home = writer, reader, root, home
+        self._context, self._home = context, home
         self._after = 0
         self._stay = self._logged_stay = 0
         """How many stayed in this round, and how many were logged last."""
@@ -34,12 +33,12 @@ class DeletedFolders:
     async def step(self) -> None:
         """Remove the next few folders. Raises StoreUnusable when the store is."""
         after, home = self._after, self._home
-        listed = await self._reader.call(
+        listed = await self._context.reader.call(
             lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None)
         )
-        removed = await asyncio.to_thread(folders.remove_each, self._root, listed, self._stays)
+        removed = await asyncio.to_thread(folders.remove_each, self._context.folder_root, listed, self._stays)
         if removed:
-            await self._writer.call(lambda store: store.note_removed_folders(removed, home=home))
+            await self._context.writer.call(lambda store: store.note_removed_folders(removed, home=home))
         if len(listed) == AT_ONCE:
             self._after = listed[-1]
         else:
