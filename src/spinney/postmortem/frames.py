@@ -6,6 +6,7 @@ kept.
 """
 
 import linecache
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -110,11 +111,7 @@ def _frames(error: BaseException, most: int) -> tuple[list[Frame], int]:
 
     Frames of the engine around the user's code are skipped, unless there are no others.
     """
-    frames: list[Frame] = []
-    entry = user_frames(error) or error.__traceback__
-    while entry is not None:
-        frames.append((entry.tb_frame, entry.tb_lineno))
-        entry = entry.tb_next
+    frames = list(traceback.walk_tb(user_frames(error) or error.__traceback__))
     if len(frames) <= most:
         return frames, 0
     first = most // 3

@@ -66,7 +66,7 @@ def thread_stacks(interrupted: FrameType | None, *, leave_out: frozenset[int] = 
 
 def frame_positions(frame: FrameType) -> list[Position]:
     """Return the positions of a frame and its callers, the outermost first."""
-    return [(walked, line) for walked, line in traceback.walk_stack(frame)][::-1]
+    return list(traceback.walk_stack(frame))[::-1]
 
 
 def task_stack(task: "asyncio.Task[Any]", name: str) -> Stack:
