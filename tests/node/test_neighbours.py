@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
@@ -14,6 +15,7 @@ from test_claims import Scene, lease, spec
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
+from spinney.node.dispatch import worker_pool
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.slots import PoolWorker
 from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
@@ -110,13 +112,12 @@ class FakeShared:
         self.killed.set_result(grace_s)
 
 
-def pool_of(tmp_path: Path, **parts: Any) -> WorkerPool:
-    context = SimpleNamespace(settings=None, folder_root=tmp_path)
+def pool_of(tmp_path: Path, pump: Any = None, **parts: Any) -> WorkerPool:
+    context = SimpleNamespace(settings=SimpleNamespace(output_bytes=0), folder_root=tmp_path)
     given: dict[str, Any] = {
         "context": context,
         "queue": None,
         "make_child": None,
-        "pump": lambda marked: None,
         "pages": tmp_path,
         "logs": tmp_path,
         "requests": None,
@@ -124,7 +125,8 @@ def pool_of(tmp_path: Path, **parts: Any) -> WorkerPool:
         "on_hello": None,
         "ending": lambda: False,
     }
-    return WorkerPool(**given | parts)
+    with mock.patch.object(worker_pool, "Pump", return_value=pump):
+        return WorkerPool(**given | parts)
 
 
 class FakeParts:
@@ -163,7 +165,7 @@ async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(
     ends: list[asyncio.Task[None]] = []
     pool = pool_of(
         tmp_path,
-        pump=lambda marked: parts,
+        pump=parts,
         queue=parts,
         spawn=lambda end: ends.append(asyncio.ensure_future(end)),
     )

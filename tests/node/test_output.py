@@ -468,7 +468,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
             seen.set()
 
     (tmp_path / ROOT_TOKEN).touch()
-    pump = Pump(on_output_written)
+    pump = Pump(on_output_written, head_bytes=1000)
     pump.add(
         "w",
         stdout_fd=pipes[0][0],

@@ -108,7 +108,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             stack.callback(setattr, function, "__defaults__", before)
             function.__defaults__ = tuple(instead[_INJECTED[d]] if _is_injected(d) else d for d in before)
         put(sys.modules["spinney.node.supervisor"], "StoreThread", SimStoreThread)
-        put(sys.modules["spinney.node.dispatch.assembly"], "Pump", SimPump)
+        put(sys.modules["spinney.node.dispatch.worker_pool"], "Pump", SimPump)
         membership = sys.modules["spinney.node.lifecycle.membership"]
         put(membership, "Heartbeat", SimHeartbeat)
         put(membership, "startup_lock", _startup_lock)

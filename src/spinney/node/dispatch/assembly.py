@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.limits import Limits
 from spinney.node.dispatch.lookahead import Lookahead
-from spinney.node.dispatch.output import Pump
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.recorder import Recorder
 from spinney.node.dispatch.records import interrupted_outcome
@@ -60,7 +58,6 @@ class DispatchAssembly:
             context,
             queue,
             make_child=make_child,
-            pump=partial(Pump, head_bytes=settings.output_bytes),
             pages=pages,
             logs=logs,
             requests=requests,

@@ -34,8 +34,6 @@ from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
 
 log = logging.getLogger(__name__)
 
-HEAD_BYTES = 16 * 2**20
-"""How many bytes from the beginning of an attempt's stream are kept by default."""
 TAIL_BYTES = 256 * 2**10
 """How many bytes from its end are kept when there was more."""
 LOG_BYTES = 16 * 2**20
@@ -86,11 +84,12 @@ class Pump:
         self,
         on_output_written: Callable[[int, str | None], None],
         *,
-        head_bytes: int = HEAD_BYTES,
+        head_bytes: int,
         tail_bytes: int = TAIL_BYTES,
     ) -> None:
         """``on_output_written(fence, remark)``: all output of that attempt is in its files, or ``remark`` says
-        that some was lost. Called in the pump's thread, once for each attempt whose row says ``output``."""
+        that some was lost. Called in the pump's thread, once for each attempt whose row says ``output``.
+        ``head_bytes``: how many bytes from the beginning of an attempt's stream are kept."""
         self._on_marked = on_output_written
         self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._children: dict[str, _Child] = {}

@@ -61,7 +61,6 @@ class WorkerPool(Events):
         queue: RecordQueue,
         *,
         make_child: Callable[..., Child],
-        pump: Callable[[Callable[[int, str | None], None]], Pump],
         pages: Path,
         logs: Path,
         requests: Requests,
@@ -76,7 +75,7 @@ class WorkerPool(Events):
         self._requests, self._spawn, self._on_hello = requests, spawn, on_hello
         self.crash_suspects = CrashSuspects()
         self._loop = asyncio.get_running_loop()
-        self._pump = pump(self._marked_in_thread)
+        self._pump = Pump(self._marked_in_thread, head_bytes=context.settings.output_bytes)
         self._numbers = count(1)
         self._workers: dict[Child, PoolWorker] = {}
         self._concurrent_worker: PoolWorker | None = None
