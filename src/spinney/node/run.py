@@ -52,12 +52,12 @@ def set_up_log(level: str) -> None:
     logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)
 
 
-def _take_settings(note: int) -> NodeSettings:
-    try:
-        return NodeSettings.from_json(os.pread(note, os.fstat(note).st_size, 0).decode())
-    finally:
-        os.close(note)
+def take_note(note: int) -> str:
+    """Return the text in the memory file with this descriptor, and close it."""
+    with os.fdopen(note, encoding="utf-8") as file:
+        file.seek(0)
+        return file.read()
 
 
 if __name__ == "__main__":
-    sys.exit(run_node(_take_settings(int(sys.argv[1]))))
+    sys.exit(run_node(NodeSettings.from_json(take_note(int(sys.argv[1])))))

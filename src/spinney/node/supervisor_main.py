@@ -16,7 +16,7 @@ from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.measurements import NodeMeasurements
-from spinney.node.run import set_up_log
+from spinney.node.run import set_up_log, take_note
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
 from spinney.node.workers import proctree
@@ -39,9 +39,7 @@ _ending = threading.Event()
 
 def main() -> int:
     """Run the supervisor; return the exit code."""
-    note = int(sys.argv[1])
-    handover = json.loads(os.pread(note, os.fstat(note).st_size, 0))
-    os.close(note)
+    handover = json.loads(take_note(int(sys.argv[1])))
     settings = NodeSettings.from_json(handover["settings"])
     os.environ.pop(traceparents.VARIABLE, None)  # of whoever started the node, not of what its jobs submit
     set_up_log(settings.log_level)
