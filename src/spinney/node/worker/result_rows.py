@@ -53,19 +53,16 @@ class ResultSender:
     def __init__(self) -> None:
         self._rss_sent_us = 0
 
-    def message(self, sent: Sequence[list[Any]]) -> dict[str, Any]:
-        """Return one message of these rows, of which there is at least one."""
-        ended_us = sent[-1][2]
-        if ended_us - self._rss_sent_us < _RSS_EVERY_US:
-            return {"done": sent}
-        self._rss_sent_us = ended_us
-        return {"done": sent, "rss": proctree.rss_bytes()}
-
     def send(self, send: Callable[[Any], None], sent: Sequence[list[Any]]) -> None:
-        """Send one message of these rows; a row that cannot be packed becomes an error of its attempt.
-        Raises OSError when the other side is gone."""
+        """Send one message of these rows, of which there is at least one; a row that cannot be packed becomes
+        an error of its attempt. Raises OSError when the other side is gone."""
+        message: dict[str, Any] = {"done": sent}
+        ended_us = sent[-1][2]
+        if ended_us - self._rss_sent_us >= _RSS_EVERY_US:
+            self._rss_sent_us = ended_us
+            message["rss"] = proctree.rss_bytes()
         try:
-            send(self.message(sent))
+            send(message)
         except OSError:
             raise
         except Exception:  # noqa: BLE001 - it was packing that failed, so nothing has been sent
