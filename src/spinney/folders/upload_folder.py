@@ -83,8 +83,8 @@ class UploadFolder:
 
     def opened_by(self, by: str) -> list[Upload]:
         """Return the open uploads of this user, by id."""
-        uploads = [upload for upload in map(_read, _entries(self._open)) if upload and not upload.is_done]
-        return [upload for upload in uploads if upload.by == by]
+        uploads = map(_read, _entries(self._open))
+        return [upload for upload in uploads if upload and not upload.is_done and upload.by == by]
 
     def get(self, upload_id: str, by: str) -> Upload:
         """Return an upload of this user as it stands. Raises NoSuch."""
