@@ -88,15 +88,7 @@ class Host:
         with mock.patch.dict(os.environ, PYTHONPATH=python_path):
             child.start()
         self.children.append(child)
-        self.pump.add(
-            name,
-            stdout_fd=child.stdout_fd,
-            stderr_fd=child.stderr_fd,
-            page=child.page,
-            token=child.token,
-            locate=self.locate,
-            log_file=child.log_file,
-        )
+        self.pump.add(child, self.locate)
         return child
 
     def keep(self, *, concurrent: bool = False, app: str = APP, **more: Any) -> Child:

@@ -6,6 +6,8 @@ import random
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
@@ -159,15 +161,15 @@ class Acted:
         self.remarks = {}
         self.seen = threading.Condition()
         self.pump = Pump(self._on_marked, head_bytes=1000, tail_bytes=100)
-        self.pump.add(
-            "acted",
+        child: Any = SimpleNamespace(
+            name="acted",
             stdout_fd=self.ends[0][0],
             stderr_fd=self.ends[1][0],
             page=self.page,
             token=TOKEN,
-            locate=lambda fence: place / "out" / f"stage.{fence}",
             log_file=place / "log",
         )
+        self.pump.add(child, lambda fence: place / "out" / f"stage.{fence}")
 
     def _on_marked(self, fence, remark):
         with self.seen:
@@ -469,15 +471,15 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
 
     (tmp_path / ROOT_TOKEN).touch()
     pump = Pump(on_output_written, head_bytes=1000)
-    pump.add(
-        "w",
+    child: Any = SimpleNamespace(
+        name="w",
         stdout_fd=pipes[0][0],
         stderr_fd=pipes[1][0],
         page=page,
         token=TOKEN,
-        locate=lambda fence: tmp_path / "out" / f"s.{fence}",
         log_file=tmp_path / "log",
     )
+    pump.add(child, lambda fence: tmp_path / "out" / f"s.{fence}")
     marked = set()
     try:
         for stream in (0, 1):

@@ -363,7 +363,7 @@ class SimPump:
     def end(self, child: str, fence: int) -> None:
         self.mark(fence)
 
-    def add(self, child: str, **_: Any) -> None:
+    def add(self, child: Any, locate: Any) -> None:
         """It has no pipes."""
 
     def put(self, child: str, fence: int, stream: str, text: str) -> None:

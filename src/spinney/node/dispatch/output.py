@@ -30,6 +30,7 @@ from spinney.model.attempts import remarks
 from spinney.node.worker.capture import Capture, Loss, WorkerLog
 from spinney.node.workers import boundaries
 from spinney.node.workers.boundaries import STREAMS
+from spinney.node.workers.child import Child
 from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
 
 log = logging.getLogger(__name__)
@@ -107,31 +108,22 @@ class Pump:
         self._thread = threading.Thread(target=self._work, name="pump", daemon=True)
         self._thread.start()
 
-    def add(
-        self,
-        child: str,
-        *,
-        stdout_fd: int,
-        stderr_fd: int,
-        page: SharedPage,
-        token: bytes,
-        locate: Locate,
-        log_file: Path,
-    ) -> None:
+    def add(self, child: Child, locate: Locate) -> None:
         """Add a worker's pipes (their read ends, which belong to the pump from now on).
 
-        ``log_file`` gets output that belongs to no attempt. The page must stay mapped until the future of ``remove`` is
-        done."""
+        Its ``log_file`` gets output that belongs to no attempt. Its page must stay mapped until the future of
+        ``remove`` is done."""
         added = _Child(
-            page=page,
-            start=boundaries.boundary_prefix(token),
+            page=child.page,
+            start=boundaries.boundary_prefix(child.token),
             locate=locate,
-            log=WorkerLog(log_file, limit_bytes=LOG_BYTES),
+            log=WorkerLog(child.log_file, limit_bytes=LOG_BYTES),
         )
-        added.streams = [_Stream(child=added, number=n, fd=fd) for n, fd in enumerate((stdout_fd, stderr_fd))]
+        pipes = enumerate((child.stdout_fd, child.stderr_fd))
+        added.streams = [_Stream(child=added, number=number, fd=fd) for number, fd in pipes]
 
         def join() -> None:
-            self._children[child] = added
+            self._children[child.name] = added
             for stream in added.streams:
                 os.set_blocking(stream.fd, False)
                 self._selector.register(stream.fd, selectors.EVENT_READ, stream)

@@ -159,12 +159,11 @@ class WorkerPool(Events):
         if not self.may_start:
             return None
         worker = PoolWorker(f"{role}.{next(self._numbers)}", slot)
-        page, log_file = self._pages / worker.name, self._logs / f"{role}.log"
         child = self._make_child(
             name=worker.name,
             events=self,
-            page=page,
-            log_file=log_file,
+            page=self._pages / worker.name,
+            log_file=self._logs / f"{role}.log",
             concurrent=concurrent,
             start_task=self._spawn,
         )
@@ -182,13 +181,7 @@ class WorkerPool(Events):
         worker.child = child
         self._workers[child] = worker
         self._pump.add(
-            worker.name,
-            stdout_fd=child.stdout_fd,
-            stderr_fd=child.stderr_fd,
-            page=child.page,
-            token=child.token,
-            locate=lambda fence: self._output_path(worker.held.get(fence) or worker.output_pending[fence]),
-            log_file=log_file,
+            child, lambda fence: self._output_path(worker.held.get(fence) or worker.output_pending[fence])
         )
         log.debug("started worker %s pid=%d", worker.name, child.pid)
         return worker

@@ -94,7 +94,7 @@ class Child:
         lock_fd: int | None = None,
         start_task: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future,
     ) -> None:
-        """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add`` gets the same).
+        """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add``).
         ``live_pids``: the pids of all live children of this supervisor, which all share; each adds itself, and removes
         itself when it has been reaped. ``start_task`` starts the task that reports the exit, and must handle a failure
         of it: ``exited`` is not called then."""
