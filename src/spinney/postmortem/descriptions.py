@@ -243,10 +243,7 @@ class Describer:
             return
         if issubclass(kind, dict):
             size = description["len"] = dict.__len__(value)
-            steps = (
-                (f"[{_key_text(key, self._window)}]", key if type(key) is str else "", part)
-                for key, part in dict.items(value)
-            )
+            steps = ((*self._key_step(key), part) for key, part in dict.items(value))
         elif issubclass(kind, list | tuple | deque | set | frozenset):
             base = next(base for base in _SEQUENCES if issubclass(kind, base))
             size = description["len"] = base.__len__(value)
@@ -275,24 +272,20 @@ class Describer:
         self, description: Description, value: Any, depth: int, above: tuple[int, ...]
     ) -> None:
         """Describe a DataFrame or a Series of pandas by its shape and the first values of each column."""
+        steps: Iterable[tuple[str, str, object]]
         description["shape"] = list(value.shape)
         if len(value.shape) == 1:
             description["dtype"] = str(value.dtype)
             head = value.iloc[: self.bounds.parts].tolist()
-            steps: Iterable[tuple[str, str, object]] = (
-                (f".iloc[{n}]", "", part) for n, part in enumerate(head)
-            )
-            return self._add_parts(description, steps, value.shape[0], depth, above)
-        columns = list(value.columns[: self.bounds.parts])
-        steps = (
-            (
-                f"[{_key_text(name, self._window)}]",
-                name if type(name) is str else "",
-                value.iloc[:5, n].tolist(),
-            )
-            for n, name in enumerate(columns)
-        )
-        return self._add_parts(description, steps, value.shape[1], depth, above)
+            steps = ((f".iloc[{n}]", "", part) for n, part in enumerate(head))
+        else:
+            columns = list(value.columns[: self.bounds.parts])
+            steps = ((*self._key_step(name), value.iloc[:5, n].tolist()) for n, name in enumerate(columns))
+        self._add_parts(description, steps, value.shape[-1], depth, above)
+
+    def _key_step(self, key: object) -> tuple[str, str]:
+        """Return the step to what has this key, and the name by which a secret is recognised; empty: it has none."""
+        return f"[{_key_text(key, self._window)}]", key if type(key) is str else ""
 
     def _add_parts(
         self,
