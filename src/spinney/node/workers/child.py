@@ -316,13 +316,11 @@ class Child:
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it becomes one sentence
             why = (
-                str(error)
-                if isinstance(error, SpinneyError)
-                else (
-                    f"its description of the application cannot be read ({type(error).__name__}: {error}); "
-                    f"see that node and application use the same version of spinney"
-                )
+                f"its description of the application cannot be read ({type(error).__name__}: {error}); "
+                f"see that node and application use the same version of spinney"
             )
+            if isinstance(error, SpinneyError):
+                why = str(error)
             greeting = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
             self._signal(signal.SIGKILL)
         self.ready = greeting.error is None
