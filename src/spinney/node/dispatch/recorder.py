@@ -114,18 +114,12 @@ class Recorder:
         delays = RetryDelays(draw=self._draw)
         while True:
             begun_us = self._now_us()
-            flush_and_claim = partial(
-                _flush_and_claim,
-                records=records,
-                claim_request=claim_request,
-                now_us=begun_us,
-                use_results=self._use_results,
-            )
             try:
                 if self._in_doubt:
                     records = await self._reconciled(records)
                     continue
-                answer, self._results = await self._db.call(flush_and_claim)
+                exchange = partial(self._exchange, records, claim_request, begun_us)
+                answer, self._results = await self._db.call(exchange)
                 self._send_spans(records, begun_us, {record.fence for record in answer.refused})
                 return answer, claim_request
             except StoreUnusable as error:
@@ -140,6 +134,25 @@ class Recorder:
                     raise
                 log.exception("%d records cannot be recorded together", len(records))
                 return await self._one_by_one(records, error), None
+
+    def _exchange(
+        self, records: list[Record], claim_request: ClaimRequest | None, now_us: int, store: Store
+    ) -> tuple[FlushResult, Mapping[int, str]]:
+        """Make one exchange in the store's thread, and read with it the results of earlier stages that the new
+        attempts will ask for: that saves each of them a request through socket and thread. Results that are long,
+        or of many leases, are left out, and asked for by the attempts."""
+        answer = store.flush_and_claim(records, claim_request, now_us=now_us)
+        using = [lease for lease in answer.leases if (lease.type, lease.stage) in self._use_results]
+        if len(using) > _RESULTS_MAX:
+            return answer, {}
+        results: dict[int, str] = {}
+        # The leases are granted by now. An attempt whose results are missing asks for them, and gets the error.
+        with contextlib.suppress(SpinneyError, TypeError):
+            for lease in using:
+                text = orjson.dumps(store.results(lease.job_id)).decode()
+                if len(text) <= _RESULTS_CHARS:
+                    results[lease.fence] = text
+        return answer, results
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
         """Return the records that the store has not written yet. Leases that the node does not know are
@@ -205,28 +218,3 @@ def _as_error(record: Record, error: Exception) -> Record:
         message=message,
         retryable=False,
     )
-
-
-def _flush_and_claim(
-    store: Store,
-    *,
-    records: list[Record],
-    claim_request: ClaimRequest | None,
-    now_us: int,
-    use_results: Collection[tuple[str, str]],
-) -> tuple[FlushResult, Mapping[int, str]]:
-    """Make one exchange in the store's thread, and read with it the results of earlier stages that the new
-    attempts will ask for: that saves each of them a request through socket and thread. Results that are long,
-    or of many leases, are left out, and asked for by the attempts."""
-    answer = store.flush_and_claim(records, claim_request, now_us=now_us)
-    using = [lease for lease in answer.leases if (lease.type, lease.stage) in use_results]
-    if len(using) > _RESULTS_MAX:
-        return answer, {}
-    results: dict[int, str] = {}
-    # The leases are granted by now. An attempt whose results are missing asks for them, and gets the error.
-    with contextlib.suppress(SpinneyError, TypeError):
-        for lease in using:
-            text = orjson.dumps(store.results(lease.job_id)).decode()
-            if len(text) <= _RESULTS_CHARS:
-                results[lease.fence] = text
-    return answer, results
