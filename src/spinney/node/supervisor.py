@@ -169,7 +169,7 @@ class Supervisor:
             writer = await stack.enter_async_context(StoreThread("writer", self._open_store, self._health))
             reader = await stack.enter_async_context(StoreThread("reader", self._open_store, self._health))
             facts = await reader.insist(lambda store: store.facts(), for_s=self._settings.lease_period_s)
-            root_fingerprint = self._admit_folders(facts)
+            self._admit_folders(facts)
             sender = self._span_sender()
             if sender is not None:
                 stack.push_async_callback(asyncio.to_thread, sender.close)
@@ -188,7 +188,7 @@ class Supervisor:
                 stack.callback(assembly.pool.close)
                 stack.callback(background.cancel)
                 failure = group.create_task(background.failure())
-                work = group.create_task(self._work(context, assembly, root_fingerprint))
+                work = group.create_task(self._work(context, assembly))
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
@@ -209,15 +209,16 @@ class Supervisor:
 
         return otlp.SpanSender(self._settings.otlp, self._settings.name)
 
-    def _admit_folders(self, facts: Mapping[str, str]) -> str | None:
-        """Return the fingerprint of the folder root where folders are local, else None. Raises StoreUnusable for a
-        folder root that is not one of this store."""
+    def _admit_folders(self, facts: Mapping[str, str]) -> None:
+        """Note by which token the store knows its folder root and, where folders are local, the fingerprint of this
+        one. Raises StoreUnusable for a folder root that is not one of this store."""
         self._folder_token = facts["folder_token"]
-        if facts.get("folders") != "local":
+        self._root_fingerprint: str | None = None
+        if facts.get("folders") == "local":
+            folders.write_token(self._root, self._folder_token)
+            self._root_fingerprint = folders.fingerprint(self._root, make=True)
+        else:
             folders.check_token(self._root, self._folder_token)
-            return None
-        folders.write_token(self._root, self._folder_token)
-        return folders.fingerprint(self._root, make=True)
 
     def _assembly(
         self, context: NodeContext, spawn: Callable[[Coroutine[Any, Any, Any]], object]
@@ -238,9 +239,7 @@ class Supervisor:
 
     # --- start, work, end -----------------------------------------------------------------
 
-    async def _work(
-        self, context: NodeContext, assembly: DispatchAssembly, root_fingerprint: str | None
-    ) -> None:
+    async def _work(self, context: NodeContext, assembly: DispatchAssembly) -> None:
         """Load the application in the first worker, register its types, join, and work until the node is to end."""
         writer, lease_s = context.writer, self._settings.lease_period_s
         try:
@@ -264,11 +263,11 @@ class Supervisor:
                 hello,
                 open_for_beats=self._open_for_beats,
                 deadline=self._deadline,
-                root_fingerprint=root_fingerprint,
+                root_fingerprint=self._root_fingerprint,
                 on_dead=partial(self._on_leases_lost, assembly),
                 trouble=self._health.text,
             ) as member:
-                services = self._services(context, member, assembly, root_fingerprint)
+                services = self._services(context, member, assembly)
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, self._settings.slots, len(hello.types))
                 loops = [
@@ -301,11 +300,7 @@ class Supervisor:
             )
 
     def _services(
-        self,
-        context: NodeContext,
-        member: Member,
-        assembly: DispatchAssembly,
-        root_fingerprint: str | None,
+        self, context: NodeContext, member: Member, assembly: DispatchAssembly
     ) -> list[Coroutine[Any, Any, None]]:
         """Return the background services of a node, each a coroutine that never ends. They start when the node has
         joined and are cancelled when it leaves; if one fails, the node ends and the guard cleans up."""
@@ -326,7 +321,9 @@ class Supervisor:
             ThroughputRecorder(context, self._open_store).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
-            FolderWatch(context, self._folder_token, self._health, root_fingerprint=root_fingerprint).run(),
+            FolderWatch(
+                context, self._folder_token, self._health, root_fingerprint=self._root_fingerprint
+            ).run(),
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
             InboxWatcher(context, node_id=node_id).run(),
