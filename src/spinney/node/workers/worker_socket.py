@@ -23,7 +23,7 @@ class WorkerSocket:
         self._decoder = Decoder()
         self._unsent = bytearray()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(sock, self._readable)
+        self._loop.add_reader(sock, self._read)
 
     def send(self, message: Any) -> None:
         """Send a message at once, or as soon as the worker has read the earlier ones. It is dropped when the worker is
@@ -49,9 +49,6 @@ class WorkerSocket:
         self._loop.remove_reader(self._sock)
         self._loop.remove_writer(self._sock)
         self._sock.close()
-
-    def _readable(self) -> None:
-        self._read()
 
     def _read(self) -> bool:
         """Read once; return whether there may be more. The end of the stream is ignored, because the process itself is
