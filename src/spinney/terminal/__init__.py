@@ -4,7 +4,7 @@
 ``endpoint``       decides which of the two is meant, and where the token is
 ``arguments``      arguments and options that commands share
 ``filters``        the options that select jobs
-``option_groups``  options declared once as a dataclass, for several commands
+``option_groups``  options declared once as a dataclass, for several commands; those of every change
 ``command_index``  which commands there are, and which module has each
 ``applications``   commands that installed packages bring
 ``completion``     the names that a shell offers for an argument

@@ -5,13 +5,36 @@
 
 Typer sees every field of ``FilterOptions`` as an option of ``retry``; the command gets one ``FilterOptions``. A
 subclass that declares a field anew declares the option anew, or takes it out with ``None`` as its annotation.
+
+``ChangeOptions`` are the options of most commands that change something.
 """
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from contextlib import AbstractContextManager
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
+from spinney.terminal.connection import open_commands
+
+if TYPE_CHECKING:
+    from spinney.commands import Performs
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """The options of a command that changes something and prints what became of it."""
+
+    reason: ReasonOption = None
+    json: JsonOption = False
+    by: ByOption = None
+    store: StoreOption = None
+
+    def open_commands(self) -> "AbstractContextManager[Performs]":
+        """Open what performs the change, in the name and on the store of the options."""
+        return open_commands(self.store, self.by)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,14 +20,13 @@ from spinney.terminal.arguments import (
     ByOption,
     InternalOption,
     JsonOption,
-    ReasonOption,
     StoreOption,
     argument,
     command_group,
     option,
 )
 from spinney.terminal.connection import open_client, open_commands, open_control, resolve_settings
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer
@@ -182,41 +181,26 @@ def show(
         )
 
 
-def pause(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def pause(name: NameArgument, *, options: ChangeOptions) -> None:
     """Pause an inbox: it takes nothing until it is resumed."""
-    _set_paused(name, True, reason, by, store, json=json)
+    _set_paused(name, True, options)
 
 
-def resume(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def resume(name: NameArgument, *, options: ChangeOptions) -> None:
     """Resume a paused inbox."""
-    _set_paused(name, False, reason, by, store, json=json)
+    _set_paused(name, False, options)
 
 
-def scan(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def scan(name: NameArgument, *, options: ChangeOptions) -> None:
     """Take all that is in an inbox now, without waiting for it to rest."""
     from spinney.features.inboxes.commands import ScanInbox
 
-    with open_commands(store, by) as performer:
-        inbox = performer.do(ScanInbox(name=name, reason=reason))
-    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
+    with options.open_commands() as performer:
+        inbox = performer.do(ScanInbox(name=name, reason=options.reason))
+    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=options.json)
 
 
 def upload(
@@ -258,29 +242,22 @@ def _sent(
         yield control.part(InboxUploads).send_file(root, inbox, file, name=name)
 
 
-def remove(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def remove(name: NameArgument, *, options: ChangeOptions) -> None:
     """Remove an inbox; its folder and its jobs stay, and which bytes came before is forgotten."""
     from spinney.features.inboxes.commands import RemoveInbox
 
-    with open_commands(store, by) as performer:
-        performer.do(RemoveInbox(name=name, reason=reason))
-    display.print_result({"removed": name}, f"inbox {name} is removed", json=json)
+    with options.open_commands() as performer:
+        performer.do(RemoveInbox(name=name, reason=options.reason))
+    display.print_result({"removed": name}, f"inbox {name} is removed", json=options.json)
 
 
-def _set_paused(
-    name: str, paused: bool, reason: str | None, by: str | None, store: str | None, *, json: bool
-) -> None:
+def _set_paused(name: str, paused: bool, options: ChangeOptions) -> None:
     from spinney.features.inboxes.commands import PauseInbox
 
-    with open_commands(store, by) as performer:
-        inbox = performer.do(PauseInbox(name=name, paused=paused, reason=reason))
-    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
+    with options.open_commands() as performer:
+        inbox = performer.do(PauseInbox(name=name, paused=paused, reason=options.reason))
+    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=options.json)
 
 
 def _state(inbox: "Inbox", *, is_new: bool = False) -> str:

@@ -19,7 +19,6 @@ from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
     JsonOption,
-    ReasonOption,
     StoreOption,
     YesOption,
     argument,
@@ -27,6 +26,7 @@ from spinney.terminal.arguments import (
 )
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -77,6 +77,7 @@ def locks(
     )
 
 
+@with_option_groups
 def lock(
     name: Annotated[
         str,
@@ -96,25 +97,23 @@ def lock(
         ),
     ] = None,
     default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Show a lock, or set its capacity. It applies to every node at once; no job loses a lock that it has."""
     names.lock_or_family(name)
     if capacity is not None and default:
         raise UsageError("--capacity sets the capacity and --default resets it; give only one of them")
     changes = capacity is not None or default
-    if reason is not None and not changes:
+    if options.reason is not None and not changes:
         raise UsageError("--reason is recorded with a change; add the change, for example --capacity N")
     from spinney.features.locks.commands import SetCapacity
 
-    with open_commands(store, by if changes else None) as performer:
+    with open_commands(options.store, options.by if changes else None) as performer:
         if changes:
-            performer.do(SetCapacity(name=name, capacity=capacity, reason=reason))
+            performer.do(SetCapacity(name=name, capacity=capacity, reason=options.reason))
         details = _LockDetails.of(performer, name)
-    if json:
+    if options.json:
         display.print_json(details)
     else:
         display.print_facts(_facts(details))

@@ -13,8 +13,9 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
+from spinney.terminal.arguments import JsonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -58,18 +59,13 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
-def drain(
-    node: NodeArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def drain(node: NodeArgument, *, options: ChangeOptions) -> None:
     """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
     from spinney.features.nodes.commands import DrainNode
 
-    with open_commands(store, by) as performer:
-        performer.do(DrainNode(node=node, reason=reason))
+    with options.open_commands() as performer:
+        performer.do(DrainNode(node=node, reason=options.reason))
         running = _running(performer, node)
     used = sum(status.used for status in running)
     at_work = (
@@ -80,50 +76,44 @@ def drain(
         f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on"
         if running
         else f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'",
-        json=json,
+        json=options.json,
     )
 
 
-def resume(
-    node: NodeArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def resume(node: NodeArgument, *, options: ChangeOptions) -> None:
     """Let a drained node take new jobs again."""
     from spinney.features.nodes.commands import ResumeNode
 
-    with open_commands(store, by) as performer:
-        performer.do(ResumeNode(node=node, reason=reason))
+    with options.open_commands() as performer:
+        performer.do(ResumeNode(node=node, reason=options.reason))
         running = _running(performer, node)
     goes_on = (
         f"node {node} goes on" if running else f"node {node} is not running; when it starts it takes jobs"
     )
-    _print(running, goes_on, json=json)
+    _print(running, goes_on, json=options.json)
 
 
+@with_option_groups
 def slots(
     node: NodeArgument,
     number: Annotated[
         str,
         argument("N", f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with."),
     ],
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Set how many slots a node has, now and whenever it starts again."""
     from spinney.features.nodes.commands import SetSlots
 
-    with open_commands(store, by) as performer:
-        orders = performer.do(SetSlots(node=node, slots=_number(number), reason=reason))
+    with options.open_commands() as performer:
+        orders = performer.do(SetSlots(node=node, slots=_number(number), reason=options.reason))
         running = _running(performer, node)
     text = "the slots that it was started with" if orders.slots is None else f"{orders.slots} slots"
     more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
     beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
-    _print(running, f"node {node} has {text}{beyond}", json=json)
+    _print(running, f"node {node} has {text}{beyond}", json=options.json)
 
 
 def _number(text: str) -> int | None:

@@ -14,8 +14,9 @@ from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument, option
+from spinney.terminal.arguments import JsonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands, open_local_store
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -120,6 +121,7 @@ DeleteOption = Annotated[
 ]
 
 
+@with_option_groups
 def queue(
     name: Annotated[str, argument("QUEUE", "The queue's name.", completion.queues)],
     limit: LimitOption = None,
@@ -133,10 +135,8 @@ def queue(
     order: OrderOption = None,
     sharing: SharingOption = None,
     delete: DeleteOption = False,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Show a queue, or change its settings. They apply to every node at once; running jobs finish their
     stage."""
@@ -150,25 +150,29 @@ def queue(
     if delete:
         if create or change:
             raise UsageError("--delete removes all settings of the queue; leave the other options out")
-        with _performer(store, by) as performer:
-            performer.do(DeleteQueue(name=name, reason=reason))
+        with _performer(options.store, options.by) as performer:
+            performer.do(DeleteQueue(name=name, reason=options.reason))
         typer.echo(
             f"queue {name} is deleted; an application that declares it creates it again when a node starts"
         )
         return
-    if not (create or change) and reason is not None:
+    if not (create or change) and options.reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
     command: Returns[QueueInfo]
     if create:
         command = CreateQueue(
-            name=name, order=order or "default", sharing=sharing, reason=reason, **_create_fields(change)
+            name=name,
+            order=order or "default",
+            sharing=sharing,
+            reason=options.reason,
+            **_create_fields(change),
         )
     else:
-        command = ChangeQueue(name=name, reason=reason, **change) if change else ShowQueue(name=name)
-    with _performer(store, by if create or change else None) as performer:
+        command = ChangeQueue(name=name, reason=options.reason, **change) if change else ShowQueue(name=name)
+    with _performer(options.store, options.by if create or change else None) as performer:
         info = performer.do(command)
-    _warn_of_unknown(store, [*(pin or ()), *(bar or ())])
-    if json:
+    _warn_of_unknown(options.store, [*(pin or ()), *(bar or ())])
+    if options.json:
         display.print_json(info)
     else:
         display.print_facts(_facts(info))

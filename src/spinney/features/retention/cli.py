@@ -14,8 +14,9 @@ from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
+from spinney.terminal.arguments import argument
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(keep)
 
 
+@with_option_groups
 def keep(
     type_: Annotated[
         str | None, argument("[TYPE", "A job type, or '*' (in quotes) for all types.", completion.types)
@@ -57,10 +59,8 @@ def keep(
             "--sweep", help="Remove expired jobs now, by this host's clock, which is trusted from then on."
         ),
     ] = False,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Show or set how long settled jobs are kept (default: for ever).
 
@@ -69,22 +69,22 @@ def keep(
     hour.
     """
     if type_ is not None and state is not None and time_ is not None:
-        with open_commands(store, by) as performer:
-            _set(performer, type_, state, time_, reason, json=json)
+        with options.open_commands() as performer:
+            _set(performer, type_, state, time_, options.reason, json=options.json)
     elif type_ is not None:
         raise UsageError(
             "the command needs a type, a state and a time: spinney keep resize completed 30d; "
             "'spinney keep' alone shows the rules in force"
         )
     elif not sweep:
-        _show(store, json=json)
+        _show(options.store, json=options.json)
     if sweep:
-        if endpoint.server(store):
+        if endpoint.server(options.store):
             raise UsageError(
                 "--sweep works directly on a store, not through a server; a node removes expired jobs within the hour"
             )
-        with open_control(store, by) as control:
-            _sweep(control, store, json=json)
+        with open_control(options.store, options.by) as control:
+            _sweep(control, options.store, json=options.json)
 
 
 def _show(store: str | None, *, json: bool) -> None:

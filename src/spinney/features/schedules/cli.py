@@ -17,14 +17,13 @@ from spinney.terminal.arguments import (
     ByOption,
     InternalOption,
     JsonOption,
-    ReasonOption,
     StoreOption,
     argument,
     command_group,
     option,
 )
 from spinney.terminal.connection import open_commands
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer
@@ -198,46 +197,31 @@ def show(
         )
 
 
-def pause(
-    name: ActiveArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def pause(name: ActiveArgument, *, options: ChangeOptions) -> None:
     """Pause a schedule: it submits no jobs until it is resumed."""
-    _set_paused(name, True, reason, by, store, json=json)
+    _set_paused(name, True, options)
 
 
-def resume(
-    name: PausedArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def resume(name: PausedArgument, *, options: ChangeOptions) -> None:
     """Resume a paused schedule; its --catch-up policy decides about missed times."""
-    _set_paused(name, False, reason, by, store, json=json)
+    _set_paused(name, False, options)
 
 
-def drop(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def drop(name: NameArgument, *, options: ChangeOptions) -> None:
     """Delete a schedule; the jobs that it submitted stay."""
     from spinney.features.schedules.commands import DropSchedule, ListSchedules
 
-    with open_commands(store, by) as performer:
+    with options.open_commands() as performer:
         # Read from the list, which leaves out a schedule that cannot be read; ShowSchedule would refuse to
         # drop that one.
         declared = any(s.name == name and s.declared for s in performer.do(ListSchedules()).items)
-        performer.do(DropSchedule(name=name, reason=reason))
+        performer.do(DropSchedule(name=name, reason=options.reason))
     back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
     sentence = f"schedule {name} is dropped{back if declared else ''}"
-    display.print_result({"dropped": name, "declared": declared}, sentence, json=json)
+    display.print_result({"dropped": name, "declared": declared}, sentence, json=options.json)
 
 
 def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
@@ -252,14 +236,12 @@ def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store
 # --- steps and texts ---------------------------------------------------------------------------
 
 
-def _set_paused(
-    name: str, paused: bool, reason: str | None, by: str | None, store: str | None, *, json: bool
-) -> None:
+def _set_paused(name: str, paused: bool, options: ChangeOptions) -> None:
     from spinney.features.schedules.commands import PauseSchedule
 
-    with open_commands(store, by) as performer:
-        schedule = performer.do(PauseSchedule(name=name, paused=paused, reason=reason))
-    display.print_result(schedule, f"schedule {name} {_next(schedule)}", json=json)
+    with options.open_commands() as performer:
+        schedule = performer.do(PauseSchedule(name=name, paused=paused, reason=options.reason))
+    display.print_result(schedule, f"schedule {name} {_next(schedule)}", json=options.json)
 
 
 def _policy(word: str, kind: Any) -> Any:

@@ -17,7 +17,6 @@ from spinney.terminal.arguments import (
     SEQ_MAX,
     ByOption,
     JsonOption,
-    ReasonOption,
     StoreOption,
     YesOption,
     argument,
@@ -26,6 +25,7 @@ from spinney.terminal.arguments import (
 )
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_local_store
+from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +89,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="webhook")
 
 
+@with_option_groups
 def add(
     name: NewNameArgument,
     url: Annotated[str, argument("URL", "The URL to report to, http or https.")],
@@ -99,20 +100,23 @@ def add(
     each: Annotated[
         bool, typer.Option("--each", help="Also report each subjob, not only batches and single jobs.")
     ] = False,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Create a webhook, which reports settled jobs to a URL. Prints its signing secret, which is shown only once."""
     from spinney.features.webhooks.commands import AddWebhook
     from spinney.model.settings.webhooks import private_host
 
     limits = {key: limit for key, limit in _limits(type_, collection, queue).items() if limit is not None}
-    with open_commands(store, by) as performer:
+    with options.open_commands() as performer:
         created = performer.do(
             AddWebhook(
-                name=name, url=url, events=event or ["*"], roots_only=not each, reason=reason, **limits
+                name=name,
+                url=url,
+                events=event or ["*"],
+                roots_only=not each,
+                reason=options.reason,
+                **limits,
             )
         )
     host = private_host(url)
@@ -122,7 +126,7 @@ def add(
             f"[server] of its spinney.toml",
             err=True,
         )
-    _print_secret(created, json=json)
+    _print_secret(created, json=options.json)
 
 
 def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -155,6 +159,7 @@ def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None
     _print_webhook(webhook, json=json)
 
 
+@with_option_groups
 def change(
     name: NameArgument,
     url: Annotated[str | None, option(metavar="URL", help_="The URL to report to.")] = None,
@@ -166,10 +171,8 @@ def change(
         bool | None,
         option("--each/--roots", help_="Also report each subjob, or only batches and single jobs."),
     ] = None,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Change a webhook. Pending deliveries are sent to the new URL."""
     from spinney.features.webhooks.commands import ChangeWebhook
@@ -183,24 +186,19 @@ def change(
         changes["roots_only"] = not each
     if not changes:
         raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
-    with open_commands(store, by) as performer:
-        webhook = performer.do(ChangeWebhook(name=name, reason=reason, **changes))
-    _print_webhook(webhook, json=json)
+    with options.open_commands() as performer:
+        webhook = performer.do(ChangeWebhook(name=name, reason=options.reason, **changes))
+    _print_webhook(webhook, json=options.json)
 
 
-def rotate(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def rotate(name: NameArgument, *, options: ChangeOptions) -> None:
     """Replace a webhook's signing secret and print the new one, which is shown only once."""
     from spinney.features.webhooks.commands import RotateWebhook
 
-    with open_commands(store, by) as performer:
-        rotated = performer.do(RotateWebhook(name=name, reason=reason))
-    _print_secret(rotated, json=json)
+    with options.open_commands() as performer:
+        rotated = performer.do(RotateWebhook(name=name, reason=options.reason))
+    _print_secret(rotated, json=options.json)
 
 
 def ping(
@@ -217,46 +215,35 @@ def ping(
     display.print_result(delivery, sentence, json=json)
 
 
-def pause(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def pause(name: NameArgument, *, options: ChangeOptions) -> None:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
     sentence = f"webhook {name} is paused; 'spinney webhook resume {name}' lets it go on"
-    display.print_result(_set_paused(name, True, reason, by, store), sentence, json=json)
+    display.print_result(_set_paused(name, True, options), sentence, json=options.json)
 
 
-def resume(
-    name: NameArgument,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@with_option_groups
+def resume(name: NameArgument, *, options: ChangeOptions) -> None:
     """Resume a paused webhook and send its pending deliveries."""
-    webhook = _set_paused(name, False, reason, by, store)
-    display.print_result(webhook, f"webhook {name} goes on", json=json)
+    webhook = _set_paused(name, False, options)
+    display.print_result(webhook, f"webhook {name} goes on", json=options.json)
 
 
+@with_option_groups
 def remove(
     name: NameArgument,
     yes: YesOption = False,
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Delete a webhook with all its deliveries."""
     from spinney.features.webhooks.commands import RemoveWebhook, ShowWebhook
 
-    with open_commands(store, by) as performer:
+    with options.open_commands() as performer:
         performer.do(ShowWebhook(name=name))
         require_yes(f"Delete the webhook {name} with its pending deliveries?", yes=yes)
-        performer.do(RemoveWebhook(name=name, reason=reason))
-    display.print_result({"removed": name}, f"webhook {name} is deleted", json=json)
+        performer.do(RemoveWebhook(name=name, reason=options.reason))
+    display.print_result({"removed": name}, f"webhook {name} is deleted", json=options.json)
 
 
 def deliveries(
@@ -300,20 +287,19 @@ def deliveries(
     )
 
 
+@with_option_groups
 def retry(
     delivery: Annotated[str, argument("DELIVERY", "The delivery's id.")],
-    reason: ReasonOption = None,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    *,
+    options: ChangeOptions,
 ) -> None:
     """Send a delivery again, whatever its result; it keeps its id."""
     from spinney.features.webhooks.commands import RetryDelivery
 
-    with open_commands(store, by) as performer:
-        due = performer.do(RetryDelivery(delivery=delivery, reason=reason))
+    with options.open_commands() as performer:
+        due = performer.do(RetryDelivery(delivery=delivery, reason=options.reason))
     sentence = f"delivery {delivery} is due; a running server sends it, or 'spinney webhook deliver'"
-    display.print_result(due, sentence, json=json)
+    display.print_result(due, sentence, json=options.json)
 
 
 def deliver(
@@ -399,11 +385,11 @@ def _limits(type_: str | None, collection: str | None, queue: str | None) -> dic
     return {name: None if value == ANY else value for name, value in options.items() if value is not None}
 
 
-def _set_paused(name: str, paused: bool, reason: str | None, by: str | None, store: str | None) -> "Webhook":
+def _set_paused(name: str, paused: bool, options: ChangeOptions) -> "Webhook":
     from spinney.features.webhooks.commands import ChangeWebhook
 
-    with open_commands(store, by) as performer:
-        return performer.do(ChangeWebhook(name=name, paused=paused, reason=reason))
+    with options.open_commands() as performer:
+        return performer.do(ChangeWebhook(name=name, paused=paused, reason=options.reason))
 
 
 def _outcome(word: str | None) -> DeliveryOutcome | None:
