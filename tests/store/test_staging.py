@@ -74,6 +74,28 @@ def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
     other.close()
 
 
+def test_a_job_of_a_call_that_is_still_being_written_is_named_by_its_number_where_it_is_refused(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = open_store(f"sqlite:///{tmp_path}/x.db")
+    write, turns = store.session.write, iter(range(100))
+
+    @contextmanager
+    def looked_at(**how: bool) -> Iterator[Tx]:
+        if next(turns) == 4:
+            with pytest.raises(NoSuchJob, match="there is no job 1;"):
+                other.holds.covering(1)
+        with write(**how) as tx:
+            yield tx
+
+    monkeypatch.setattr(store.session, "write", looked_at)
+
+    store.submit(long_call(8000), now_us=0)
+
+    assert next(turns) > 5
+    other.close()
+
+
 def test_a_call_whose_need_is_deleted_between_two_steps_is_refused_whole(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

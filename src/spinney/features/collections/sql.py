@@ -28,7 +28,7 @@ class SqlCollections:
         Only settled jobs: those that are open may be held, shown and charged by their collection while they run. Raises
         NoSuchJob; Refused for an open job, and for one with a parent."""
         with self._session.write() as tx:
-            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, root_id) else root_id)
+            row = job_rows.find_visible(tx, root_id)
             if row.root_id != row.id:
                 raise Refused(f"job {root_id} is a subjob; assign the whole tree: name job {row.root_id}")
             if row.state not in SETTLED:

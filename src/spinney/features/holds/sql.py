@@ -28,7 +28,6 @@ from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import COLUMNS
-from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
@@ -79,7 +78,8 @@ class SqlHolds:
                 return hold_rows.lay(tx, self._registry, scope, name, reason, actor, until_us, False, now_us)
             # A single job is moved out of ready at once, which takes no sweep and does not change the
             # registry.
-            hold = hold_rows.hold_one(tx, self._registry, _visible(tx, name), reason, actor, until_us, now_us)
+            job = job_rows.find_visible(tx, int(name))
+            hold = hold_rows.hold_one(tx, self._registry, job, reason, actor, until_us, now_us)
             note(tx, now_us, actor, "hold", hold_rows.audit_entry(hold), 1)
             return hold
 
@@ -138,7 +138,7 @@ class SqlHolds:
     def covering(self, job_id: int) -> Sequence[Hold]:
         """Return the holds that cover a job, oldest first, whatever its state. Raises NoSuchJob."""
         with self._session.look() as tx:
-            return hold_coverage.holds_of(tx, self._registry.holds, _visible(tx, job_id))
+            return hold_coverage.holds_of(tx, self._registry.holds, job_rows.find_visible(tx, job_id))
 
     def held(self, hold_id: int) -> int:
         """Return how many jobs are held by holds and covered by this one; 0 for a hold that is not in
@@ -270,7 +270,7 @@ def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
     from spinney.model.values.hints import unknown
 
     if scope is Scope.TREE:
-        row = _visible(tx, name)
+        row = job_rows.find_visible(tx, int(name))
         if row.state is State.DELETED:
             raise NoSuchJob(row.id)
     elif scope is Scope.TYPE and name not in registry.types:
@@ -281,9 +281,3 @@ def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
         names.name("collection", name)
     elif scope is Scope.SUBMITTER:
         names.label("submitter", name)
-
-
-def _visible(tx: Tx, job_id: int | str) -> Row:
-    """Return the row of a job. Raises NoSuchJob, also for one that is hidden, as if it did not exist."""
-    number = int(job_id)
-    return job_rows.find(tx, -1 if job_rows.is_hidden(tx, number) else number)

@@ -50,7 +50,7 @@ class SqlFetches:
         if "\0" in path or path.encode("utf-8", "replace").decode() != path:
             raise Refused("such a path cannot be requested from another host; read it on the host itself")
         with self._session.write(durable=False) as tx:
-            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
+            row = job_rows.find_visible(tx, job_id)
             home = whereabouts(tx, self._session.registry.homes, row)
             if home is None:
                 raise Refused(f"job {job_id} has no folder on another host")

@@ -46,7 +46,7 @@ class SqlHomes:
         """Return the home of a job, or where it runs now; None where it has none yet, or folders are
         shared. Raises NoSuchJob."""
         with self._session.look() as tx:
-            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
+            row = job_rows.find_visible(tx, job_id)
             return whereabouts(tx, self._session.registry.homes, row)
 
     def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
@@ -93,7 +93,7 @@ class SqlHomes:
         with self._session.write() as tx:
             registry = self._session.registry
             self._require_local()
-            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
+            row = job_rows.find_visible(tx, job_id)
             home = whereabouts(tx, registry.homes, row)
             if row.state is State.DELETED:
                 raise Refused(f"job {job_id} is deleted; the nodes of its host remove its folder")

@@ -30,6 +30,6 @@ class SqlExplainer:
         """Return the one cause for which a job is not running now. Raises NoSuchJob, also for a job whose
         submission is still being written."""
         with self._session.look() as tx:
-            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
+            row = job_rows.find_visible(tx, job_id)
             case = tx, self._session.registry, row, now_us
             return Unclaimable(*case).cause() or Claimable(*case).cause()

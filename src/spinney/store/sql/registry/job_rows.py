@@ -53,6 +53,13 @@ def find(tx: Tx, job_id: int) -> Row:
     return _row(row)
 
 
+def find_visible(tx: Tx, job_id: int) -> Row:
+    """Return the row of a job. Raises NoSuchJob, also for one whose submission is still being written."""
+    if is_hidden(tx, job_id):
+        raise NoSuchJob(job_id)
+    return find(tx, job_id)
+
+
 def below(tx: Tx, root_id: int, after: str, until: str, limit: int) -> list[Row]:
     """Return the rows of a root's tree whose lineage is strictly between the two, in order."""
     below_rows = tx.all(_BELOW, (root_id, after, until, limit))
