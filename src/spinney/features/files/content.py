@@ -54,7 +54,7 @@ async def listed(
     more than ``LISTED_MAX`` are listed. Raises NoSuchJob, Refused."""
 
     def look(control: Control) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
-        files = sorted(islice(_files(control, root, job_id).everything(), LISTED_MAX + 1))
+        files = sorted(islice(files_of(control, job_id, root).everything(), LISTED_MAX + 1))
         return files[:LISTED_MAX], len(files) <= LISTED_MAX
 
     return await context.run(look, long=True)
@@ -96,7 +96,7 @@ class _RemoteFile:
         above, _, name = self.path.rpartition("/")
 
         def look(control: Control) -> int:
-            for entry in _files(control, self.root, self.job_id).names(above):
+            for entry in files_of(control, self.job_id, self.root).names(above):
                 if entry.name == name and entry.kind == "file":
                     return entry.size
             raise NoSuch(
@@ -108,7 +108,7 @@ class _RemoteFile:
 
     async def read(self, start: int, length: int, *, grows: bool = False) -> bytes:
         def look(control: Control) -> bytes:
-            return _files(control, self.root, self.job_id).read(self.path, start, length, grows=grows)
+            return files_of(control, self.job_id, self.root).read(self.path, start, length, grows=grows)
 
         return await self.context.run(look, long=True)
 
@@ -131,8 +131,8 @@ class WithoutEnd:
         return await self.content.read(start, length, grows=True)
 
 
-def _files(control: Control, root: Path, job_id: int) -> JobFiles:
-    """Return the files of a job with the rights of the caller of ``control``."""
+def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
+    """Return the files of a visible job. Raises NoSuchJob."""
     redactor = control.queries.redactor(job_id)
     return job_files(
         control.store, job_id, root, redactor, clock=control.clock, wake_nodes=control.wake_nodes

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinney.control import Control
-from spinney.features.files.job_folder import OWN, JobFiles, job_files, output_path
+from spinney.features.files.content import files_of
+from spinney.features.files.job_folder import OWN, JobFiles, output_path
 from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
@@ -98,14 +99,6 @@ class Output:
     def remark(self) -> str | None:
         """The note on output that is not all that the attempt wrote; None: it is."""
         return remarks.of(self.attempt.message) if self.attempt else None
-
-
-def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
-    """Return the files of a visible job. Raises NoSuchJob."""
-    redactor = control.queries.redactor(job_id)
-    return job_files(
-        control.store, job_id, root, redactor, clock=control.clock, wake_nodes=control.wake_nodes
-    )
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:

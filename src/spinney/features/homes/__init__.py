@@ -1,7 +1,6 @@
 """Homes: in a store whose folders are local, which host has the folder of a job.
 
 ``sql``          the homes of jobs, and the release of jobs from a home that is lost
-``service``      the release in the name of a caller
 ``fetches_sql``  requests for files on other hosts, and their answers, as rows
 ``fetches``      a reader of such files, which waits for the answer
 ``commands``     homes of a host, and the release of one job or of all

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.features.files.page import files_of
+from spinney.features.files.content import files_of
 from spinney.features.postmortem import kept_frames
 from spinney.model.errors import Refused
 from spinney.model.jobs import JOB_ID_MAX, Attempt
