@@ -33,16 +33,6 @@ from spinney.web.request_context import Authenticated, RequestContext
 
 router = routes("files")
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-_PARTIAL: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The file.", "content": {BINARY: _BYTES}},
-    206: {"description": "The part that `Range` asks for.", "content": {BINARY: _BYTES}},
-    304: {"description": "It is as `If-None-Match` has it."},
-}
-_OUTPUT: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The output.", "content": {"text/plain": _BYTES}},
-    206: {"description": "The part that `Range` asks for.", "content": {"text/plain": _BYTES}},
-    304: {"description": "It is as `If-None-Match` has it."},
-}
 FilePath = Annotated[str, Path(description="Its path in the job's folder.", examples=["scans/page-1.tif"])]
 
 
@@ -55,6 +45,16 @@ class Files:
     """Whether there are more files than are listed here."""
     next: None = None
     """Always null: the list has one page."""
+
+
+def _partial(whole: str, media_type: str) -> dict[int | str, dict[str, Any]]:
+    """Return the documented answers of a route that sends a file, or a part of one. ``whole``: what it sends."""
+    content = {media_type: _BYTES}
+    return documented(404, 409, 416) | {
+        200: {"description": whole, "content": content},
+        206: {"description": "The part that `Range` asks for.", "content": content},
+        304: {"description": "It is as `If-None-Match` has it."},
+    }
 
 
 class Stream(StrEnum):
@@ -77,7 +77,7 @@ async def list_files(job: JobId, context: Authenticated, request: Request) -> Fi
     "/jobs/{job}/files/{path:path}",
     summary="Download a file of a job",
     response_class=Response,
-    responses=documented(404, 409, 416) | _PARTIAL,
+    responses=_partial("The file.", BINARY),
 )
 async def download(job: JobId, path: FilePath, context: Authenticated, request: Request) -> Response:
     """Returns the file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
@@ -119,7 +119,7 @@ async def upload(job: JobId, path: FilePath, context: Authenticated, request: Re
     "/jobs/{job}/attempts/{fence}/{stream}",
     summary="Read the output of an attempt",
     response_class=Response,
-    responses=documented(404, 409, 416) | _OUTPUT,
+    responses=_partial("The output.", "text/plain"),
 )
 async def read_output(
     job: JobId,

@@ -49,11 +49,7 @@ class JobFiles:
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
         """Yield the content of a file from the byte ``start`` on, in pieces of ``PIECE_BYTES``, up to where
         it ends when it is read. A file that grows meanwhile may be read further."""
-        while data := self.read(path, start, PIECE_BYTES, must=must):
-            yield data
-            if len(data) < PIECE_BYTES:
-                return
-            start += len(data)
+        return _pieces(partial(self.read, path, must=must), start)
 
     def read(self, path: str, start: int, length: int, *, must: bool = True, grows: bool = False) -> bytes:
         """Return ``length`` bytes of a file from ``start`` on; fewer at its end. The part of a secret that
@@ -74,11 +70,7 @@ class JobFiles:
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
         """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on, in pieces as of
         ``output_piece``."""
-        while data := self.output_piece(attempt, stream, start, PIECE_BYTES):
-            yield data
-            if len(data) < PIECE_BYTES:
-                return
-            start += len(data)
+        return _pieces(partial(self.output_piece, attempt, stream), start)
 
     def output_piece(self, attempt: "Attempt", stream: str, start: int, length: int) -> bytes:
         """Return ``length`` bytes of what an attempt wrote to ``stdout`` or ``stderr`` from ``start`` on; fewer at its
@@ -128,6 +120,15 @@ class JobFiles:
                 f"what there is"
             )
         return result
+
+
+def _pieces(read: Callable[[int, int], bytes], start: int) -> Iterator[bytes]:
+    """Yield what ``read`` returns for a position and a length, in pieces of ``PIECE_BYTES``, up to the end."""
+    while data := read(start, PIECE_BYTES):
+        yield data
+        if len(data) < PIECE_BYTES:
+            return
+        start += len(data)
 
 
 def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:
