@@ -15,14 +15,14 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue, may_set
-from spinney.features.stats.page import CHARTED_US
+from spinney.features.stats.page import queue_charts
 from spinney.model.errors import UsageError
 from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.values import limits
 from spinney.model.values.limits import Limit, as_text
 from spinney.web.events.history import Sample
-from spinney.web.pages.charts import Spark, spark
+from spinney.web.pages.charts import Spark
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
@@ -204,21 +204,10 @@ def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:
 
 
 def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
-    """Return a queue with its figures and charts; the last point of a chart is that of the snapshot
-    itself."""
+    """Return a queue with its figures and charts."""
     own = next((q for q in stats.queues if q.queue == info.queue), None)
-    from_us = stats.at_us - CHARTED_US
-    points = [(s.at_us, s.queues.get(info.queue, (0, 0, 0.0))) for s in samples]
-    pending, throughput = (own.pending, own.rate or 0.0) if own is not None else (0, 0.0)
-    depth = [*((at_us, float(point[0])) for at_us, point in points), (stats.at_us, float(pending))]
-    rates = [*((at_us, point[2] or 0.0) for at_us, point in points), (stats.at_us, throughput)]
-    return QueueRow(
-        info=info,
-        stats=own,
-        notes=list(notes(info)),
-        depth=spark(depth, from_us=from_us, until_us=stats.at_us) if points else None,
-        throughput=spark(rates, from_us=from_us, until_us=stats.at_us) if points else None,
-    )
+    depth, throughput = queue_charts(stats, info.queue, own, samples)
+    return QueueRow(info=info, stats=own, notes=list(notes(info)), depth=depth, throughput=throughput)
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:

@@ -5,8 +5,9 @@ figures are kept by lane. A lane knows its queue and type, by which the page can
 collection: a caller who is limited to some collections gets the page without figures.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -144,50 +145,22 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
     starts_us = [n * width_us for n in numbers]
     figures = [by_slice.get(n) for n in numbers]
     recorded = [f is not None for f in figures]
-    ended = {
-        "completed": [None if f is None else f.ended - f.failed for f in figures],
-        "failed": [None if f is None else f.failed for f in figures],
-    }
-    depth = {
-        "pending": [None if f is None else f.pending for f in figures],
-        "running": [None if f is None else f.running for f in figures],
-    }
-    times = {
-        "waiting": [None if f is None else f.wait_s for f in figures],
-        "running": [None if f is None else f.run_s for f in figures],
-    }
+
+    def values(of: Callable[[Figures], float | None]) -> list[float | None]:
+        return [None if f is None else of(f) for f in figures]
+
+    ended = {"completed": values(lambda f: f.ended - f.failed), "failed": values(lambda f: f.failed)}
+    depth = {"pending": values(lambda f: f.pending), "running": values(lambda f: f.running)}
+    times = {"waiting": values(lambda f: f.wait_s), "running": values(lambda f: f.run_s)}
+    lines = partial(time_charts.lines, starts_us, width_us, recorded=recorded)
+    passed = {"completed": "passed", "failed": "failed"}
     return [
-        (
-            "ended",
-            "Attempts that ended",
-            time_charts.stacked(
-                starts_us, width_us, ended, _count, {"completed": "passed", "failed": "failed"}
-            ),
-        ),
-        (
-            "depth",
-            span.depth,
-            time_charts.lines(
-                starts_us,
-                width_us,
-                depth,
-                _count,
-                {"pending": "pending", "running": "running"},
-                recorded=recorded,
-                least=3,
-            ),
-        ),
+        ("ended", "Attempts that ended", time_charts.stacked(starts_us, width_us, ended, _count, passed)),
+        ("depth", span.depth, lines(depth, _count, {name: name for name in depth}, least=3)),
         (
             "times",
             "Times, median of a sample",
-            time_charts.lines(
-                starts_us,
-                width_us,
-                times,
-                lasting,
-                {"waiting": "waited", "running": "ran"},
-                recorded=recorded,
-            ),
+            lines(times, lasting, {"waiting": "waited", "running": "ran"}),
         ),
     ]
 

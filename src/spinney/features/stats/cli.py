@@ -6,7 +6,7 @@ one JSON object a line with ``--json``. What runs in all three cases is one gene
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,20 +149,16 @@ def _picture(stats: Stats) -> "RenderableType":
         Text(stats_tables.states(stats.states)),
         Text(f"{speed} in the last {stats.window_s:.0f} s"),
         "",
-        stats_tables.queues(stats.queues),
+        stats_tables.table(stats_tables.QUEUES, stats.queues),
         "",
-        stats_tables.stages(stats.stages),
+        stats_tables.table(stats_tables.STAGES, stats.stages),
     ]
     if any(s.sampled for s in stats.stages):
         parts.append(Text("times are those of a sample of recent attempts", style="dim"))
     if stats.shares:
-        parts += ["", stats_tables.shares(stats.shares[:SHOWN_SHARES])]
-        parts += _and_more(stats.shares)
+        parts += ["", stats_tables.table(stats_tables.SHARES, stats.shares[:SHOWN_SHARES])]
+    if (more := len(stats.shares) - SHOWN_SHARES) > 0:
+        parts.append(f"… and {more:,} more shares; --json shows all")
     if stats.nodes:
-        parts += ["", stats_tables.nodes(stats.nodes)]
+        parts += ["", stats_tables.table(stats_tables.NODES, stats.nodes)]
     return Group(*parts)
-
-
-def _and_more(shares: Sequence[object]) -> list["RenderableType"]:
-    more = len(shares) - SHOWN_SHARES
-    return [f"… and {more:,} more shares; --json shows all"] if more > 0 else []

@@ -211,13 +211,14 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     yield from _stuck(shown.queues, shown.nodes)
     groups = shown.failures.groups
     yield from (_poison(group) for group in groups if group.exception == _POISON)
-    yield from (_died(group) for group in groups if group.exception == Outcome.DIED)
+    yield from (_cause(group, "died", group.message) for group in groups if group.exception == Outcome.DIED)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
     yield from (_failed_batch(batch) for batch in shown.failed)
     if shown.more_failed:
         yield _more_failed(shown.more_failed)
     others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
-    yield from (_cause(group) for group in others[:CAUSES])
+    for group in others[:CAUSES]:
+        yield _cause(group, "failed", f"{exception(group.exception)}: {group.message}")
     if shown.held_by_stages:
         yield _held(shown.held_by_stages)
     yield from (_unwell_webhook(name, health) for name, health in shown.webhooks.items())
@@ -230,34 +231,42 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
 def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
     """Return the queues that have jobs or throughput, the busiest first: by running, then by pending jobs."""
     busy = [q for q in stats.queues if q.pending or q.running or q.scheduled or q.waiting or q.held or q.rate]
-    until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     lines = []
     for queue in sorted(busy, key=lambda q: (-q.running, -q.pending, q.queue)):
-        points = [(s.at_us, s.queues.get(queue.queue, (0, 0, 0.0))) for s in samples]
-        now = (stats.at_us, (queue.pending, queue.running, queue.rate or 0.0))
-        lines.append(
-            QueueLine(
-                stats=queue,
-                depth=spark(
-                    [(at, float(s[0])) for at, s in (*points, now)], from_us=from_us, until_us=until_us
-                ),
-                throughput=spark(
-                    [(at, s[2]) for at, s in (*points, now)], from_us=from_us, until_us=until_us
-                ),
-            )
-        )
+        depth, throughput = queue_charts(stats, queue.queue, queue, samples)
+        lines.append(QueueLine(stats=queue, depth=depth, throughput=throughput))
     return lines
+
+
+def queue_charts(
+    stats: Stats, name: str, queue: QueueStats | None, samples: Sequence[Sample]
+) -> tuple[Spark | None, Spark | None]:
+    """Return the charts of depth and throughput of a queue; the last point is that of the snapshot ``stats``.
+    ``queue``: its figures there; None: it is newer. Both are None where there are no samples."""
+    pending, rate = (0, 0.0) if queue is None else (queue.pending, queue.rate or 0.0)
+    points = [(s.at_us, s.queues.get(name, (0, 0, 0.0))) for s in samples]
+    depth = [*((at_us, float(point[0])) for at_us, point in points), (stats.at_us, float(pending))]
+    throughput = [*((at_us, point[2]) for at_us, point in points), (stats.at_us, rate)]
+    return _charts(stats, depth, throughput)
 
 
 def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark | None]:
     """Return the charts of depth and throughput over all queues; both are None where there are no samples."""
-    if not samples:
-        return None, None
-    until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     pending = sum(q.pending for q in stats.queues)
     depth = [*((s.at_us, float(s.pending)) for s in samples), (stats.at_us, float(pending))]
     throughput = [*((s.at_us, s.rate) for s in samples), (stats.at_us, stats.rate or 0.0)]
-    return tuple(spark(line, from_us=from_us, until_us=until_us) for line in (depth, throughput))  # type: ignore[return-value]
+    return _charts(stats, depth, throughput)
+
+
+def _charts(
+    stats: Stats, depth: Sequence[tuple[int, float]], throughput: Sequence[tuple[int, float]]
+) -> tuple[Spark | None, Spark | None]:
+    """Return two charts of the last minutes before the snapshot."""
+    from_us, until_us = stats.at_us - CHARTED_US, stats.at_us
+    return (
+        spark(depth, from_us=from_us, until_us=until_us),
+        spark(throughput, from_us=from_us, until_us=until_us),
+    )
 
 
 def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
@@ -366,23 +375,13 @@ def _unwell(node: NodeStatus) -> ActionNeeded:
     )
 
 
-def _died(group: Failure) -> ActionNeeded:
-    return ActionNeeded(
-        id=f"died-{group.fingerprint}",
-        kind="died",
-        title=f"{counted(group.jobs, 'job')} died in {_place(group)}",
-        more=group.message,
-        path=f"/failures/{group.fingerprint}",
-        label="Cause",
-    )
-
-
-def _cause(group: Failure) -> ActionNeeded:
+def _cause(group: Failure, kind: str, more: str) -> ActionNeeded:
+    """Return the line of a cause of failures. ``kind``: what became of its jobs."""
     return ActionNeeded(
         id=f"cause-{group.fingerprint}",
-        kind="failed",
-        title=f"{counted(group.jobs, 'job')} failed in {_place(group)}",
-        more=f"{exception(group.exception)}: {group.message}",
+        kind=kind,
+        title=f"{counted(group.jobs, 'job')} {kind} in {_place(group)}",
+        more=more,
         path=f"/failures/{group.fingerprint}",
         label="Cause",
     )

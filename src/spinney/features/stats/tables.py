@@ -7,7 +7,7 @@ columns. Numbers that are 0 are left empty: what is not 0 is what one looks for.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spinney.model.operators.stats import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
+from spinney.model.operators.stats import Percentiles
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.model.values.limits import as_text
@@ -43,7 +43,7 @@ def times(percentiles: Percentiles | None) -> str:
 Columns = Mapping[str, Callable[[Any], str] | None]
 """Titles, and the text of each cell. None: the attribute with the title's name; of numbers nothing for 0."""
 
-_QUEUES: Columns = {
+QUEUES: Columns = {
     "QUEUE": None,
     "LIMIT": lambda queue: (
         "" if queue.limit is None else as_text(queue.limit_setting or queue.limit, queue.limit)
@@ -51,19 +51,19 @@ _QUEUES: Columns = {
     **dict.fromkeys(("RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED")),
     "RATE": lambda queue: rate(queue.rate),
 }
-_STAGES: Columns = {
+STAGES: Columns = {
     **dict.fromkeys(("TYPE", "STAGE", "RUNNING", "PENDING")),
     "RATE": lambda stage: rate(stage.rate),
     "FAILED": lambda stage: f"{stage.failures / stage.ended:.2%}" if stage.failures and stage.ended else "",
     "WAIT 50/90/99 %": lambda stage: times(stage.wait_s),
     "RUN 50/90/99 %": lambda stage: times(stage.run_s),
 }
-_SHARES: Columns = {
-    "SHARE": lambda share: share.share or "(all)",
+SHARES: Columns = {
+    "SHARE": lambda share: share.share or "(all)",  # of a queue that does not share
     "QUEUE": None,
     "SLOTS": lambda share: _text(share.running),
 }
-_NODES: Columns = {
+NODES: Columns = {
     **dict.fromkeys(("NODE", "STATE")),
     "SLOTS": lambda node: str(node.slots),
     **dict.fromkeys(("RUNNING", "LEASES")),
@@ -73,37 +73,18 @@ _TEXTS = frozenset({"QUEUE", "TYPE", "STAGE", "SHARE", "NODE", "STATE", "SEEN"})
 """Columns that are not aligned to the right."""
 
 
-def queues(stats: Sequence[QueueStats]) -> "Table":
-    """Return the table of queues, a row for each in the order of ``stats``."""
-    return _table(_QUEUES, stats)
-
-
-def stages(stats: Sequence[StageStats]) -> "Table":
-    """Return the table of stages, a row for each in the order of ``stats``."""
-    return _table(_STAGES, stats)
-
-
-def shares(stats: Sequence[ShareStats]) -> "Table":
-    """Return the table of shares; one without a name is that of a queue that does not share."""
-    return _table(_SHARES, stats)
-
-
-def nodes(stats: Sequence[NodeStats]) -> "Table":
-    """Return the table of nodes and external workers, a row for each."""
-    return _table(_NODES, stats)
-
-
-def _table(columns: Columns, rows: Sequence[Any]) -> "Table":
-    """Return a table with a row for each of ``rows``; columns of numbers are aligned to the right."""
+def table(columns: Columns, rows: Sequence[Any]) -> "Table":
+    """Return a table with a row for each of ``rows``; columns of numbers are aligned to the right. ``columns``:
+    ``QUEUES``, ``STAGES``, ``SHARES`` or ``NODES``."""
     cells = [
         [_text(getattr(row, title.lower())) if text is None else text(row) for title, text in columns.items()]
         for row in rows
     ]
-    table = display.build_table(tuple(columns), cells)
-    for column in table.columns:
+    built = display.build_table(tuple(columns), cells)
+    for column in built.columns:
         if str(column.header) not in _TEXTS:
             column.justify = "right"
-    return table
+    return built
 
 
 def _text(value: Any) -> str:

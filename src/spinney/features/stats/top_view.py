@@ -5,7 +5,8 @@ prompt. Lines are cut and never wrapped, so that the height of everything is kno
 terminal that is too small the tables give way first and the prompt last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from spinney.features.stats import tables as stats_tables
@@ -55,16 +56,9 @@ def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType
     head = _head(look, now_us)
     rooms = _rooms([len(look.queues), len(look.jobs), len(look.failures)], size[1] - len(head) - FOOT)
     tables = [
-        _part(
-            stats_tables.queues(_window(look.queues, Kind.QUEUE, board, rooms[0])),
-            Kind.QUEUE,
-            board,
-            rooms[0],
-        ),
-        _part(_jobs(_window(look.jobs, Kind.JOB, board, rooms[1]), board, now_us), Kind.JOB, board, rooms[1]),
-        _part(
-            _failures(_window(look.failures, Kind.FAILURE, board, rooms[2])), Kind.FAILURE, board, rooms[2]
-        ),
+        _part(Kind.QUEUE, board, look.queues, rooms[0], partial(stats_tables.table, stats_tables.QUEUES)),
+        _part(Kind.JOB, board, look.jobs, rooms[1], lambda jobs: _jobs(jobs, board, now_us)),
+        _part(Kind.FAILURE, board, look.failures, rooms[2], _failures),
     ]
     # The question is visible on the smallest terminal: nobody should answer what they cannot read.
     foot = _foot(board)[-max(1, size[1]) :]
@@ -138,19 +132,6 @@ def _rooms(rows: Sequence[int], height: int) -> list[int]:
     return rooms
 
 
-def _window(items: Sequence[T], kind: Kind, board: Board, room: int) -> Sequence[T]:
-    """Return the items of a part that are visible: as many as it has room for, with the selected one
-    among them."""
-    start = _start(kind, board, room)
-    return items[start : start + room]
-
-
-def _start(kind: Kind, board: Board, room: int) -> int:
-    """Return the first row that is shown: the selected one is always visible."""
-    line = _line(kind, board)
-    return 0 if line is None else max(0, line - room + 1)
-
-
 def _line(kind: Kind, board: Board) -> int | None:
     """Return the row of the selected item within a part; None: it is in another."""
     if board.look is None or board.selected is None or board.selected.kind is not kind:
@@ -158,13 +139,18 @@ def _line(kind: Kind, board: Board) -> int | None:
     return [item for item in board.look.items if item.kind is kind].index(board.selected)
 
 
-def _part(table: "Table", kind: Kind, board: Board, room: int) -> "Table":
-    """Prepare a table for drawing: cut cells that are too wide, and mark the row of the selected item."""
+def _part(
+    kind: Kind, board: Board, items: Sequence[T], room: int, build: "Callable[[Sequence[T]], Table]"
+) -> "Table":
+    """Return the table of as many items as it has room for, with the selected one among them, whose row is marked.
+    Cells that are too wide are cut."""
+    line = _line(kind, board)
+    start = 0 if line is None else max(0, line - room + 1)
+    table = build(items[start : start + room])
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ellipsis"
-    line = _line(kind, board)
     if line is not None and table.rows:
-        table.rows[line - _start(kind, board, room)].style = "reverse"
+        table.rows[line - start].style = "reverse"
     return table
 
 
@@ -202,13 +188,11 @@ def _foot(board: Board) -> list["RenderableType"]:
     """Return the last two lines: the message about the last action, and the prompt."""
     from rich.text import Text
 
-    lines = [
+    style = "bold" if board.pending_action else "dim"
+    return [
         Text(display.safe(board.message), style="yellow", no_wrap=True, overflow="ellipsis"),
-        Text(
-            _prompt(board), style="bold" if board.pending_action else "dim", no_wrap=True, overflow="ellipsis"
-        ),
+        Text(_prompt(board), style=style, no_wrap=True, overflow="ellipsis"),
     ]
-    return [*lines]
 
 
 def _prompt(board: Board) -> str:
