@@ -3,7 +3,7 @@
 Without options ``queue`` shows the queue; each option changes one setting and leaves the others as they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -288,9 +288,9 @@ def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
     spec = info.in_force
     return [
         ("queue", info.queue),
-        ("limit", f"{limits.as_text(spec.limit, info.limit)}{_declared(info, 'limit', 'no limit')}"),
-        ("type", f"{spec.type or 'none'}{_declared(info, 'type', 'none')}"),
-        ("nodes", f"{_nodes_text(spec)}{_declared_nodes(info)}"),
+        ("limit", f"{limits.as_text(spec.limit, info.limit)}{_declared(info, ('limit',), _limit_text)}"),
+        ("type", f"{_type_text(spec)}{_declared(info, ('type',), _type_text)}"),
+        ("nodes", f"{_nodes_text(spec)}{_declared(info, ('pinned', 'barred'), _nodes_text)}"),
         ("order", f"{spec.order}, sharing {spec.shared}{f', {spec.turn} a turn' if spec.turn > 1 else ''}"),
         ("served by", ", ".join(info.nodes) or "no active node"),
         ("pending", f"{info.pending:,}"),
@@ -300,24 +300,20 @@ def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
     ]
 
 
-def _declared(info: "QueueInfo", field: str, none: str) -> str:
-    """Return what is declared of a field that an operator has set, as the end of its line, else nothing.
-    ``none``: the word for None."""
-    if field not in info.settings:
+def _declared(info: "QueueInfo", fields: Sequence[str], text: "Callable[[QueueSpec], str]") -> str:
+    """Return what is declared where an operator has set one of these fields, as the end of their line, else nothing.
+    ``text``: the words for them."""
+    if info.settings.keys().isdisjoint(fields):
         return ""
-    if info.declared is None:
-        return " (set; nothing is declared)"
-    value = getattr(info.declared, field)
-    return f" (set; declared: {none if value is None else value})"
+    return f" (set; {'nothing is declared' if info.declared is None else f'declared: {text(info.declared)}'})"
 
 
-def _declared_nodes(info: "QueueInfo") -> str:
-    """Return which nodes are declared, where an operator has set pins or bars, else nothing."""
-    if not {"pinned", "barred"} & info.settings.keys():
-        return ""
-    if info.declared is None:
-        return " (set; nothing is declared)"
-    return f" (set; declared: {_nodes_text(info.declared)})"
+def _limit_text(spec: "QueueSpec") -> str:
+    return "no limit" if spec.limit is None else str(spec.limit)
+
+
+def _type_text(spec: "QueueSpec") -> str:
+    return spec.type or "none"
 
 
 def _nodes_text(spec: "QueueSpec") -> str:

@@ -8,7 +8,7 @@ others, too.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
@@ -142,7 +142,7 @@ class ChangeQueue(Command, route="PATCH /queues/{name}", role=Role.OPERATOR, to=
                 f"more; {ASK}"
             )
         # Null is a value of limit and type, so only a field that was not sent at all is left as it is.
-        fields = {name: _plain(getattr(self, name)) for name in SETTABLE & self.model_fields_set}
+        fields = {name: getattr(self, name) for name in SETTABLE & self.model_fields_set}
         lists = {name: tuple(getattr(self, name)) for name in ("declared", "unpin", "pin", "unbar", "bar")}
         change, actor = QueueChange(set=fields, **lists), service.actor(self.reason)
         with _visible_or_no_such(service, self.name):
@@ -178,11 +178,6 @@ def _visible_or_no_such(service: Service, name: str) -> Iterator[None]:
     except UsageError:
         _require_visible(service, name)
         raise
-
-
-def _plain(value: Any) -> Any:
-    """Return a list as a tuple, as the settings of a queue have it; any other value as it is."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 COMMANDS = (ListQueues, ShowQueue, CreateQueue, DeleteQueue, ChangeQueue)
