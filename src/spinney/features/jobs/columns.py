@@ -83,19 +83,18 @@ def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str,
     order begins at its first page.
     """
     links: dict[str, tuple[str, str]] = {}
-    for column in (OLDEST, *SORT_KEYS):
-        current = sort is not None and sort.column == column
-        descending = not sort.descending if current and sort is not None else column in _FALLS
-        target = Sort(column=column, descending=descending).text
-        if column == OLDEST:
-            target = "" if current else OLDEST
-            direction = "ascending" if current else "descending" if sort is None else ""
+    for column in SORT_KEYS:
+        if sort is not None and sort.column == column:
+            descending, direction = not sort.descending, "descending" if sort.descending else "ascending"
         else:
-            direction = (
-                ("descending" if sort.descending else "ascending") if current and sort is not None else ""
-            )
-        query = filters.query(**({"sort": target} if target else {}))
-        links[column] = (f"/jobs?{query}" if query else "/jobs", direction)
+            descending, direction = column in _FALLS, ""
+        target = Sort(column=column, descending=descending).text
+        links[column] = (f"/jobs?{filters.query(sort=target)}", direction)
+    if sort is not None and sort.column == OLDEST:
+        query = filters.query()
+        links[OLDEST] = (f"/jobs?{query}" if query else "/jobs", "ascending")
+    else:
+        links[OLDEST] = (f"/jobs?{filters.query(sort=OLDEST)}", "descending" if sort is None else "")
     links["created"] = links[OLDEST]  # a job with a higher number was created later
     return links
 

@@ -30,7 +30,7 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import Form, page_or_part
 from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
 from spinney.web.pages.text_formats import cut
@@ -116,13 +116,12 @@ async def job(request: Request, context: Authenticated, job: JobId) -> Response:
 
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
-async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
+async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     """Carry out a verb, and redirect to the page of the job, which says what became of it; after a
     deletion to the list."""
-    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/jobs/{job}"
     try:
-        order = verbs.order(form)
+        order = verbs.order(form.values)
         report = await verbs.run_on(context, order, job)
     except (Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))

@@ -27,7 +27,7 @@ from spinney.model.operators.bulk_runs import Plan, StageCount
 from spinney.model.values.counts import counted
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
-from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.forms import Form, page_or_part, read_coalesced
 from spinney.web.pages.page_responses import page, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
@@ -57,16 +57,18 @@ class JobPage:
     """Whether only the newest of the matching jobs were sorted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterNames:
-    """The names that the fields of a filter propose, each sorted, as far as the caller may see them."""
-
-    types: Sequence[str]
-    queues: Sequence[str]
-    stages: Sequence[str]
-    nodes: Sequence[str]
-    collections: Sequence[str]
-    submitters: Sequence[str]
+FilterNames = Mapping[str, Sequence[str]]
+"""The names that the fields of a filter propose, by field in the plural, each sorted, as far as the caller may see
+them."""
+_NAMESAKES = {
+    "type": "of type",
+    "queue": "in queue",
+    "stage": "in stage",
+    "node": "of node",
+    "collection": "of collection",
+    "submitter": "of submitter",
+}
+"""Filters by a name, and how the page calls the jobs that match each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,15 +143,13 @@ async def plan(request: Request, context: Authenticated) -> Response:
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
-async def do(request: Request, context: Authenticated) -> Response:
+async def do(request: Request, context: Authenticated, form: Form) -> Response:
     """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again.
 
     Fewer are no reason to ask, since some may have settled meanwhile. A short run ends with the list and
     its outcome, a long one continues in the server, and the answer redirects to the page of its progress.
     """
-    form = await request.form()
-    pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-    values = dict(pairs)
+    pairs, values = form.pairs, form.values
     ids, filters = _whom(pairs)
     expected = values.get("expect", "")
     if not ids and not (expected.isascii() and expected.isdigit()):
@@ -324,14 +324,14 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
         types, named = control.queries.types(), control.queries.names
         every = control.rights.everywhere
         lists = control.store.job_lists
-        return FilterNames(
-            types=sorted(types),
-            queues=[queue.queue for queue in control.queries.queues()],
-            stages=sorted({stage.name for spec in types.values() for stage in spec.stages}),
-            nodes=sorted({node.node for node in control.queries.nodes()}),
-            collections=lists.names("collection") if every else sorted(named("collection")),
-            submitters=lists.names("submitter") if every else sorted(named("submitter")),
-        )
+        return {
+            "types": sorted(types),
+            "queues": [queue.queue for queue in control.queries.queues()],
+            "stages": sorted({stage.name for spec in types.values() for stage in spec.stages}),
+            "nodes": sorted({node.node for node in control.queries.nodes()}),
+            "collections": lists.names("collection") if every else sorted(named("collection")),
+            "submitters": lists.names("submitter") if every else sorted(named("submitter")),
+        }
 
     key = context.principal.rights.within
     return await request.app.state.filter_names.get(key, lambda: context.run(call))  # type: ignore[no-any-return]
@@ -347,15 +347,7 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
     if filters.values.keys() != {"message"}:
         return ()
     text = filters.value("message")
-    names_by_label = {
-        "of type": ("type", names.types),
-        "in queue": ("queue", names.queues),
-        "in stage": ("stage", names.stages),
-        "of node": ("node", names.nodes),
-        "of collection": ("collection", names.collections),
-        "of submitter": ("submitter", names.submitters),
-    }
-    return [(label, name) for label, (name, values) in names_by_label.items() if text in values]
+    return [(label, name) for name, label in _NAMESAKES.items() if text in names[f"{name}s"]]
 
 
 async def _counts(

@@ -21,7 +21,7 @@ from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.web.pages import options_form, param_fields
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import Form, page_or_part
 from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.pages.param_fields import PREFIX, Kind
 from spinney.web.problems import kind
@@ -122,17 +122,15 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
 
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
-async def verb(request: Request, context: Authenticated, name: Name, verb: str) -> Response:
+async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Response:
     """Do an action on a schedule, and redirect to the page where the button was; after ``drop`` to the
     list."""
-    form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
     if verb not in _VERBS:
         raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
     own = f"/schedules/{segment(name)}"
-    back = "/schedules" if form.get("back") == "list" else own
-    reason = form.get("reason", "").strip() or None
+    back = "/schedules" if form.text("back") == "list" else own
     try:
-        done = await context.run(lambda control: _done(control, verb, name, reason))
+        done = await context.run(lambda control: _done(control, verb, name, form.maybe("reason")))
     except (Refused, UsageError) as error:
         return redirect(back, refused=str(error))
     return redirect("/schedules" if verb == "drop" else back, done=done)

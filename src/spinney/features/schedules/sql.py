@@ -242,7 +242,7 @@ class SqlSchedules:
                 row = self._due_row(tx, now_us)  # another node may have been faster
                 if row is not None:
                     barred = _fault(tx, self._session.registry, row, now_us)
-                    ScheduleStep(tx, self._session.registry, _schedule(*row), now_us, barred).run()
+                    ScheduleStep(tx, self._session.registry, _schedule(row), now_us, barred).run()
         except UsageError as error:
             if row is None:
                 raise
@@ -276,18 +276,10 @@ class SqlSchedules:
 # --- rows --------------------------------------------------------------------------------------
 
 
-def _schedule(
-    name: str,
-    spec: str,
-    paused: int,
-    next_us: int | None,
-    last_job_id: int | None,
-    by: str,
-    declared: int,
-    queued: int = 0,
-) -> Schedule:
-    """Return the schedule of a row. Raises UsageError when the row cannot be read, because a newer version or a person
-    wrote it."""
+def _schedule(row: Sequence[Any]) -> Schedule:
+    """Return the schedule of a row of ``_COLUMNS``, which ``_QUEUED`` may follow. Raises UsageError when the row cannot
+    be read, because a newer version or a person wrote it."""
+    name, spec, paused, next_us, last_job_id, by, declared, *queued = row
     try:
         return Schedule.from_json(
             name,
@@ -297,7 +289,7 @@ def _schedule(
             last_job_id=last_job_id,
             by=by,
             declared=bool(declared),
-            queued=queued,
+            queued=queued[0] if queued else 0,
         )
     except (SpinneyError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(
@@ -323,7 +315,7 @@ def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[st
 def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str | None:
     """Return why the maker of a schedule may not submit its jobs any more; None while the maker may."""
     try:
-        maker_rights.require_schedule(tx, _schedule(*row), row[1], registry.types, now_us)
+        maker_rights.require_schedule(tx, _schedule(row), row[1], registry.types, now_us)
     except Forbidden as error:
         return str(error)
     return None
@@ -333,7 +325,7 @@ def _readable(row: Sequence[Any]) -> Schedule | None:
     """Return the schedule of a row; None when it cannot be read: it must not hide the others, and the doctor reports
     it."""
     try:
-        return _schedule(*row)
+        return _schedule(row)
     except SpinneyError:
         return None
 
@@ -351,7 +343,7 @@ def _find_readable(tx: Tx, name: str) -> Schedule | None:
 def _require(tx: Tx, name: str) -> Schedule:
     """Return a schedule. Raises NoSuch, and UsageError for one that cannot be read."""
     _require_there(tx, name)
-    return _schedule(*_row(tx, name))
+    return _schedule(_row(tx, name))
 
 
 def _require_there(tx: Tx, name: str) -> None:

@@ -30,11 +30,10 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import products_of, summaries_of
-from spinney.model.values.times import parse_time
 from spinney.service.queries import Queries
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import Form, FormFields, page_or_part
 from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
-from spinney.web.request_context import Authenticated, RequestContext, now_us
+from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
 
@@ -135,22 +134,21 @@ async def batch_report(request: Request, context: Authenticated, job: JobId) -> 
 
 
 @router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
-async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
+async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     """Hold, release or cancel a batch with all jobs below it, and redirect to its page, which says what
     became of it.
 
     Other verbs are refused: a retry of failed jobs is done to these, and makes the batch regrow by
     itself.
     """
-    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/batches/{job}"
     try:
-        verb_ = verbs.verb(form.get("verb", ""))
+        verb_ = verbs.verb(form.text("verb"))
         if verb_ in (Verb.HOLD, Verb.RELEASE):
             return await _held(context, job, verb_, form, back)
         if verb_ is not Verb.CANCEL:
             raise UsageError(f"a batch as a whole is held, released or cancelled; {verb_} its jobs instead")
-        report = await verbs.run_on(context, verbs.order({**form, "tree": "1"}), job)
+        report = await verbs.run_on(context, verbs.order({**form.values, "tree": "1"}), job)
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     finally:
@@ -161,14 +159,12 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
-async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.Form, back: str) -> Response:
+async def _held(context: RequestContext, job_id: int, verb_: Verb, form: FormFields, back: str) -> Response:
     """Hold or release the tree, and redirect with the outcome. The jobs themselves are swept after the
     answer has been sent."""
     # Claiming respects the hold from its commit on; only the states that are shown lag behind until the
     # sweep.
-    reason = form.get("reason", "").strip() or None
-    until = form.get("until", "").strip()
-    until_us = parse_time(until, now_us(), ahead=True) if until else None
+    reason, until_us = form.maybe("reason"), form.moment("until")
 
     def call(control: Control) -> Sequence[Hold]:
         if verb_ is Verb.HOLD:
