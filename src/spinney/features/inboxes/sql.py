@@ -25,7 +25,7 @@ from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
-from spinney.model.errors import BadName, BadParameters, Forbidden, NoSuch, Refused, SpinneyError, UsageError
+from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
@@ -38,11 +38,10 @@ from spinney.model.settings.inboxes import (
     Kind,
     Upload,
 )
-from spinney.model.states import SETTLED, State
-from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import upsert
+from spinney.store.sql.records import require_name, upsert
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.transitions.job_operations import Operation
@@ -155,7 +154,7 @@ class SqlInboxes:
         """
         while True:
             with self._session.write() as tx:
-                _require_there(tx, name)
+                require_name(tx, "inboxes", "inbox", name)
                 _require_nothing_open(tx, name)
                 tx.run(
                     "delete from inbox_arrivals where id in (select id from inbox_arrivals where inbox = ? limit ?)",
@@ -271,14 +270,14 @@ class SqlInboxes:
                 "update inbox_arrivals set outcome = 'rejecting', reason = ? where id = ? and outcome = 'taking'",
                 (arrival.reason, arrival.id),
             )
-            if tx.changed() and arrival.job_id is not None and _is_open(tx, arrival.job_id):
+            if tx.changed() and arrival.job_id is not None and job_rows.is_open(tx, arrival.job_id):
                 operation = Operation(tx, self._session.registry, now_us, actor_of(arrival.inbox).by)
                 operation.cancel(arrival.job_id, tree=False, reason=arrival.reason)
 
     def is_wanted(self, arrival: Arrival) -> bool:
         """Return whether the job of an arrival is still open: nobody has cancelled it."""
         with self._session.look() as tx:
-            return arrival.job_id is not None and _is_open(tx, arrival.job_id)
+            return job_rows.is_open(tx, arrival.job_id)
 
     def finish(self, arrival_id: int, *, now_us: int) -> None:
         """Record that what arrived is where it belongs, and release its job if it has one. A second
@@ -397,7 +396,7 @@ def _find(tx: Tx, name: str) -> Inbox | None:
 
 def _require(tx: Tx, name: str) -> Inbox:
     """Return an inbox. Raises NoSuch, and UsageError for one that cannot be read."""
-    _require_there(tx, name)
+    require_name(tx, "inboxes", "inbox", name)
     inbox = _find(tx, name)
     if inbox is None:
         raise UsageError(
@@ -405,13 +404,6 @@ def _require(tx: Tx, name: str) -> Inbox:
             f"or remove it ('spinney inbox remove {name}')"
         )
     return inbox
-
-
-def _require_there(tx: Tx, name: str) -> None:
-    """Raise NoSuch, with names that are similar, unless there is such an inbox, readable or not."""
-    if tx.value("select 1 from inboxes where name = ?", (name,)) is None:
-        names = [row[0] for row in tx.all("select name from inboxes")]
-        raise NoSuch(no_such("inbox", name, names, "spinney inbox list"))
 
 
 def _require_apart(inbox: Inbox, other: Inbox) -> None:
@@ -447,8 +439,3 @@ def _spec(inbox: Inbox, maker: Mapping[str, Any]) -> str:
 def paused_words(name: str) -> str:
     """Return the sentence that refuses something because the inbox is paused."""
     return f"inbox {name!r} is paused; resume it first (spinney inbox resume {name})"
-
-
-def _is_open(tx: Tx, job_id: int) -> bool:
-    state = tx.value("select state from jobs where id = ?", (job_id,))
-    return state is not None and State(state) not in SETTLED

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from spinney.model.errors import Refused
+from spinney.store.sql.records import upsert
 from spinney.store.sql.session import Session
 
 SAVED_MAX = 50
@@ -28,11 +29,8 @@ class SqlSavedFilters:
             others = "select count(*) from saved_filters where owner = ? and name <> ?"
             if tx.value(others, (owner, name)) >= SAVED_MAX:
                 raise Refused(f"you have {SAVED_MAX} saved filters; remove one before you save another")
-            tx.run(
-                "insert into saved_filters (owner, name, query) values (?, ?, ?) "
-                "on conflict (owner, name) do update set query = excluded.query",
-                (owner, name, query),
-            )
+            values = {"owner": owner, "name": name, "query": query}
+            upsert(tx, "saved_filters", "owner, name", values)
 
     def remove(self, owner: str, name: str) -> None:
         """Remove a saved filter, if it is there."""

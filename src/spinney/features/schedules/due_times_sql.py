@@ -13,9 +13,9 @@ import orjson
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Submission
 from spinney.model.settings.schedules import DATA_NAME, Overlap, Schedule
-from spinney.model.states import SETTLED
 from spinney.scheduling import recurrence
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
@@ -48,7 +48,7 @@ class ScheduleStep:
         are refused."""
         self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
         self._barred = barred
-        self._busy = schedule.overlap is not Overlap.ALLOW and job_is_open(tx, schedule.last_job_id)
+        self._busy = schedule.overlap is not Overlap.ALLOW and job_rows.is_open(tx, schedule.last_job_id)
         self._decisions: list[_Decision] = []
         self._plans: list[Plan] = []
 
@@ -156,12 +156,6 @@ class ScheduleStep:
             "where schedule = ?1 and outcome = 'queued'), ?2) order by nominal_us desc limit 1 offset ?3)",
             (self.schedule.name, 2**62, RUNS_KEPT),
         )
-
-
-def job_is_open(tx: Tx, job_id: int | None) -> bool:
-    """Return whether this job exists and has not settled; False for None."""
-    state = None if job_id is None else tx.value("select state from jobs where id = ?", (job_id,))
-    return state is not None and state not in SETTLED
 
 
 def submission_of(

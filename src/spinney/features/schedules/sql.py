@@ -16,16 +16,16 @@ from typing import Any
 import orjson
 
 from spinney.define.params.redaction import redact_params, redaction_schema
-from spinney.features.schedules.due_times_sql import ScheduleStep, job_is_open, submission_of, write_missed
+from spinney.features.schedules.due_times_sql import ScheduleStep, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
-from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, UsageError
+from spinney.model.errors import Forbidden, Refused, SpinneyError, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
-from spinney.model.values.hints import no_such
 from spinney.scheduling import recurrence
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, upsert
+from spinney.store.sql.records import RowMap, require_name, upsert
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
@@ -130,7 +130,7 @@ class SqlSchedules:
         """
         while True:
             with self._session.write() as tx:
-                _require_there(tx, name)
+                require_name(tx, "schedules", "schedule", name)
                 tx.run(
                     "delete from schedule_runs where schedule = ?1 and nominal_us in "
                     "(select nominal_us from schedule_runs where schedule = ?1 limit ?2)",
@@ -151,7 +151,7 @@ class SqlSchedules:
         with self._session.write() as tx:
             schedule, registry = _require(tx, name), self._session.registry
             last_job_id = schedule.last_job_id
-            if schedule.overlap is not Overlap.ALLOW and job_is_open(tx, last_job_id):
+            if schedule.overlap is not Overlap.ALLOW and job_rows.is_open(tx, last_job_id):
                 raise Refused(
                     f"job {last_job_id} of schedule {name!r} is still open, and its overlap policy is "
                     f"{schedule.overlap}; wait until it has settled (spinney wait {last_job_id})"
@@ -342,15 +342,8 @@ def _find_readable(tx: Tx, name: str) -> Schedule | None:
 
 def _require(tx: Tx, name: str) -> Schedule:
     """Return a schedule. Raises NoSuch, and UsageError for one that cannot be read."""
-    _require_there(tx, name)
+    require_name(tx, "schedules", "schedule", name)
     return _schedule(_row(tx, name))
-
-
-def _require_there(tx: Tx, name: str) -> None:
-    """Raise NoSuch, with names that are similar, unless there is such a schedule, readable or not."""
-    if tx.value("select 1 from schedules where name = ?", (name,)) is None:
-        names = [row[0] for row in tx.all("select name from schedules")]
-        raise NoSuch(no_such("schedule", name, names, "spinney schedule list"))
 
 
 def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
@@ -358,5 +351,7 @@ def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
     reports that."""
     schedule = _readable(row)
     return (
-        schedule is not None and schedule.overlap is Overlap.QUEUE and job_is_open(tx, schedule.last_job_id)
+        schedule is not None
+        and schedule.overlap is Overlap.QUEUE
+        and job_rows.is_open(tx, schedule.last_job_id)
     )

@@ -31,10 +31,9 @@ from spinney.model.settings.webhooks import (
     WebhookHealth,
     shown,
 )
-from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, insert
+from spinney.store.sql.records import RowMap, insert, require_name
 from spinney.store.sql.registry.registry import read_webhook
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import trusted_clock
@@ -454,11 +453,8 @@ def _rows(tx: Tx, rest: str, args: Sequence[Any] = ()) -> Iterator[_Row]:
 
 def _find(tx: Tx, name: str) -> _Row:
     """Return a webhook by name. Raises NoSuch, with names that are similar."""
-    row = next(_rows(tx, "where name = ?", (name,)), None)
-    if row is None:
-        names = [row[0] for row in tx.all("select name from webhooks order by name")]
-        raise NoSuch(no_such("webhook", name, names, "spinney webhook list"))
-    return row
+    require_name(tx, "webhooks", "webhook", name)
+    return next(_rows(tx, "where name = ?", (name,)))
 
 
 def _find_delivery(tx: Tx, delivery: str) -> Delivery:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar, get_type_hints
 
+from spinney.model.errors import NoSuch
 from spinney.store.sql.connection.database import Tx
 
 T = TypeVar("T")
@@ -77,6 +78,16 @@ def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Col
         f"{name} = excluded.{name}" for name in values if name not in (*key.split(", "), *kept)
     )
     tx.run(f"{_insert(table, values)} on conflict ({key}) do update set {changes}", tuple(values.values()))
+
+
+def require_name(tx: Tx, table: str, noun: str, name: str) -> None:
+    """Raise NoSuch, with names that are similar, unless the table has a row of this name. ``noun``: what people call
+    it, which is also the command that lists them."""
+    if tx.value(f"select 1 from {table} where name = ?", (name,)) is None:
+        from spinney.model.values.hints import no_such  # which is slow to import
+
+        names = [row[0] for row in tx.all(f"select name from {table} order by name")]
+        raise NoSuch(no_such(noun, name, names, f"spinney {noun} list"))
 
 
 def _insert(table: str, values: Mapping[str, Any]) -> str:

@@ -60,6 +60,12 @@ def find_visible(tx: Tx, job_id: int) -> Row:
     return find(tx, job_id)
 
 
+def is_open(tx: Tx, job_id: int | None) -> bool:
+    """Return whether this job exists and has not settled; False for None."""
+    state = None if job_id is None else tx.value("select state from jobs where id = ?", (job_id,))
+    return state is not None and state not in states.SETTLED
+
+
 def below(tx: Tx, root_id: int, after: str, until: str, limit: int) -> list[Row]:
     """Return the rows of a root's tree whose lineage is strictly between the two, in order."""
     below_rows = tx.all(_BELOW, (root_id, after, until, limit))
