@@ -5,6 +5,7 @@ as it was kept.
 """
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -37,13 +38,10 @@ def postmortem(
     with open_commands(store) as performer:
         attempts = performer.do(ListAttempts(job=job)).items
         files = files_of(performer, job, store)
-
-        def read_file(path: str) -> bytes:
-            return b"".join(files.content(path, must=False))
-
-        failed, exceptions = kept_frames.latest(attempts, lambda path: [read_file(path)], job, fence=attempt)
+        read_file = partial(files.content, must=False)
+        failed, exceptions = kept_frames.latest(attempts, read_file, job, fence=attempt)
         if json:
-            typer.echo(read_file(kept_frames.path_of(failed)))
+            typer.echo(b"".join(read_file(kept_frames.path_of(failed))))
             return
     if sys.stdin.isatty() and sys.stdout.isatty():
         PostmortemShell(f"{job} {failed.stage}", exceptions, sys.stdout).run()

@@ -1,6 +1,7 @@
 """The frames of a failure with their variables, on the page of its job."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -35,9 +36,8 @@ async def job_postmortem(
 
     def look(control: Control) -> tuple[Attempt, int, Sequence[ExceptionView]]:
         files, attempts = files_of(control, job, root), control.queries.attempts(job)
-        kept, described = kept_frames.latest(
-            attempts, lambda path: files.content(path, must=False), job, fence=fence
-        )
+        read_file = partial(files.content, must=False)
+        kept, described = kept_frames.latest(attempts, read_file, job, fence=fence)
         return kept, numbered(attempts)[kept.fence], described
 
     attempt: Attempt | None = None

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -24,6 +24,7 @@ from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
 
     from spinney.commands import Performs
 
@@ -40,16 +41,6 @@ COUNTED_TREES = 20
 nothing is said about why they do not start, unless the wait ends for that."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
-
-
-class Picture(Protocol):
-    """Where ``wait`` shows progress: a picture on a terminal that is drawn anew, or else lines."""
-
-    def update(
-        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
-    ) -> None:
-        """Show how many jobs are in each state, which run, and sentences about those that do not go on by themselves
-        (``stuck``). ``last``: the wait has ended."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -171,7 +162,7 @@ class _Stuck:
         if not (aside or waiting):
             return ()
         if (now := time.monotonic()) - self._read_s >= LINE_EVERY_S:
-            aside += self._held_below(waiting)
+            aside += _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
             reason = pending_reasons(self._performer, aside[:SHOWN_RUNNING])
             self._lines = [
                 display.safe(f"  {job.id} {job.type} {job.state}: {reason(job)}")
@@ -218,7 +209,7 @@ class _Stuck:
         # One that is not listed may wait for something else.
         if len(waiting) != counts.get(State.WAITING, 0) or any(j.waits_for != "children" for j in waiting):
             return None
-        held = self._held_below([job])
+        held = _listed_below(self._performer, [job], State.HELD, SHOWN_RUNNING)
         if not held or not all(map(self._is_held_by_breaker, held)):
             return None
         # The last one that ran below it may have ended before they were counted.
@@ -237,9 +228,6 @@ class _Stuck:
         return display.safe(
             f"the wait ends: a circuit breaker holds job {held.id}. {explanation.sentence}{command}"
         )
-
-    def _held_below(self, waiting: Sequence[Job]) -> list[Job]:
-        return _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
 
 
 def _only_held(counts: Mapping[str, int]) -> bool:
@@ -288,7 +276,8 @@ def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], 
 
 
 @contextmanager
-def _picture(out: "Console") -> Iterator[Picture]:
+def _picture(out: "Console") -> "Iterator[_Lines | _Live]":
+    """Yield what shows progress: a picture on a terminal that is drawn anew, or else lines."""
     if not out.is_terminal:
         yield _Lines(out)
         return
@@ -324,8 +313,9 @@ class _Lines:
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
-        """Print the counts, if they have changed and the last line is not too recent. Running jobs
-        are not named here."""
+        """Print how many jobs are in each state, and sentences about those that do not go on by themselves (``stuck``),
+        if they have changed and the last line is not too recent. ``last``: the wait has ended. Running jobs are not
+        named here."""
         text, now = "\n".join([summary(counts), *stuck]), time.monotonic()
         if text != self._last_text and (last or now - self._at >= LINE_EVERY_S):
             self._out.print(text)
@@ -335,10 +325,7 @@ class _Lines:
 class _Live:
     """Shows progress as a bar, the counts, and what runs now; the picture vanishes when the wait ends."""
 
-    def __init__(self, live: object) -> None:
-        from rich.live import Live
-
-        assert isinstance(live, Live)
+    def __init__(self, live: "Live") -> None:
         self._live = live
 
     def update(
