@@ -19,7 +19,7 @@ import orjson
 
 from spinney.define.params.schema import checker
 from spinney.features.files import folder_writes
-from spinney.features.inboxes.arrival_rows import Duplicate, submission_of
+from spinney.features.inboxes.arrival_rows import submission_of
 from spinney.features.inboxes.sql import paused_words
 from spinney.folders import folders, upload_steps
 from spinney.folders.upload_folder import OpenUpload, UploadFolder
@@ -57,7 +57,7 @@ class InboxUploads(Service):
         if upload.announced is not None:
             duplicate = self.store.inboxes.job_with(inbox.name, upload.announced)
             if duplicate.reason is not None:
-                raise Refused(self._duplicate_text(duplicate))
+                raise Refused(self._duplicate_text(duplicate.reason, duplicate.job_id))
         return UploadFolder(root).begin(upload, is_here=is_here)
 
     def require_may(self, inbox: str) -> Inbox:
@@ -183,7 +183,7 @@ class InboxUploads(Service):
     def _answer(self, upload: Upload) -> Upload:
         """Return an upload that has its job. Raises Refused for one that was rejected."""
         if upload.reason is not None:
-            raise Refused(self._duplicate_text(Duplicate(upload.reason, upload.job_id)))
+            raise Refused(self._duplicate_text(upload.reason, upload.job_id))
         return upload
 
     def _shown(self, upload: Upload) -> Upload:
@@ -191,14 +191,12 @@ class InboxUploads(Service):
         that job."""
         if upload.reason is None or self._may_see(upload.job_id):
             return upload
-        return replace(
-            upload, job_id=None, reason=self._duplicate_text(Duplicate(upload.reason, upload.job_id))
-        )
+        return replace(upload, job_id=None, reason=self._duplicate_text(upload.reason, upload.job_id))
 
-    def _duplicate_text(self, duplicate: Duplicate) -> str:
+    def _duplicate_text(self, reason: str, job_id: int | None) -> str:
         """Return why bytes are refused, without the number of a job that the caller may not see."""
-        if self._may_see(duplicate.job_id):
-            return f"{duplicate.reason}"
+        if self._may_see(job_id):
+            return reason
         return f"its bytes came before, and became a job that {self.by} may not see; {ASK}"
 
     def _may_see(self, job_id: int | None) -> bool:

@@ -61,17 +61,13 @@ class SqlRelatives:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def needed_by(self, job_id: int) -> list[int]:
-        """Return the jobs that this one needs, by number, at most ``RELATIVES_MAX``, visible to the
-        caller or not."""
-        sql = "select need_id from needs where job_id = ? order by need_id limit ?"
-        return self._ids(sql, job_id)
-
-    def dependants(self, job_id: int) -> list[int]:
-        """Return the jobs that need this one, by number, at most ``RELATIVES_MAX``, visible to the
-        caller or not."""
-        sql = "select job_id from needs where need_id = ? order by job_id limit ?"
-        return self._ids(sql, job_id)
+    def ids(self, job_id: int, relation: Relation) -> list[int]:
+        """Return the jobs that this one needs, or that need it, by number, at most ``RELATIVES_MAX``, visible to
+        the caller or not."""
+        own, other = ("job_id", "need_id") if relation is Relation.NEEDS else ("need_id", "job_id")
+        sql = f"select {other} from needs where {own} = ? order by {other} limit ?"
+        with self._session.read() as tx:
+            return [number for (number,) in tx.all(sql, (job_id, RELATIVES_MAX))]
 
     def has_needs(self, job_id: int) -> bool:
         """Return whether a job needs others, or others need it. The page of the job shows a link to
@@ -112,7 +108,3 @@ class SqlRelatives:
         )
         with self._session.read() as tx:
             return {job_id for (job_id,) in tx.all(sql, (orjson.dumps([*job_ids]).decode(),))}
-
-    def _ids(self, sql: str, job_id: int) -> list[int]:
-        with self._session.read() as tx:
-            return [number for (number,) in tx.all(sql, (job_id, RELATIVES_MAX))]

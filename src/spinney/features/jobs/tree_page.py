@@ -136,6 +136,4 @@ def _filter(control: Control, job_id: int, relation: Relation, type_: str, state
     """Return the filter for the jobs of a group. Of needs, only the first ``RELATIVES_MAX`` are looked at."""
     if relation is Relation.SUBJOBS:
         return Filter(parent_id=job_id, superseded=False, type=type_, states=(state,))
-    relatives = control.store.relatives
-    ids = relatives.needed_by(job_id) if relation is Relation.NEEDS else relatives.dependants(job_id)
-    return Filter(ids=tuple(ids), type=type_, states=(state,))
+    return Filter(ids=tuple(control.store.relatives.ids(job_id, relation)), type=type_, states=(state,))
