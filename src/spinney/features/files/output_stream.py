@@ -19,7 +19,6 @@ async def follow(
     require: Callable[[], Awaitable[None]],
     *,
     start: int,
-    look_s: float = LOOK_S,
 ) -> AsyncIterator[bytes]:
     """Yield the content of the file from the byte ``start`` on, and what is written to it meanwhile, until
     the attempt has ended.
@@ -44,7 +43,7 @@ async def follow(
                 yield piece
         if over:
             return
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(LOOK_S)
         await require()
         looks += 1
         # What was written before it ended is read once more after that is known.

@@ -50,8 +50,9 @@ class SqlHolds:
     the deletion of the job. Laying and lifting are audited.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._session, self._registry, self._clock = session, session.registry, clock
+    def __init__(self, session: Session) -> None:
+        self._session, self._registry = session, session.registry
+        self._clock: Callable[[], float] = time.perf_counter
         self.took_s = 0.0
         """How long the last step of this store object blocked other writers; its wait for the lock not counted."""
         self._sweep = hold_sweep.HoldSweep(session.registry)

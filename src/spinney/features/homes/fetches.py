@@ -29,33 +29,29 @@ class Fetcher:
         *,
         clock: Callable[[], int],
         wake_nodes: Callable[[], None],
-        monotonic: Callable[[], float] = time.monotonic,
-        rest: Callable[[float], None] = time.sleep,
-        patience_s: float = PATIENCE_S,
     ) -> None:
         self._store, self._job_id, self._home = store, job_id, home
-        self._clock, self._wake_nodes, self._monotonic, self._rest = clock, wake_nodes, monotonic, rest
-        self._patience_s = patience_s
+        self._clock, self._wake_nodes = clock, wake_nodes
 
     def get(self, path: str, *, start: int, length: int) -> FetchResult:
         """Return a piece of a file or (``length`` 0) the names in a directory.
 
         ``path`` is relative to the job's folder, ``start`` the first byte or name. The piece may be
         shorter than ``length``, which the store cuts to ``PIECE_BYTES``. What the node could not read
-        is an error in the result. Blocks for at most ``patience_s`` seconds. Raises NoSuchJob, and
+        is an error in the result. Blocks for at most ``PATIENCE_S`` seconds. Raises NoSuchJob, and
         Refused when no node answers or the request is not accepted.
         """
         number = self._store.fetches.ask(self._job_id, path, start=start, length=length, now_us=self._clock())
         self._wake_nodes()
-        give_up = self._monotonic() + self._patience_s
+        give_up = time.monotonic() + PATIENCE_S
         try:
             while (result := self._store.fetches.take(number)) is None:
-                if self._monotonic() > give_up:
+                if time.monotonic() > give_up:
                     raise Refused(
-                        f"no node on {self._home} has answered for {self._patience_s:.0f} s; 'spinney nodes' shows its "
+                        f"no node on {self._home} has answered for {PATIENCE_S:.0f} s; 'spinney nodes' shows its "
                         f"state"
                     )
-                self._rest(_LOOK_S)
+                time.sleep(_LOOK_S)
         except BaseException:
             self._store.fetches.drop(number)
             raise

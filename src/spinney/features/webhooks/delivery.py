@@ -134,15 +134,13 @@ def send(
     *,
     clock: Callable[[], int],
     transport: Transport,
-    draw: Callable[[], float] = random.random,
 ) -> DeliveryResult:
     """Post a signed delivery, and return the result.
 
     It is delivered for a 2xx answer. It has failed for 410, which also pauses the webhook; for an address
     that is not allowed; and ``GIVE_UP_S`` after the first try. Otherwise it is due again later, not
     before the time in a ``Retry-After`` up to ``RETRY_MOST_S``. Redirects are not followed, and count as
-    not accepted: they might lead to an internal address. ``draw`` returns a random number from 0 to 1,
-    which spreads retries. Raises SendAborted.
+    not accepted: they might lead to an internal address. Raises SendAborted.
     """
     try:
         answer = webhooks.post_signed(
@@ -157,7 +155,7 @@ def send(
     except ValueError as error:
         return DeliveryResult(outcome=DeliveryOutcome.FAILED, answer=printable(str(error), _REASON_MAX))
     except (OSError, Unreachable) as error:
-        return _again(due, None, printable(str(error), _REASON_MAX), 0.0, clock(), draw())
+        return _again(due, None, printable(str(error), _REASON_MAX), clock())
     if 200 <= answer.status < 300:
         return DeliveryResult(outcome=DeliveryOutcome.DELIVERED, status=answer.status, answer=answer.text)
     if answer.status == webhooks.GONE:
@@ -165,7 +163,7 @@ def send(
             outcome=DeliveryOutcome.FAILED, status=answer.status, answer=answer.text, gone=True
         )
     retry_after_s = retry_times.retry_after_s(answer.retry_after, clock() / 1e6) or 0.0
-    return _again(due, answer.status, _reason(answer), retry_after_s, clock(), draw())
+    return _again(due, answer.status, _reason(answer), clock(), retry_after_s)
 
 
 def dropped(error: NotVisible) -> DeliveryResult:
@@ -182,17 +180,18 @@ def aborted(clock: Callable[[], int]) -> DeliveryResult:
 
 def faulty(due: DueDelivery, clock: Callable[[], int]) -> DeliveryResult:
     """Return the result of an error in the sender: the delivery is tried again as if the receiver had been away."""
-    return _again(due, None, "an internal error of the sender; see its log", 0.0, clock(), random.random())  # noqa: S311
+    return _again(due, None, "an internal error of the sender; see its log", clock())
 
 
 def _again(
-    due: DueDelivery, status: int | None, reason: str, retry_after_s: float, now_us: int, draw: float
+    due: DueDelivery, status: int | None, reason: str, now_us: int, retry_after_s: float = 0.0
 ) -> DeliveryResult:
     """Return the result of a try that was not accepted: due after a pause, or failed when ``GIVE_UP_S``
     are over."""
     age_s = max(0.0, (now_us - due.since_us) / 1e6)
     if age_s >= GIVE_UP_S:
         return DeliveryResult(outcome=DeliveryOutcome.FAILED, status=status, answer=reason)
+    draw = random.random()  # noqa: S311 - spreads retries
     pause_s = retry_times.by_age_s(age_s, least_s=RETRY_LEAST_S, most_s=RETRY_MOST_S, draw=draw)
     pause_s = max(pause_s, min(retry_after_s, RETRY_MOST_S))
     return DeliveryResult(
