@@ -12,11 +12,10 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
-from spinney.features.files import folder_writes
+from spinney.features.files import folder_writes, job_uploads
 from spinney.features.files.content import WithoutEnd, listed, opened
 from spinney.features.files.job_folder import output_path
 from spinney.features.files.output_stream import follow
-from spinney.features.files.uploads import Uploads
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Attempt
 from spinney.schemas import File, UploadedFile
@@ -99,18 +98,14 @@ async def upload(job: JobId, path: FilePath, context: Authenticated, request: Re
     root = request.app.state.folders
     path = spool.checked(path)
 
-    def require(control: Control) -> None:
-        control.part(Uploads).require_may_put(job)
-        folder_writes.require_local_folder(control.store, root, job)
-
-    await context.run(require)
+    await job_uploads.require_put(context, root, job)
     size = 0
     with spool.upload(root) as files:
         with files.writing(path) as file:
             async for piece in request.stream():
                 size += len(piece)
                 await asyncio.to_thread(file.write, piece)
-        await context.run(require)  # it may have begun meanwhile
+        await job_uploads.require_put(context, root, job)  # it may have begun meanwhile
         await asyncio.to_thread(folder_writes.put, root, job, files.files)
     return UploadedFile(path=path, size=size)
 

@@ -30,6 +30,17 @@ async def require(context: RequestContext, root: Path) -> None:
     await context.run(call)
 
 
+async def require_put(context: RequestContext, root: Path, job_id: int) -> None:
+    """Check that the caller may put files into the folder of a job now, and that it can be written here. Raises what
+    ``Uploads.require_may_put`` and ``folder_writes.require_local_folder`` raise."""
+
+    def call(control: Control) -> None:
+        control.part(Uploads).require_may_put(job_id)
+        folder_writes.require_local_folder(control.store, root, job_id)
+
+    await context.run(call)
+
+
 async def with_files(
     context: RequestContext,
     root: Path,

@@ -10,9 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.control import Control
-from spinney.features.files import folder_writes
-from spinney.features.files.uploads import Uploads
+from spinney.features.files import folder_writes, job_uploads
 from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.page import read_form, redirect_from
 from spinney.model.errors import Refused, UsageError
@@ -29,17 +27,13 @@ async def upload(request: Request, context: Authenticated, job: JobId) -> Respon
     became of them."""
     root, back = request.app.state.folders, f"/jobs/{job}"
 
-    def require(control: Control) -> None:
-        control.part(Uploads).require_may_put(job)
-        folder_writes.require_local_folder(control.store, root, job)
-
     try:
-        await context.run(require)
+        await job_uploads.require_put(context, root, job)
         with spool.upload(root) as received:
             await read_form(request, context, received)
             if not received.files:
                 return redirect_from(request, back, refused="no file was chosen; choose one, then upload it")
-            await context.run(require)  # it may have begun meanwhile
+            await job_uploads.require_put(context, root, job)  # it may have begun meanwhile
             await asyncio.to_thread(folder_writes.put, root, job, received.files)
             count = len(received.files)
     except (Refused, UsageError, HTTPException) as error:
