@@ -362,14 +362,11 @@ async def _counts(
         return None
     every: Filter = replace(filters.job_filter, states=None)
     key = ("counts", context.principal.rights.within, every)
-    return await request.app.state.coalesced.get(  # type: ignore[no-any-return]
-        key,
-        lambda: context.run(
-            lambda control: context.stores.stats_cache.get(
-                filters.topic, key, lambda: dict(control.queries.counts(every))
-            )
-        ),
-    )
+
+    def call(control: Control) -> dict[str, int]:
+        return context.stores.stats_cache.get(filters.topic, key, lambda: dict(control.queries.counts(every)))
+
+    return await read_coalesced(request, key, lambda: context.run(call))
 
 
 def _number(text: str) -> int:

@@ -5,6 +5,7 @@ External workers are nodes in the store whose names have a prefix; here they are
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -59,29 +60,24 @@ def _slots_text(name: str, orders: NodeOrders) -> str:
     return f"Node {name} now has {slots}"
 
 
-add_action(
-    router,
+_add_action = partial(add_action, router, back=NODES)
+_add_action(
     f"{NODES}/{{name}}/drain",
     "Drain a node",
     lambda name, form: DrainNode(node=name, reason=form.maybe("reason")),
     "Node {name} takes no new jobs; running jobs finish",
-    back=NODES,
 )
-add_action(
-    router,
+_add_action(
     f"{NODES}/{{name}}/resume",
     "Resume a node",
     lambda name, form: ResumeNode(node=name, reason=form.maybe("reason")),
     "Node {name} takes jobs again",
-    back=NODES,
 )
-add_action(
-    router,
+_add_action(
     f"{NODES}/{{name}}/slots",
     "Set the slots of a node",
     lambda name, form: SetSlots(
         node=name, slots=form.whole("slots", "number of slots"), reason=form.maybe("reason")
     ),
     _slots_text,
-    back=NODES,
 )

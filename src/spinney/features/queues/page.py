@@ -8,6 +8,7 @@ pages agree.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -267,27 +268,22 @@ def _path(name: str) -> str:
     return f"{QUEUES}/{segment(name)}"
 
 
-add_action(
-    router,
+_add_action = partial(add_action, router, back=_path)
+_add_action(
     f"{QUEUES}/{{name}}/limit",
     "Set the limit of a queue",
     lambda name, form: ChangeQueue(name=name, limit=_limit(form), reason=form.maybe("reason")),
     _limit_text,
-    back=_path,
 )
-add_action(
-    router,
+_add_action(
     f"{QUEUES}/{{name}}/type",
     "Set the default type of a queue",
     lambda name, form: ChangeQueue(name=name, type=form.maybe("type"), reason=form.maybe("reason")),
     _type_text,
-    back=_path,
 )
-add_action(
-    router,
+_add_action(
     f"{QUEUES}/{{name}}/declared",
     "Set a queue as it is declared",
     lambda name, form: ChangeQueue(name=name, declared=[*form.all("field")], reason=form.maybe("reason")),
     "Queue {name} is reset to what is declared",
-    back=_path,
 )

@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.schedules.commands import DropSchedule, PauseSchedule, PutSchedule, RunSchedule
+from spinney.features.submission.page import submittable_types
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.submit_rights import may_submit
 from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
@@ -229,11 +229,7 @@ async def _form(
 
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
         spec = control.queries.type(type_) if type_ else None
-        types = [
-            name
-            for name, type_spec in sorted(control.queries.types().items())
-            if may_submit(type_spec, control.rights)
-        ]
+        types = [submittable.name for submittable in submittable_types(control)]
         return spec, types, [queue.queue for queue in control.queries.queues()]
 
     spec, types, queues = await context.run(call)

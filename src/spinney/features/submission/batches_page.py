@@ -15,7 +15,7 @@ from spinney.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
 from spinney.web.pages.filters import FilterQuery, parse_filters
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -81,4 +81,4 @@ async def _batch_page(
         return BatchPage(batches=batches_, next=next_)
 
     key = ("batches", context.principal.rights.within, filters.job_filter, after)
-    return await request.app.state.coalesced.get(key, lambda: context.run(call))  # type: ignore[no-any-return]
+    return await read_coalesced(request, key, lambda: context.run(call))

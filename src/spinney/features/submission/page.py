@@ -78,7 +78,7 @@ async def submit(
     """Show the job types that the caller may submit, narrowed by ``q``, or with ``type`` the form of one."""
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
-        types = await context.run(_submittable)
+        types = await context.run(submittable_types)
         text = q.strip().lower()
         matching = [spec for spec in types if _fits(spec, text)]
         return page(
@@ -294,7 +294,7 @@ def _choices(control: Control, type_: str) -> SubmitChoices:
     return SubmitChoices(spec=spec, queues=queues)
 
 
-def _submittable(control: Control) -> Sequence[TypeSpec]:
+def submittable_types(control: Control) -> Sequence[TypeSpec]:
     """Return the types of which the caller may submit jobs, by name."""
     return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
 

@@ -4,6 +4,7 @@ A secret is on the page that follows the action which created it, and on no othe
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -259,32 +260,26 @@ def _path(name: str) -> str:
     return f"{WEBHOOKS}/{segment(name)}"
 
 
-add_action(
-    router,
+_add_action = partial(add_action, router, back=_path)
+_add_action(
     f"{WEBHOOKS}/{{name}}/pause",
     "Pause a webhook",
     lambda name, form: ChangeWebhook(name=name, paused=True, reason=form.maybe("reason")),
     "Webhook {name} is paused; deliveries are kept for 30 days",
-    back=_path,
 )
-add_action(
-    router,
+_add_action(
     f"{WEBHOOKS}/{{name}}/resume",
     "Resume a webhook",
     lambda name, form: ChangeWebhook(name=name, paused=False, reason=form.maybe("reason")),
     "Webhook {name} is resumed; pending deliveries are sent",
-    back=_path,
 )
-add_action(
-    router,
+_add_action(
     f"{WEBHOOKS}/{{name}}/test",
     "Send a webhook a ping",
     lambda name, form: PingWebhook(name=name),
     "A ping is being sent; its result is listed under the deliveries",
-    back=_path,
 )
-add_action(
-    router,
+_add_action(
     f"{WEBHOOKS}/{{name}}/remove",
     "Remove a webhook",
     lambda name, form: RemoveWebhook(name=name, reason=form.maybe("reason")),

@@ -127,7 +127,10 @@ class SqlWebhooks:
         """Return the webhooks by name. One whose maker has lost the right to it is shown as paused,
         even if nothing has become due since then."""
         with self._session.look() as tx:
-            return list(all_webhooks(tx, now_us))
+            return [
+                replace(row.webhook, paused=row.webhook.paused or _fault(tx, row, now_us))
+                for row in _rows(tx, "order by name")
+            ]
 
     def get(self, name: str) -> Webhook:
         """Return the webhook of this name, paused or not. Raises NoSuch."""
@@ -364,13 +367,6 @@ class SqlWebhooks:
             )
             if tx.changed() and result.gone:
                 _pause(tx, due.delivery.webhook, GONE, now_us)
-
-
-def all_webhooks(tx: Tx, now_us: int) -> Iterator[Webhook]:
-    """Yield all webhooks, by name. One whose maker has lost the right to it is yielded as paused already, although it
-    is paused only when its next delivery is due."""
-    for row in _rows(tx, "order by name"):
-        yield replace(row.webhook, paused=row.webhook.paused or _fault(tx, row, now_us))
 
 
 def without_rights(tx: Tx, now_us: int) -> Iterator[tuple[str, str]]:
