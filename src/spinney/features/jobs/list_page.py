@@ -28,7 +28,7 @@ from spinney.model.values.counts import counted
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.forms import Form, page_or_part, read_coalesced
-from spinney.web.pages.page_responses import page, redirect
+from spinney.web.pages.page_responses import number_of, page, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -39,8 +39,6 @@ SAMPLE = 10
 """How many of the jobs that a verb would change are shown for confirmation."""
 _BESIDE = ("after", "sort", "page")
 """Parameters of the address that are no filters."""
-_DIGITS = len(str(JOB_ID_MAX))
-"""The length of the longest number of a job; longer text is no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +195,8 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     without it."""
     pairs = request.query_params.multi_items()
     filters = parse_filters(pairs, now_us(), beside=_BESIDE)
-    after = _number(request.query_params.get("after", ""))
-    page_number = min(_number(request.query_params.get("page", "")), SORTED_MAX // PAGE)
+    after = number_of(request.query_params.get("after", ""))
+    page_number = min(number_of(request.query_params.get("page", "")), SORTED_MAX // PAGE)
     sort = columns.parse_sort(request.query_params.get("sort", ""))
     if filters.errors:
         job_page = _NOTHING
@@ -367,11 +365,6 @@ async def _counts(
         return context.stores.stats_cache.get(filters.topic, key, lambda: dict(control.queries.counts(every)))
 
     return await read_coalesced(request, key, lambda: context.run(call))
-
-
-def _number(text: str) -> int:
-    """Return a number of the address; 0 for text that is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
 # --- verbs ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
 from spinney.web.pages.filters import FilterQuery, parse_filters
 from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.page_responses import number_of
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -56,8 +57,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         if name not in FILTERS
     }
     errors = {**filters.errors, **unfit}
-    text = request.query_params.get("after", "")
-    after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+    after = number_of(request.query_params.get("after", ""))
     batch_page = (
         BatchPage(batches=(), next=None) if errors else await _batch_page(request, context, filters, after)
     )

@@ -46,7 +46,7 @@ from spinney.web.pages.forms import (
     secret_page,
     sentence,
 )
-from spinney.web.pages.page_responses import page, redirect, segment, with_query
+from spinney.web.pages.page_responses import number_of, page, redirect, segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -162,7 +162,7 @@ async def _webhook_page(
     """Show a webhook with its deliveries. ``after``: as the address has it, the number below which the
     page begins."""
     only = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
-    seq = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
+    seq = number_of(after)
 
     def read(control: Control) -> tuple[Webhook, Page[Delivery], dict[str, list[str]]]:
         deliveries = control.do(ListDeliveries(name=name, limit=PAGE, after=seq, outcome=only))

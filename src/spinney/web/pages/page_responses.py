@@ -34,6 +34,9 @@ FLASH_MAX = 800
 _FLASH_S = 60
 """How many seconds a message waits for the next page."""
 
+_DIGITS = 18
+"""More digits are no number that anything here can have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavItem:
@@ -198,6 +201,12 @@ def wants_part(request: Request) -> bool:
 def segment(text: str) -> str:
     """Return a name as a segment of a path, percent-encoded."""
     return quote(text, safe="")
+
+
+def number_of(text: str) -> int:
+    """Return a number that an address has, such as that behind which a page begins; 0 for what is no number: the
+    address may be typed by hand."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
 def with_query(path: str, /, **query: Any) -> str:
