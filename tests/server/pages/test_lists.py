@@ -372,6 +372,19 @@ def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(wor
     assert {world.store.job(job).state for job in jobs} == {"pending"}
 
 
+def test_given_ticked_jobs_with_an_expected_number_that_is_none_then_the_verb_is_refused(
+    world: World,
+) -> None:
+    [job] = world.site.submit("one", n=1)
+
+    response = world.client("operator").post(
+        "/jobs/verbs", data={"verb": "cancel", "id": str(job), "expect": "²"}, headers=HTML
+    )
+
+    assert response.status_code == 422
+    assert world.store.job(job).state == "pending"
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -379,6 +392,7 @@ def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(wor
         {"sate": "failed", "expect": "3"},
         {"type": "one"},
         {"type": "one", "expect": "many"},
+        {"type": "one", "expect": "9" * 5000},
     ],
 )
 def test_given_all_with_an_invalid_filter_or_no_expected_number_then_a_verb_is_done_to_no_job(

@@ -147,24 +147,24 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
     Fewer are no reason to ask, since some may have settled meanwhile. A short run ends with the list and
     its outcome, a long one continues in the server, and the answer redirects to the page of its progress.
     """
-    pairs, values = form.pairs, form.values
+    pairs = form.pairs
     ids, filters = _whom(pairs)
-    expected = values.get("expect", "")
-    if not ids and not (expected.isascii() and expected.isdigit()):
+    expected = form.whole("expect", "number of jobs")
+    if not ids and expected is None:
         raise UsageError(
             "'all' needs 'expect', the number of jobs that the page showed; go back, and confirm again"
         )
 
     def call(control: Control) -> Plan:
         fits = None if ids else filters.resolve(control)
-        return control.part(Bulk).plan(verbs.order(values), fits, ids, exact=True)
+        return control.part(Bulk).plan(verbs.order(form.values), fits, ids, exact=True)
 
     try:
         bulk_plan = await context.run(call)
     except UsageError as error:
         return await _asked_about(request, context, pairs, refused=str(error))
-    if expected.isdigit() and bulk_plan.jobs > int(expected):
-        more = f"{bulk_plan.jobs:,} jobs match now, not {int(expected):,} as shown before; check them, and confirm"
+    if expected is not None and bulk_plan.jobs > expected:
+        more = f"{bulk_plan.jobs:,} jobs match now, not {expected:,} as shown before; check them, and confirm"
         return await _asked_about(request, context, pairs, refused=more)
     back = f"/jobs?{filters.query()}" if filters.any else "/jobs"
     run = await request.app.state.runs.begin(
