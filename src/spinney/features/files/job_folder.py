@@ -10,7 +10,7 @@ own files are shown as they are.
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.files.paths import DEPTH_MAX
@@ -18,6 +18,7 @@ from spinney.model.errors import Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
 
 if TYPE_CHECKING:
+    from spinney.features.homes.fetches import Fetcher
     from spinney.model.jobs import Attempt
     from spinney.store.parts import Store
 
@@ -28,13 +29,6 @@ _PARAMETERS = ".params.json"
 """The end of the names of the files in which programs get their parameters."""
 
 
-class _Source(Protocol):
-    """Reads a part of a file, or of the list of a directory, of one job: here (``_Here``), or on another host
-    (``Fetcher``)."""
-
-    def get(self, path: str, *, start: int, length: int) -> FetchResult: ...
-
-
 class JobFiles:
     """The files of one job. Paths are relative to its folder.
 
@@ -42,8 +36,9 @@ class JobFiles:
     and, where ``must`` is true, for what does not exist; otherwise that counts as empty.
     """
 
-    def __init__(self, job_id: int, source: _Source, redactor: Redactor) -> None:
-        """Read the files of a job from ``source``; ``redactor`` hides the secrets of the job."""
+    def __init__(self, job_id: int, source: "_Here | Fetcher", redactor: Redactor) -> None:
+        """Read the files of a job from ``source``, which is on this host or on another one; ``redactor`` hides the
+        secrets of the job."""
         self._job_id, self._source, self._redactor = job_id, source, redactor
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:

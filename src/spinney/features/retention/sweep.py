@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from spinney.model.access import Role
 from spinney.model.errors import StoreUnusable
@@ -14,26 +13,21 @@ REST_LEAST_S = 0.005
 """The shortest rest, in seconds."""
 
 
-class OnSweep(Protocol):
-    """Called after each step with the number of jobs removed so far, and the last job that was looked at."""
-
-    def __call__(self, removed: int, at: int) -> None: ...
-
-
 def sweep(
     service: Service,
     remove: Callable[[int], None],
     *,
-    on_progress: OnSweep | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     rest: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> int:
     """Remove every job whose time is over, with its folder, and return how many jobs were removed.
 
-    ``remove`` removes the folder of one job. The caller must be an admin. The walk may be interrupted between any two
-    steps: nodes remove the remaining folders, and the next walk starts from the beginning. The caller vouches for the
-    clock of this host: nodes trust it from now on, however far it is ahead (``spinney.model.trusted_clock``). Raises
-    StoreUnusable at the end if some folders could not be removed; nodes try those again.
+    ``remove`` removes the folder of one job; ``on_progress`` is called after each step with the number of jobs removed
+    so far, and the last job that was looked at. The caller must be an admin. The walk may be interrupted between any
+    two steps: nodes remove the remaining folders, and the next walk starts from the beginning. The caller vouches for
+    the clock of this host: nodes trust it from now on, however far it is ahead (``spinney.model.trusted_clock``).
+    Raises StoreUnusable at the end if some folders could not be removed; nodes try those again.
     """
     service.require_everywhere(Role.ADMIN, "remove jobs whose time is over")
     actor = service.actor()

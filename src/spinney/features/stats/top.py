@@ -118,7 +118,8 @@ class _Session:
         self._due = ended + max(self._every_s, REST * (ended - begun))
 
     def _draw(self) -> None:
-        self._screen.draw(picture(self._board, self._screen.size, _seen_us(self._board)))
+        seen_us = self._board.look.stats.at_us if self._board.look is not None else 0
+        self._screen.draw(picture(self._board, self._screen.size, seen_us))
 
     # --- actions ---------------------------------------------------------------------------
 
@@ -207,10 +208,6 @@ def _look(performer: "Performs", board: Board) -> Snapshot:
         jobs=performer.do(ListJobs(state=states, limit=LISTED_MAX, newest=newest)).items,
         failures=performer.do(ListFailures(limit=LISTED_MAX)).groups,
     )
-
-
-def _seen_us(board: Board) -> int:
-    return board.look.stats.at_us if board.look is not None else 0
 
 
 def _result_text(result: "BulkResult") -> str:
