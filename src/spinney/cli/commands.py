@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from spinney.cli import shells
 from spinney.terminal import applications, endpoint
-from spinney.terminal.arguments import VersionOption
+from spinney.terminal.arguments import VersionOption, option
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS
 from spinney.terminal.display import safe
 
@@ -111,21 +111,19 @@ def root_options(
     context: typer.Context,
     server: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--server",
             metavar="URL",
-            show_default=False,
-            help="Use this server, https://spinney.example.org or unix:/path/server.sock (default: "
+            help_="Use this server, https://spinney.example.org or unix:/path/server.sock (default: "
             f"{endpoint.URL_VARIABLE}, then the store directly).",
         ),
     ] = None,
     token_file: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--token-file",
             metavar="FILE",
-            show_default=False,
-            help=f"The file with the token for the server (default: {endpoint.FILE_VARIABLE}, then the token in "
+            help_=f"The file with the token for the server (default: {endpoint.FILE_VARIABLE}, then the token in "
             f"{endpoint.TOKEN_VARIABLE}).",
         ),
     ] = None,

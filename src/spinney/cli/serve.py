@@ -29,7 +29,7 @@ from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.values.networks import is_loopback
 from spinney.terminal import completion
-from spinney.terminal.arguments import SlotsOption, StoreOption
+from spinney.terminal.arguments import SlotsOption, StoreOption, option
 from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
 
 if TYPE_CHECKING:
@@ -39,29 +39,23 @@ if TYPE_CHECKING:
 
 HostOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="The address to listen on (default: host of [server], then 127.0.0.1).",
-        show_default=False,
-    ),
+    option(metavar="ADDRESS", help_="The address to listen on (default: host of [server], then 127.0.0.1)."),
 ]
 PortOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         metavar="PORT",
-        help="The port to listen on, 0 for any free one (default: port of [server], then 8620).",
+        help_="The port to listen on, 0 for any free one (default: port of [server], then 8620).",
         min=0,
         max=65535,
-        show_default=False,
     ),
 ]
 SocketOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         metavar="FILE",
-        help="The Unix socket to listen on, empty for none (default: socket of [server], then server.sock in "
+        help_="The Unix socket to listen on, empty for none (default: socket of [server], then server.sock in "
         "the run-time directory).",
-        show_default=False,
     ),
 ]
 SAMPLE = "spinney.apps.sample:app"
@@ -94,9 +88,7 @@ def up(
     slots: SlotsOption = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            help="The node's name (default: the host's).", show_default=False, autocompletion=completion.nodes
-        ),
+        option(help_="The node's name (default: the host's).", complete=completion.nodes),
     ] = None,
     host: HostOption = None,
     port: PortOption = None,

@@ -259,9 +259,7 @@ def node(
     ] = None,
     log_level: Annotated[
         str | None,
-        typer.Option(
-            help="The log level: debug, info, warning or error (default: info).", show_default=False
-        ),
+        option(help_="The log level: debug, info, warning or error (default: info)."),
     ] = None,
     store: StoreOption = None,
 ) -> None:

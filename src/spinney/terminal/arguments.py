@@ -70,11 +70,10 @@ VersionOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--store",
         metavar="URL",
-        help="The store's URL, for example sqlite:///spinney.db (default: SPINNEY_STORE, then spinney.toml).",
-        show_default=False,
+        help_="The store's URL, for example sqlite:///spinney.db (default: SPINNEY_STORE, then spinney.toml).",
     ),
 ]
 SEQ_MAX = 2**62
@@ -97,13 +96,12 @@ SomeJobsArgument = Annotated[
 ]
 SlotsOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--slots",
         metavar="N",
-        help="How many jobs run at once (default: one for each CPU).",
+        help_="How many jobs run at once (default: one for each CPU).",
         min=1,
         max=SLOTS_MAX,
-        show_default=False,
     ),
 ]
 InternalOption = Annotated[
@@ -114,12 +112,7 @@ InternalOption = Annotated[
 ]
 ByOption = Annotated[
     str | None,
-    typer.Option(
-        "--by",
-        metavar="NAME",
-        help="Your name in the audit log (default: your login name).",
-        show_default=False,
-    ),
+    option("--by", metavar="NAME", help_="Your name in the audit log (default: your login name)."),
 ]
 ReasonOption = Annotated[str | None, option("--reason", help_="The reason, recorded in the audit log.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

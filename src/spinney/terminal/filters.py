@@ -13,6 +13,7 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
 from spinney.model.values.times import parse_time
 from spinney.terminal import completion
+from spinney.terminal.arguments import option
 from spinney.terminal.connection import now_us
 
 MESSAGE_MAX = 2_000
@@ -25,134 +26,84 @@ class FilterOptions:
 
     state: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state",
-            help="Only jobs in this state; may be repeated.",
-            show_default=False,
-            autocompletion=completion.states,
-        ),
+        option("--state", help_="Only jobs in this state; may be repeated.", complete=completion.states),
     ] = None
     type_: Annotated[
         str | None,
-        typer.Option(
-            "--type", help="Only jobs of this type.", show_default=False, autocompletion=completion.types
-        ),
+        option("--type", help_="Only jobs of this type.", complete=completion.types),
     ] = None
     queue: Annotated[
         str | None,
-        typer.Option(
-            "--queue",
-            "--in-queue",
-            help="Only jobs in this queue.",
-            show_default=False,
-            autocompletion=completion.queues,
-        ),
+        option("--queue", "--in-queue", help_="Only jobs in this queue.", complete=completion.queues),
     ] = None
     stage: Annotated[
         str | None,
-        typer.Option(
-            "--stage",
-            help="Only jobs whose current or next stage this is.",
-            show_default=False,
-            autocompletion=completion.stages,
-        ),
+        option("--stage", help_="Only jobs whose current or next stage this is.", complete=completion.stages),
     ] = None
     collection: Annotated[
         str | None,
-        typer.Option(
-            "--collection",
-            help="Only jobs of this collection.",
-            show_default=False,
-            autocompletion=completion.collections,
-        ),
+        option("--collection", help_="Only jobs of this collection.", complete=completion.collections),
     ] = None
     submitter: Annotated[
         str | None,
-        typer.Option(
-            "--submitter",
-            help="Only jobs of this submitter.",
-            show_default=False,
-            autocompletion=completion.submitters,
-        ),
+        option("--submitter", help_="Only jobs of this submitter.", complete=completion.submitters),
     ] = None
     node: Annotated[
         str | None,
-        typer.Option(
-            "--node",
-            help="Only jobs that this node runs or ran last.",
-            show_default=False,
-            autocompletion=completion.nodes,
-        ),
+        option("--node", help_="Only jobs that this node runs or ran last.", complete=completion.nodes),
     ] = None
     root: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--root",
             "--batch",
             metavar="JOB",
             min=1,
             max=JOB_ID_MAX,
-            show_default=False,
-            help="Only this job and all jobs below it.",
+            help_="Only this job and all jobs below it.",
         ),
     ] = None
     parent: Annotated[
         int | None,
-        typer.Option(
-            "--parent",
-            metavar="JOB",
-            min=1,
-            max=JOB_ID_MAX,
-            show_default=False,
-            help="Only direct subjobs of this job.",
-        ),
+        option("--parent", metavar="JOB", min=1, max=JOB_ID_MAX, help_="Only direct subjobs of this job."),
     ] = None
     roots: Annotated[bool, typer.Option("--roots", help="Only jobs at the top of a tree.")] = False
     older_than: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--older-than",
             metavar="AGE",
-            show_default=False,
-            help="Only jobs submitted longer ago than this (3d), or before a time (2030-01-31T08:00).",
+            help_="Only jobs submitted longer ago than this (3d), or before a time (2030-01-31T08:00).",
         ),
     ] = None
     newer_than: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--newer-than",
             "--since",
             metavar="AGE",
-            show_default=False,
-            help="Only jobs submitted within this time (2h), or since a time (2030-01-31T08:00).",
+            help_="Only jobs submitted within this time (2h), or since a time (2030-01-31T08:00).",
         ),
     ] = None
     settled_before: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--settled-before",
             metavar="AGE",
-            show_default=False,
-            help="Only jobs that settled longer ago than this (2h), or before a time (2030-01-31T08:00).",
+            help_="Only jobs that settled longer ago than this (2h), or before a time (2030-01-31T08:00).",
         ),
     ] = None
     message: Annotated[
         str | None,
-        typer.Option(
-            "--message",
-            metavar="TEXT",
-            help="Only jobs whose message contains this text.",
-            show_default=False,
-        ),
+        option("--message", metavar="TEXT", help_="Only jobs whose message contains this text."),
     ] = None
     failure: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--failure",
             metavar="FINGERPRINT",
-            show_default=False,
-            autocompletion=completion.failures,
-            help="Only failed jobs with this failure ('spinney failures' lists them).",
+            complete=completion.failures,
+            help_="Only failed jobs with this failure ('spinney failures' lists them).",
         ),
     ] = None
 
