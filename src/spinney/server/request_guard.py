@@ -8,27 +8,22 @@ unexpected error in the server ends here: it is logged once, and its answer has 
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import ExitStack
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.server.connections import CLOSE
-from spinney.web.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused, Message, Receive
+from spinney.web.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused
 from spinney.web.long_responses import ResponseAborted
 from spinney.web.problems import of_error, of_status
 from spinney.web.quotas import QUOTA_STACK, Quotas
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADERS = (
     (
@@ -67,7 +62,7 @@ class RequestGuard:
     headers to the answer, and ends what a route leaves open: refused bodies, aborted responses, clients that
     have gone, unexpected errors. The stack is closed in any case."""
 
-    def __init__(self, app: App, settings: ServerSettings, quotas: Quotas, long_s: float) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, quotas: Quotas, long_s: float) -> None:
         self._app, self._settings, self._quotas, self._long_s = app, settings, quotas, long_s
         self._headers = (*HEADERS, ONLY_HTTPS) if settings.https else HEADERS
         self._hosts = {_name(host) for host in (settings.host, *settings.hosts)}
@@ -146,7 +141,7 @@ class RequestGuard:
             return header
         return name, value + b"; Secure"
 
-    def _refusal(self, scope: Scope) -> App | None:
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
         """Return the response that refuses a request because of its Host or its target; None: it may pass."""
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) > 1:
@@ -194,12 +189,12 @@ class _LongBody:
             self._counted = True
 
 
-async def _error_response(scope: Scope, error: Exception) -> App:
+async def _error_response(scope: Scope, error: Exception) -> ASGIApp:
     """Return the answer to an unexpected error, by the application's own handler where it has one."""
     handler = scope["app"].exception_handlers.get(Exception)
     if handler is None:
         return of_error(error, instance=scope["path"])
-    response: App = await handler(Request(scope), error)
+    response: ASGIApp = await handler(Request(scope), error)
     return response
 
 

@@ -6,18 +6,15 @@ reads ``request.stream()`` (FastAPI reads JSON and forms that it declares before
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from fastapi import Depends, Request
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from spinney.model.errors import StoreUnavailable
 from spinney.web.principal_refresh import LOST
 from spinney.web.problems import of_error, of_status
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 
 KEY = "spinney.body"
 """Where the scope of a request has its Body."""

@@ -6,30 +6,36 @@ with the route (``/api/v1/jobs/{job}``), never with the address, of which there 
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.tracing import current, traceparents
-from spinney.web.request_spans import Span, Spans
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger("spinney.server.requests")
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 _OTHER = "(none)"
 """In place of a route where none was found."""
 _TRACE_HEADER = traceparents.HEADER.encode()
 _STREAMS = ("text/event-stream",)
+
+
+class Span(Protocol):
+    """The span of a request in a trace, to be ended with the outcome (``tracing`` has those of OpenTelemetry)."""
+
+    def end(self, route: str, status: int, principal: str | None) -> None:
+        """End the span: ``route`` is the path with its parameters in braces, ``status`` that of the answer
+        (0: there was none), ``principal`` the caller's name."""
+
+
+Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]
+"""Begins the span of a request with this method and these headers; it yields None where there is no tracing."""
 
 
 class Requests:
@@ -75,7 +81,7 @@ class RequestMetrics:
     its answer has ended, also when it was broken off: then its status is ``cut off`` if nothing had been
     sent."""
 
-    def __init__(self, app: App, requests: Requests, spans: Spans) -> None:
+    def __init__(self, app: ASGIApp, requests: Requests, spans: Spans) -> None:
         self._app, self._requests, self._spans = app, requests, spans
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
