@@ -12,21 +12,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, FastAPI
 
-from spinney.features.accounts import (
-    account_page as account,
-)
-from spinney.features.accounts import (
-    one_time_links,
-)
-from spinney.features.accounts import (
-    sign_in_page as sign_in,
-)
-from spinney.features.accounts import (
-    tokens_page as tokens,
-)
-from spinney.features.accounts import (
-    users_page as users,
-)
+from spinney.features.accounts import account_page, one_time_links, sign_in_page, tokens_page, users_page
 from spinney.features.audit import page as audit
 from spinney.features.bridges import page as bridges
 from spinney.features.bulk.page import BulkRuns
@@ -101,11 +87,11 @@ def routers() -> list[APIRouter]:
         locks.router,
         audit.router,
         retention.router,
-        users.router,
-        tokens.router,
+        users_page.router,
+        tokens_page.router,
         webhooks.router,
         api_page.router,
-        sign_in.router,
+        sign_in_page.router,
         one_time_links.router,
-        account.router,
+        account_page.router,
     ]
