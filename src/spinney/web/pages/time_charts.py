@@ -5,7 +5,7 @@ ones are in pixels.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 HEIGHT, TOP, FLOOR = 190, 14, 166
@@ -45,7 +45,7 @@ class Column:
     width: float
     title: str
     """What it says when it is pointed at."""
-    bars: Sequence[Bar]
+    bars: Sequence[Bar] = ()
     """Its parts, which stand upon each other."""
     is_gap: bool = False
     """Whether nothing was recorded in it, which looks different from none."""
@@ -98,15 +98,15 @@ def stacked(
     totals = [sum(value or 0 for value in values) for values in zip(*series.values(), strict=True)]
     top, y_ticks = _scale(max(totals, default=0), text, least=_Y_TICKS)
     columns = []
-    for column in _columns(starts_us, width_us, series, text, names):
+    for column, values in _columns(starts_us, width_us, series, text, names):
         bars, y = [], float(FLOOR)
-        for kind, value in column.values.items():
+        for kind, value in values.items():
             if value:
                 height = max(_SHORTEST, value / top * (FLOOR - TOP))
                 y -= height
                 bars.append(Bar(kind=kind, y=round(y, 1), height=round(height, 1)))
-        is_gap = all(value is None for value in column.values.values())
-        columns.append(Column(x=column.x, width=column.width, title=column.title, bars=bars, is_gap=is_gap))
+        is_gap = all(value is None for value in values.values())
+        columns.append(replace(column, bars=bars, is_gap=is_gap))
     return TimeChart(columns=columns, lines=(), y_ticks=y_ticks, x_ticks=_x_ticks(starts_us, width_us))
 
 
@@ -129,12 +129,12 @@ def lines(
         ]
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
-    columns = [
-        Column(x=c.x, width=c.width, title=c.title, bars=(), is_gap=not is_recorded)
-        for c, is_recorded in zip(_columns(starts_us, width_us, series, text, names), recorded, strict=True)
-    ]
+    columns = _columns(starts_us, width_us, series, text, names)
     return TimeChart(
-        columns=columns,
+        columns=[
+            replace(column, is_gap=not is_recorded)
+            for (column, _), is_recorded in zip(columns, recorded, strict=True)
+        ],
         lines=[Line(kind=kind, points=_segments(values, top)) for kind, values in series.items()],
         y_ticks=y_ticks,
         x_ticks=_x_ticks(starts_us, width_us),
@@ -144,31 +144,24 @@ def lines(
 # --- steps ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slice:
-    x: float
-    width: float
-    title: str
-    values: Mapping[str, float | None]
-
-
 def _columns(
     starts_us: Sequence[int],
     width_us: int,
     series: Series,
     text: Callable[[float], str],
     names: Mapping[str, str],
-) -> list[_Slice]:
-    """Return the slices of a chart with their places, values and titles."""
+) -> Sequence[tuple[Column, Mapping[str, float | None]]]:
+    """Return the slices of a chart as columns without bars, each with its values by kind."""
     each = 100 / max(1, len(starts_us))
-    slices = []
+    columns = []
     for number, start_us in enumerate(starts_us):
         values = {kind: of[number] for kind, of in series.items()}
         parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
         until = _clock(start_us + width_us, "%H:%M")
         title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or 'no figures'}"
-        slices.append(_Slice(x=round(number * each, 3), width=round(each, 3), title=title, values=values))
-    return slices
+        column = Column(x=round(number * each, 3), width=round(each, 3), title=title)
+        columns.append((column, values))
+    return columns
 
 
 def _segments(values: Sequence[float | None], top: float) -> list[str]:

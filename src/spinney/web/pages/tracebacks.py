@@ -5,7 +5,7 @@ Failures are stored as text, since the exception itself lives in a worker that m
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _HEAD = "Traceback (most recent call last):"
@@ -88,12 +88,5 @@ def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
             )
         )
     if frames:
-        frames[-1] = Frame(
-            file=frames[-1].file,
-            line=frames[-1].line,
-            function=frames[-1].function,
-            code=frames[-1].code,
-            own=frames[-1].own,
-            last=True,
-        )
+        frames[-1] = replace(frames[-1], last=True)
     return frames, at
