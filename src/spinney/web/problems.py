@@ -244,14 +244,8 @@ def _fault(error: Exception, instance: str | None) -> Response:
     """Log an unexpected error under a number, and return a response that tells only this number."""
     number = secrets.token_hex(4)
     log.error("fault %s at %s", number, instance, exc_info=error)
-    word, title = _BY_STATUS[500]
-    return problem(
-        500,
-        word,
-        title,
-        f"a fault of the server's own; its log tells more under {number}, please report it",
-        instance=instance,
-    )
+    sentence = f"a fault of the server's own; its log tells more under {number}, please report it"
+    return of_status(500, sentence, instance=instance)
 
 
 def _headers(status: int, error: Exception) -> dict[str, str]:
