@@ -62,8 +62,7 @@ def _of_job(kind: str, job_id: int) -> Look:
     that the stream goes on."""
 
     def job(control: Control) -> State_:
-        job_ = control.queries.job(job_id)
-        return asdict(job_)
+        return asdict(control.queries.job(job_id))
 
     def tree(control: Control) -> State_:
         job_ = control.queries.job(job_id)
@@ -91,11 +90,6 @@ def _jobs(control: Control, job_filter: Filter) -> State_:
     ]
 
 
-def _overview(control: Control) -> State_:
-    """Return the figures of the overview, read now."""
-    return _of_stats(control.queries.stats())
-
-
 def _of_stats(stats: Stats) -> State_:
     """Return the figures of the overview, from statistics: states, and short rows for queues and nodes."""
     return {
@@ -111,10 +105,6 @@ def _rounded(rate: float | None) -> float | None:
     return None if rate is None else round(rate, 1)
 
 
-def _queues(control: Control) -> State_:
-    return [asdict(queue) for queue in control.queries.queues()]
-
-
 def _nodes(control: Control) -> State_:
     return [
         {"node": n.node, "state": n.state, "slots": n.slots, "used": n.used, "trouble": n.trouble}
@@ -122,37 +112,23 @@ def _nodes(control: Control) -> State_:
     ]
 
 
-def _holds(control: Control) -> State_:
-    return [asdict(hold) for hold in control.queries.holds()]
-
-
-def _locks(control: Control) -> State_:
-    return [asdict(lock) for lock in control.queries.locks(limit=LISTED)]
-
-
-def _schedules(control: Control) -> State_:
-    return [{"name": s.name, "paused": s.paused} for s in control.queries.schedules()]
-
-
 def _failures(control: Control) -> State_:
     groups = control.queries.failures(limit=LISTED)
     return {"jobs": groups.jobs, "groups": {g.fingerprint: g.jobs for g in groups.groups}}
 
 
-def _batches(control: Control) -> State_:
-    return _jobs(control, Filter(roots_only=True))
-
-
 _PLAIN: Mapping[str, Look] = MappingProxyType(
     {
-        "overview": _overview,
-        "batches": _batches,
+        "overview": lambda control: _of_stats(control.queries.stats()),
+        "batches": lambda control: _jobs(control, Filter(roots_only=True)),
         "jobs": lambda control: _jobs(control, Filter()),
-        "queues": _queues,
+        "queues": lambda control: [asdict(queue) for queue in control.queries.queues()],
         "nodes": _nodes,
-        "holds": _holds,
-        "locks": _locks,
-        "schedules": _schedules,
+        "holds": lambda control: [asdict(hold) for hold in control.queries.holds()],
+        "locks": lambda control: [asdict(lock) for lock in control.queries.locks(limit=LISTED)],
+        "schedules": lambda control: [
+            {"name": s.name, "paused": s.paused} for s in control.queries.schedules()
+        ],
         "failures": _failures,
     }
 )
