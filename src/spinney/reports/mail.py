@@ -88,7 +88,12 @@ def send(
                 credentials,
                 sender=mail.sender.addr_spec,
                 recipients=pending,
-                message=_message(job, mail, attachments, progress, server_settings),
+                message=mail_message.build_message(
+                    mail,
+                    _files(job, attachments, server_settings),
+                    message_id=progress.message_id,
+                    date=datetime.fromisoformat(progress.date),
+                ),
                 utf8=mail.needs_utf8,
             )
         except smtp.MailServerUnavailable as away:
@@ -125,18 +130,6 @@ def _load_progress(
         progress.since = now
     _keep(job, progress)
     return progress
-
-
-def _message(
-    job: Job, mail: Mail, attachments: Sequence[Attachment], progress: Progress, settings: MailSettings
-) -> bytes:
-    """Return the mail as bytes, with its attachments read now."""
-    return mail_message.build_message(
-        mail,
-        _files(job, attachments, settings),
-        message_id=progress.message_id,
-        date=datetime.fromisoformat(progress.date),
-    )
 
 
 def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) -> list[File]:

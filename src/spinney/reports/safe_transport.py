@@ -52,17 +52,9 @@ class SafeTransport(httpx.BaseTransport):
         of the whole request, in seconds. ``halt``: when it is set, by another thread, the request is aborted
         (SendAborted).
         """
-        self._pool = httpcore.ConnectionPool(
-            network_backend=_Backend(
-                hosts=hosts,
-                private=private,
-                resolve=resolve,
-                advice=advice,
-                total_timeout_s=total_timeout_s,
-                halt=halt or threading.Event(),
-                clock=clock,
-            )
-        )
+        addresses = SafeAddresses(hosts=hosts, private=private, resolve=resolve)
+        backend = _Backend(addresses, advice, total_timeout_s, halt or threading.Event(), clock)
+        self._pool = httpcore.ConnectionPool(network_backend=backend)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request, and return its response, whose body is read later within the same time limit. Raises
@@ -111,17 +103,14 @@ class _Backend(httpcore.NetworkBackend):
 
     def __init__(
         self,
-        *,
-        hosts: frozenset[str],
-        private: bool,
-        resolve: Resolve,
+        addresses: SafeAddresses,
         advice: str,
         total_timeout_s: float,
         halt: threading.Event,
         clock: Callable[[], float],
     ) -> None:
-        self._addresses = SafeAddresses(hosts=hosts, private=private, resolve=resolve)
-        self._advice, self._total_timeout_s, self._halt, self._clock = advice, total_timeout_s, halt, clock
+        self._addresses, self._advice = addresses, advice
+        self._total_timeout_s, self._halt, self._clock = total_timeout_s, halt, clock
         self._ends: float | None = None
         self._inner = httpcore.SyncBackend()
 

@@ -113,10 +113,8 @@ class MailSettings:
         """Read the settings from SPINNEY_SMTP_HOST, _PORT and _SECURITY; all others have their default.
         ``environment`` None: that of the process. Raises UsageError."""
         env = os.environ if environment is None else environment
-        port, security = (
-            env.get("SPINNEY_SMTP_PORT", "0"),
-            env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS),
-        )
+        port = env.get("SPINNEY_SMTP_PORT", "0")
+        security = env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS)
         if not (port.isascii() and port.isdigit()):
             raise UsageError(f"SPINNEY_SMTP_PORT={port!r} is no number; set it from 1 to 65535")
         if security not in list(Security):

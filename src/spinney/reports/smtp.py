@@ -73,7 +73,6 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
     server that does not offer it is an error: the mail is never sent without encryption instead.
     """
     where = f"the mail server {settings.host}:{settings.in_force_port}"
-    server: smtplib.SMTP | None = None
     try:
         hello = settings.hello or socket.gethostname()
         tls = None
@@ -87,29 +86,29 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
             )
         else:
             server = smtplib.SMTP(settings.host, settings.in_force_port, hello, timeout=settings.timeout_s)
-        server.ehlo_or_helo_if_needed()
-        if settings.security is Security.STARTTLS:
-            server.starttls(context=tls)
-            server.ehlo()
-        if credentials is not None:
-            server.login(*credentials)
+        with contextlib.ExitStack() as undo:
+            undo.callback(server.close)
+            server.ehlo_or_helo_if_needed()
+            if settings.security is Security.STARTTLS:
+                server.starttls(context=tls)
+                server.ehlo()
+            if credentials is not None:
+                server.login(*credentials)
+            undo.pop_all()
+        return server
     except smtplib.SMTPAuthenticationError as error:
-        _hang_up(server)
         # Without the server's own words: some repeat the credentials that they got.
         raise MailServerUnavailable(
             f"{where} refused the login with {error.smtp_code}; check user and password"
         ) from None
     except smtplib.SMTPNotSupportedError as error:
-        _hang_up(server)
         raise MailServerUnavailable(
             f"{where} cannot do what is asked of it ({error}); check the settings of mail"
         ) from None
     except (smtplib.SMTPException, OSError) as error:
-        _hang_up(server)
         raise MailServerUnavailable(
             f"{where} cannot be used now: {_reason(error)}; see whether it runs"
         ) from None
-    return server
 
 
 def _send(
@@ -160,11 +159,6 @@ def _refuse(
     refusals = results.refused if 500 <= code < 600 else results.later
     refusals.update(dict.fromkeys(recipients, _reply(code, reply)))
     return results
-
-
-def _hang_up(server: smtplib.SMTP | None) -> None:
-    if server is not None:
-        server.close()
 
 
 def _reason(error: Exception) -> str:
