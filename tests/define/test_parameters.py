@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, Json, SecretBytes, SecretStr,
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
 from spinney.define.params import schema as schemas
-from spinney.define.params.schema import checker, from_words, validate_against_schema
+from spinney.define.params.schema import checker, from_words, schema_checker
 from spinney.define.params.validation_errors import describe
 from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
@@ -96,7 +96,7 @@ def refused_with_code(params: Parameters, row: Any) -> str:
 def refused_by_schema(params: Parameters, row: Any) -> str:
     schema = orjson.loads(orjson.dumps(params.schema))
     with pytest.raises(BadParameters) as caught:
-        validate_against_schema("resize", schema, row)
+        schema_checker("resize", schema)(row)
     return str(caught.value)
 
 
@@ -125,7 +125,7 @@ def test_lawful_values_become_json_that_the_schema_takes_too(annotation: Any, va
     params = parameters(value=annotation)
     stored = params.text({"value": value})
     assert stored == f'{{"value":{text}}}'
-    validate_against_schema("resize", params.schema, orjson.loads(stored))
+    schema_checker("resize", params.schema)(orjson.loads(stored))
 
 
 @pytest.mark.parametrize("secret", [False, True])
@@ -210,7 +210,7 @@ def test_texts_that_the_stage_reads_are_lawful_by_schema_alone(annotation: Any, 
     params = parameters(value=annotation)
     for text in texts:
         params.text({"value": text})
-        validate_against_schema("resize", params.schema, {"value": text})
+        schema_checker("resize", params.schema)({"value": text})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_the_quick_way_through_a_schema_never_disagrees_with_the_long_one(row: d
 
     schema = parameters(**PLAIN).schema
     try:
-        validate_against_schema("resize", schema, row)
+        schema_checker("resize", schema)(row)
         taken = True
     except BadParameters:
         taken = False
@@ -344,8 +344,8 @@ def test_a_default_does_not_take_parameters_off_the_quick_way(monkeypatch: pytes
     assert schema["properties"]["n"]["default"] == 2
     monkeypatch.setattr(schemas, "_validator", None)  # the long one would fail
 
-    validate_against_schema("resize", schema, {"n": 3})
-    validate_against_schema("resize", schema, {})
+    schema_checker("resize", schema)({"n": 3})
+    schema_checker("resize", schema)({})
 
 
 @pytest.mark.parametrize(

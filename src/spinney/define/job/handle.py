@@ -5,7 +5,6 @@ Its requests to the engine are described in ``spinney.define.job.port``.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from spinney.define.job.options import Options, check_priority, to_json
 from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
 from spinney.define.params.redaction import Redactor
-from spinney.define.params.schema import checked_text, validate_against_schema
+from spinney.define.params.schema import checked_text, schema_checker
 from spinney.model.attempts.signals import Signal
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.outcomes import Outcome
@@ -380,7 +379,7 @@ class _ForeignKind:
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         schema = self.schema
-        check = partial(validate_against_schema, self.name, schema)
+        check = schema_checker(self.name, schema)
         return [checked_text(self.name, schema, row, check) for row in rows]
 
 

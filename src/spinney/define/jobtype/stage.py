@@ -137,17 +137,14 @@ def _foreign_stage(where: str, name: str, options: ProgramOptions | ExternalOpti
     return Stage(spec=spec, signature=parameters, function=None, declared="params" in options)
 
 
-def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
+def _policy(where: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that all kinds of stages have, as ``StageSpec`` takes them."""
     policy: dict[str, Any] = {
         key: options[key] for key in ("queue", "max_attempts", "backoff", "again") if key in options
     }
-    if "timeout" in options:
-        policy["timeout_s"] = float(durations.seconds(options["timeout"], f"{where}: timeout"))
-    if "stack_after" in options:
-        policy["stack_after_s"] = float(durations.seconds(options["stack_after"], f"{where}: stack_after"))
-    if "grace" in options:
-        policy["grace_s"] = float(durations.seconds(options["grace"], f"{where}: grace"))
+    for name in ("timeout", "stack_after", "grace"):
+        if name in options:
+            policy[f"{name}_s"] = float(durations.seconds(options[name], f"{where}: {name}"))
     return policy | {"locks": _locks(where, options.get("locks", ()))}
 
 

@@ -42,7 +42,7 @@ Check = Callable[[Any], None]
 def checker(spec: TypeSpec) -> Check:
     """Return a function that checks parameters of jobs of this type by its schema and its locks; it is meant for many
     jobs."""
-    fits = _schema_checker(spec.name, spec.schema)
+    fits = schema_checker(spec.name, spec.schema)
     templates = tuple(lock.template for stage in spec.stages for lock in stage.locks)
     undeclared = spec.schema.get("additionalProperties") is not False
     by_environment = undeclared and any(stage.program for stage in spec.stages)
@@ -56,11 +56,6 @@ def checker(spec: TypeSpec) -> Check:
         check_locks(spec.name, templates, params)
 
     return check
-
-
-def validate_against_schema(type_name: str, schema: Mapping[str, Any], params: Any) -> None:
-    """Raise BadParameters, which names each wrong parameter, unless ``params`` match the JSON schema."""
-    _schema_checker(type_name, schema)(params)
 
 
 def checked_text(type_name: str, schema: Mapping[str, Any], params: Mapping[str, Any], check: Check) -> str:
@@ -101,7 +96,7 @@ def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str,
     return {name: _word(schema, property_of(schema, name), text) for name, text in words.items()}
 
 
-def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
+def schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
     """Return a function that raises BadParameters for parameters that do not fit the schema; it prepares what
     does not depend on the parameters."""
     quick, secret = _Quick.of(schema), has_secrets(schema)
