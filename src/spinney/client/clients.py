@@ -9,7 +9,7 @@ their own rules, which their methods say.
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -67,6 +67,16 @@ class _Place:
         # Reading all certificates of this host takes longer than a request; without https nothing needs them.
         self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
+    def arguments(self, timeout_s: Duration) -> dict[str, Any]:
+        """Return the arguments that httpx's clients of both kinds take, but the transport."""
+        return {
+            "base_url": self.base,
+            "headers": self.headers,
+            "timeout": durations.seconds(timeout_s, "timeout_s"),
+            "verify": self.verify,
+            "trust_env": self.socket is None,
+        }
+
     def away(self, error: Exception) -> ServerUnavailable:
         """Return the error for a server that cannot be reached, or does not answer."""
         return ServerUnavailable(
@@ -107,6 +117,18 @@ def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> d
     return arguments | {"headers": _from(start)}
 
 
+def _events(topics: Sequence[str], last: str | None) -> dict[str, Any]:
+    """Return the request of an event stream that continues behind the event with the id ``last``, as the arguments of
+    httpx."""
+    return {
+        "method": "GET",
+        "url": f"{PREFIX}/events",
+        "params": [("topic", topic) for topic in topics],
+        "headers": {"Last-Event-ID": last} if last else {},
+        "timeout": STREAM_S,
+    }
+
+
 def _is_incomplete(error: httpx.TransportError) -> bool:
     """Return whether the server closed the connection within an answer, as it does when the rest is forbidden."""
     return isinstance(error, httpx.RemoteProtocolError)
@@ -142,14 +164,8 @@ class Client(Verbs):
         take, and not the whole. Nothing is sent yet. Raises UsageError for an address that is none."""
         self._place = _Place(url, token)
         socket, verify = self._place.socket, self._place.verify
-        self._http = httpx.Client(
-            base_url=self._place.base,
-            headers=self._place.headers,
-            timeout=durations.seconds(timeout_s, "timeout_s"),
-            verify=verify,
-            trust_env=socket is None,
-            transport=None if socket is None else httpx.HTTPTransport(uds=socket, verify=verify),
-        )
+        transport = None if socket is None else httpx.HTTPTransport(uds=socket, verify=verify)
+        self._http = httpx.Client(**self._place.arguments(timeout_s), transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -260,15 +276,8 @@ class Client(Verbs):
         begun = False
         while True:
             events = EventParser()
-            headers = {"Last-Event-ID": last} if last else {}
             try:
-                with self._http.stream(
-                    "GET",
-                    f"{PREFIX}/events",
-                    params=[("topic", t) for t in topics],
-                    headers=headers,
-                    timeout=STREAM_S,
-                ) as answer:
+                with self._http.stream(**_events(topics, last)) as answer:
                     if answer.is_success:
                         begun = True
                         for line in lines(answer.iter_bytes()):
@@ -291,14 +300,7 @@ class AsyncClient(Verbs):
         self._place = _Place(url, token)
         socket, verify = self._place.socket, self._place.verify
         transport = None if socket is None else httpx.AsyncHTTPTransport(uds=socket, verify=verify)
-        self._http = httpx.AsyncClient(
-            base_url=self._place.base,
-            headers=self._place.headers,
-            verify=verify,
-            timeout=durations.seconds(timeout_s, "timeout_s"),
-            trust_env=socket is None,
-            transport=transport,
-        )
+        self._http = httpx.AsyncClient(**self._place.arguments(timeout_s), transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -398,15 +400,8 @@ class AsyncClient(Verbs):
         begun = False
         while True:
             events = EventParser()
-            headers = {"Last-Event-ID": last} if last else {}
             try:
-                async with self._http.stream(
-                    "GET",
-                    f"{PREFIX}/events",
-                    params=[("topic", t) for t in topics],
-                    headers=headers,
-                    timeout=STREAM_S,
-                ) as answer:
+                async with self._http.stream(**_events(topics, last)) as answer:
                     if answer.is_success:
                         begun = True
                         async for line in lines_async(answer.aiter_bytes()):
