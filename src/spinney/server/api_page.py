@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from spinney.server import openapi
 from spinney.web.api.json_routes import PREFIX
+from spinney.web.pages.forms import base_url
 from spinney.web.pages.page_responses import page
 from spinney.web.request_context import Authenticated
 
@@ -58,7 +59,6 @@ class Route:
 async def api(request: Request, context: Authenticated, group: str = "") -> Response:
     """Show the API's document to people: a line for each route, and all details of one group's routes."""
     routes_by_group = await _groups(request)
-    base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     return page(
         request,
         context.principal,
@@ -67,7 +67,7 @@ async def api(request: Request, context: Authenticated, group: str = "") -> Resp
         chosen=group if group in routes_by_group else "",
         counts={name: len(routes) for name, routes in routes_by_group.items()},
         prefix=PREFIX,
-        base=base.rstrip("/"),
+        base=base_url(request),
         always=ALWAYS,
         document=f"{PREFIX}/openapi.json",
     )

@@ -24,7 +24,7 @@ TEXT_MAX = 2_000
 """The most characters of a text."""
 FINGERPRINT = 16
 """The digits of a failure's fingerprint; fewer are a prefix."""
-_WATCHED = ("state", "type", "queue", "stage", "collection", "submitter", "node", "message", "parent", "root")
+_WATCHED = ("state", *TEXTS, *NUMBERS)
 """What a list that is watched may be filtered by (``spinney.web.events.topics``)."""
 _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
 """With one of these, counts by state may take longer than a page has."""
@@ -89,11 +89,9 @@ class FilterQuery:
         """Return the filter for the store. Raises Refused and UsageError when no failure, or more than one, has this
         prefix."""
         failure = self.value("failure")
-        return (
-            replace(self.job_filter, fingerprint=control.queries.fingerprint(failure))
-            if failure
-            else self.job_filter
-        )
+        if not failure:
+            return self.job_filter
+        return replace(self.job_filter, fingerprint=control.queries.fingerprint(failure))
 
 
 def parse_filters(

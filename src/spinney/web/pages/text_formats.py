@@ -66,7 +66,7 @@ def _parts(seconds: float) -> str:
     for size, unit in _UNITS:
         count, rest = divmod(rest_s, size)
         if count and len(parts) < 2:
-            parts.append(f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}")
+            parts.append(_counted(count, unit))
             rest_s = rest
         elif parts:
             break
@@ -85,9 +85,13 @@ def ago(at_us: int, now_us: int) -> str:
     whole = int(seconds)
     for size, unit in _UNITS:
         if whole >= size:
-            count = whole // size
-            return f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''} ago"
+            return f"{_counted(whole // size, unit)} ago"
     return "just now"
+
+
+def _counted(count: int, unit: str) -> str:
+    """Return a number of units; only days have a plural."""
+    return f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
 
 
 def _rounded(seconds: float) -> int:
