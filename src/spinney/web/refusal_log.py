@@ -3,7 +3,6 @@
 So a client that guesses tokens or asks for what it may not see is recorded, and cannot fill the audit."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +16,6 @@ from spinney.web.store_pool import StorePool
 
 EVERY_S = 30.0
 """How many seconds pass between two looks at the counts."""
-REFUSED = "refused"
-"""The verb of an entry about an action that was not allowed."""
 SHUT_OUT = "access refused"
 """The verb of an entry about a failed authentication."""
 
@@ -31,15 +28,11 @@ def add_to(app: FastAPI) -> None:
 
 async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, **details: Any) -> None:
     """Record a failed authentication. ``details`` must contain no secret."""
-    state = request.app.state
-    await audit_refusal(state.stores, state.refusals, by, SHUT_OUT, {"why": why, **details})
-
-
-async def audit_refusal(
-    stores: StorePool, refusals: RefusalLog, by: str, verb: str, details: Mapping[str, Any]
-) -> None:
-    """Record a refusal outside of a request."""
-    await stores.run(lambda store: refusals.enter(store.audit, by, verb, details, now_us=now_us()))
+    refusals: RefusalLog = request.app.state.refusals
+    entry = {"why": why, **details}
+    await request.app.state.stores.run(
+        lambda store: refusals.enter(store.audit, by, SHUT_OUT, entry, now_us=now_us())
+    )
 
 
 class RefusalWriter(BackgroundLoop):
