@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 
-from spinney.host.standard_streams import ensure_open, escape_unencodable
+from spinney.host.standard_streams import drop_output, ensure_open, escape_unencodable
 from spinney.terminal.interrupts import INTERRUPTED, interrupts
 
 TYPE_CHECKING = False
@@ -120,7 +120,7 @@ def _explained(error: Exception) -> int:
         case typer.Abort():
             return Exit.INTERRUPTED
         case BrokenPipeError():
-            _drop_output()
+            drop_output()
             return Exit.REFUSED
         case OSError():
             return _failed(error, f"{error}; {_mend(error)}", Exit.REFUSED)
@@ -133,15 +133,8 @@ def _written(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        _drop_output()
+        drop_output()
     return code
-
-
-def _drop_output() -> None:
-    """Redirect standard output to nowhere: its reader has gone, so that the flush at exit would fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _mend(error: OSError) -> str:

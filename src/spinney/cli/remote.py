@@ -11,7 +11,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import uuid4
@@ -39,17 +38,6 @@ AGAIN_S = 0.5
 """The pause between two tries, in seconds."""
 _TOKEN_MAX = 10_000
 """How many bytes of a token file are read; a larger file holds something else."""
-
-
-@contextmanager
-def open_client(endpoint: Endpoint, *, outage_limit_s: float = PATIENCE_S) -> Iterator["RetryingClient"]:
-    """Open a client of that server, and close its connections at the end.
-
-    ``outage_limit_s`` is that of ``RetryingClient``. Nothing is sent yet, so that a server that is away is
-    noticed by the first call. Raises UsageError when its token cannot be read, or others may read the file.
-    """
-    with RetryingClient(endpoint.url, token=_token(endpoint), outage_limit_s=outage_limit_s) as client:
-        yield client
 
 
 class RetryingClient(Client):
@@ -217,7 +205,7 @@ class RemoteFiles:
             )
 
 
-def _token(endpoint: Endpoint) -> str | None:
+def token_of(endpoint: Endpoint) -> str | None:
     """Return the token from the file that is named, else from the environment; None: there is none.
 
     A file that was named by an option takes precedence over a token in the environment, but one that only the

@@ -14,6 +14,13 @@ def escape_unencodable() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def drop_output() -> None:
+    """Redirect standard output to nowhere: its reader has gone, so that the flush at exit would fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def ensure_open() -> None:
     """Open /dev/null for each standard stream that is closed.
 

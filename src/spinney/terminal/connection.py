@@ -12,9 +12,8 @@ Each is a context manager that closes the store or the connections at its end.
 import getpass
 import os
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from spinney.config import Settings, settings
 from spinney.model.errors import UsageError
 from spinney.model.values import names
+from spinney.model.values.times import now_us as now_us
 from spinney.terminal import endpoint
 
 if TYPE_CHECKING:
@@ -72,21 +72,18 @@ def _say_wait(sentence: str) -> None:
     sys.stderr.flush()
 
 
-@contextmanager
-def open_control(store: str | None, by: str | None = None) -> Iterator["Control"]:
+def open_control(store: str | None, by: str | None = None) -> "AbstractContextManager[Control]":
     """Open a store for the operations of one caller, for commands that need the store itself. ``by``: the caller's
     name; None: the login name. Raises UsageError where a server is named."""
     endpoint.require_local(store)
     from spinney.control import Control
 
-    with _open_locally(Control, store, by) as control:
-        yield control
+    return _open_locally(Control, store, by)
 
 
-@contextmanager
 def open_commands(
     store: str | None, by: str | None = None, *, wait_for_server: bool = True
-) -> Iterator["Performs"]:
+) -> "AbstractContextManager[Performs]":
     """Open what performs commands in the name of the caller: a store, or the client of a server, which knows
     the user by the token.
 
@@ -94,13 +91,10 @@ def open_commands(
     UsageError for ``by`` with a server, and for the name of a caller that is not valid.
     """
     if endpoint.server(store) is not None:
-        with open_client(store, by, wait_for_server=wait_for_server) as client:
-            yield client
-        return
+        return open_client(store, by, wait_for_server=wait_for_server)
     from spinney.commands import CompletePerformer
 
-    with _open_locally(CompletePerformer, store, by) as performer:
-        yield performer
+    return _open_locally(CompletePerformer, store, by)
 
 
 @contextmanager
@@ -131,10 +125,9 @@ def _wake(store: "Store", run_dir: Path | None) -> None:
     wake_all(store, run_dir)
 
 
-@contextmanager
 def open_client(
     store: str | None, by: str | None = None, *, wait_for_server: bool = True
-) -> Iterator["RetryingClient"]:
+) -> "RetryingClient":
     """Open the client of the server that is named, for commands of applications, which have routes of their own. Raises
     UsageError where no server is named, or ``by`` is given."""
     server = endpoint.server(store)
@@ -149,13 +142,7 @@ def open_client(
             f"a client needs more packages ({error}); install them: pip install spinney[client]"
         ) from None
     outage_limit_s = remote.PATIENCE_S if wait_for_server else 0.0
-    with remote.open_client(server, outage_limit_s=outage_limit_s) as client:
-        yield client
-
-
-def now_us() -> int:
-    """Return this host's time in microseconds since 1970 UTC."""
-    return time.time_ns() // 1000
+    return remote.RetryingClient(server.url, token=remote.token_of(server), outage_limit_s=outage_limit_s)
 
 
 def actor_name(by: str | None) -> str:

@@ -6,7 +6,6 @@ such as ``head``, ends the output but not the command.
 """
 
 import codecs
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+
+from spinney.host.standard_streams import drop_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,11 +65,10 @@ def print_json(value: Any) -> None:
     """
     import orjson
 
+    option = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     with closed_pipe_ends_output():
         sys.stdout.flush()
-        _write(
-            orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n"
-        )
+        _write(orjson.dumps(value, default=_plain, option=option))
 
 
 def print_json_lines(values: Iterable[Any]) -> None:
@@ -79,14 +79,11 @@ def print_json_lines(values: Iterable[Any]) -> None:
     """
     import orjson
 
+    option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     with closed_pipe_ends_output():
         sys.stdout.flush()  # what was printed as text comes before it
         for value in values:
-            _write(
-                orjson.dumps(
-                    value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-                )
-            )
+            _write(orjson.dumps(value, default=_plain, option=option))
             if isinstance(values, Iterator):  # which may rest before the next
                 sys.stdout.flush()
 
@@ -112,9 +109,7 @@ def closed_pipe_ends_output() -> Iterator[None]:
         # Here, where it can still be told from an error: what is only buffered fails at the exit.
         sys.stdout.flush()
     except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        drop_output()
 
 
 def _write(text: bytes) -> None:

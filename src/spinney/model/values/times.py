@@ -1,9 +1,15 @@
 """Times as people write them: ``2h`` ago or from now, or ``2030-01-31T08:00``."""
 
+import time
 from datetime import datetime
 
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
+
+
+def now_us() -> int:
+    """Return this host's time in microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
 
 
 def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
