@@ -48,6 +48,7 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.limits import Limit
+from spinney.model.values.times import now_us as now_us
 from spinney.tracing import current
 
 if TYPE_CHECKING:
@@ -59,13 +60,9 @@ if TYPE_CHECKING:
 TypeT = TypeVar("TypeT", bound=JobType)
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
-_open_apps: "WeakSet[Spinney]" = WeakSet()
 """How long ``wait`` sleeps between polls, in seconds: at first, and at most."""
-
-
-def now_us() -> int:
-    """Return the time in microseconds since 1970 UTC."""
-    return time.time_ns() // 1000
+_open_apps: "WeakSet[Spinney]" = WeakSet()
+"""The applications whose stores are open."""
 
 
 class Spinney:

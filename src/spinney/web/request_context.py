@@ -20,6 +20,7 @@ from spinney.control import Control
 from spinney.folders import folders
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotVisible
+from spinney.model.values.times import now_us as now_us
 from spinney.service.refusal_log import RefusalLog
 from spinney.store.parts import Store
 from spinney.wakeup import wake_all
@@ -174,11 +175,6 @@ class RequestContext:
             folder_root=self.folders,
             remove_folder=None if self.folders is None else partial(folders.remove, self.folders),
         )
-
-
-def now_us() -> int:
-    """Return this host's time in microseconds since 1970 UTC."""
-    return time.time_ns() // 1000
 
 
 _BEARER = HTTPBearer(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from spinney.model.operators.stats import Stats
+from spinney.model.values.times import now_us
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 from spinney.store.parts import Store
@@ -64,7 +65,7 @@ class StatsCache:
     def of_all(self, store: Store) -> Stats:
         """Return the statistics of the whole store, in nobody's name and without limits: who may see them is
         for the caller to decide."""
-        return self.stats(Service(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
+        return self.stats(Service(store=store, clock=now_us, wake_nodes=lambda: None, by=""))
 
     def get(self, topic: str, detail: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
         """Return the result of ``look``, or a recent one. ``detail`` must also say who may see it. ``anew``:
@@ -110,7 +111,3 @@ class StatsCache:
             if len(self._turns) >= KEPT_MAX:
                 self._turns = {other: turn for other, turn in self._turns.items() if turn.locked()}
             return self._turns.setdefault(key, threading.Lock())
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000
