@@ -36,7 +36,7 @@ class Look:
             raise answer
         return answer
 
-    def principal_refresh(self, every_s: float = 1.0) -> PrincipalRefresh[Person]:
+    def principal_refresh(self, every_s: float = 1.0) -> PrincipalRefresh:
         return PrincipalRefresh(
             Person("ann"), self, every_s=every_s, looked_s=self.now_s, monotonic=lambda: self.now_s
         )
