@@ -16,7 +16,7 @@ from spinney.model.access import ALL_RIGHTS
 from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
 from spinney.service.refusal_log import RefusalLog
-from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.service.sign_in import ClientInfo, SignIn
 from spinney.store.sql import open_store
 
 from .shell import Shell
@@ -168,17 +168,13 @@ def test_a_password_comes_by_stdin_and_opens(shell: Shell, monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse 1\n"))
     shell.ok("user", "add", "ann", "--role", "admin", "--password-stdin")
     with inside(shell) as control:
-        secret, _ = control.part(SignIn).login(
-            "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
-        )
+        secret, _ = control.part(SignIn).login("ann", "correct horse 1", RefusalLog(), visit=ClientInfo())
         monkeypatch.setattr("sys.stdin", io.StringIO("another horse 2\r\n"))
 
         assert shell.ok("user", "password", "ann", "--password-stdin") == "user ann has a new password\n"
 
         assert control.part(SignIn).known_by_session(secret) is None
-        control.part(SignIn).login(
-            "ann", "another horse 2", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
-        )
+        control.part(SignIn).login("ann", "another horse 2", RefusalLog(), visit=ClientInfo())
     assert "session      from this host, seen " in shell.ok("user", "show", "ann")
     assert "horse" not in shell.ok("audit", "list", "--json")
 
@@ -192,9 +188,7 @@ def test_at_a_terminal_it_is_asked_for_twice(shell: Shell, monkeypatch: pytest.M
     shell.ok("user", "add", "ann", "--role", "admin")
 
     with inside(shell) as control:
-        control.part(SignIn).login(
-            "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
-        )
+        control.part(SignIn).login("ann", "correct horse 1", RefusalLog(), visit=ClientInfo())
 
 
 def test_a_link_is_printed_alone_and_sets_a_password(shell: Shell) -> None:

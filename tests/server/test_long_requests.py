@@ -41,7 +41,7 @@ from spinney.model.jobs import Filter, Lease
 from spinney.model.rights.accounts import digest
 from spinney.server.application import Parts, make
 from spinney.server.http_server import listen_unix
-from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.service.sign_in import ClientInfo, SignIn
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
@@ -91,7 +91,7 @@ class Hall:
 
     def session(self, name: str) -> dict[str, str]:
         """The headers of a browser in which this user has signed in."""
-        secret, _ = self.sign_in.login_known(name, visit=ClientInfo(), terms=SessionLimits())
+        secret, _ = self.sign_in.login_known(name, visit=ClientInfo())
         cookies = Cookies(key=self.sign_in.secret("session-key"), secure=False)
         cookies.set_session(answer := Response(), secret)
         proof = cookies.proof("session", digest(secret))

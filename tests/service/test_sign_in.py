@@ -19,11 +19,11 @@ from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
 from spinney.service.login_limits import FREE_OF_MANY
 from spinney.service.refusal_log import KINDS_MOST, RefusalLog
-from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.service.sign_in import IDLE_US, ClientInfo, SignIn
 from spinney.store.sql import open_store
 
 PASSWORD = "correct horse 1"
-HERE, TERMS = ClientInfo(address="10.0.0.1", agent="Firefox"), SessionLimits()
+HERE = ClientInfo(address="10.0.0.1", agent="Firefox")
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def entries(control: Control, verb: str) -> list[AuditEntry]:
 
 
 def test_who_knows_the_password_gets_a_session(ann: Control, refusals: RefusalLog) -> None:
-    secret, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    secret, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
     principal = ann.part(SignIn).known_by_session(secret)
     assert principal is not None
@@ -82,13 +82,12 @@ def test_who_knows_the_password_gets_a_session(ann: Control, refusals: RefusalLo
 
 
 def test_terms_say_how_long_it_is_good(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
-    terms = SessionLimits(idle_s=10, lifetime_s=20)
-    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=terms)
+    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
-    clock.forward(9.9)
-    assert ann.part(SignIn).known_by_session(secret) is not None
+    clock.forward(IDLE_US / 1e6 - 0.1)
+    assert ann.part(SignIn).known_by_session(secret, used=False) is not None
     clock.forward(0.2)
-    assert ann.part(SignIn).known_by_session(secret) is None
+    assert ann.part(SignIn).known_by_session(secret, used=False) is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_terms_say_how_long_it_is_good(ann: Control, refusals: RefusalLog, clock
 )
 def test_all_others_are_told_the_same(ann: Control, refusals: RefusalLog, name: str, password: str) -> None:
     with pytest.raises(BadLogin) as caught:
-        ann.part(SignIn).login(name, password, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login(name, password, refusals, visit=HERE)
 
     assert str(caught.value) == (
         "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
@@ -119,9 +118,9 @@ def test_a_disabled_user_is_told_the_same(ann: Control, refusals: RefusalLog) ->
     ann.do(ChangeUser(name="ann", disabled=True))
 
     with pytest.raises(BadLogin, match="the name or the password is wrong"):
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
     with pytest.raises(BadLogin):
-        ann.part(SignIn).login_known("ann", visit=HERE, terms=TERMS)
+        ann.part(SignIn).login_known("ann", visit=HERE)
 
 
 def test_as_much_is_hashed_for_who_is_not_there(
@@ -138,7 +137,7 @@ def test_as_much_is_hashed_for_who_is_not_there(
     monkeypatch.setattr(passwords, "_hasher", lambda: (Seen(), of_nothing))
     for name in ("ann", "root", "nobody"):
         with pytest.raises(BadLogin):
-            ann.part(SignIn).login(name, "guess guess guess", refusals, visit=ClientInfo(), terms=TERMS)
+            ann.part(SignIn).login(name, "guess guess guess", refusals, visit=ClientInfo())
 
     assert seen == [("$argon2id$v=19$m=8,t=1,p=1", "guess guess guess")] * 3
 
@@ -157,15 +156,15 @@ def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
             crowd.enter_context(passwords.room())
         for _ in range(10):
             with pytest.raises(TooManyAttempts, match="many log in at this moment; try again in 1 second"):
-                ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+                ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
 
 def test_the_same_text_fits_however_it_was_typed(ann: Control, refusals: RefusalLog) -> None:
     set_password(ann, "ann", "Ångström-é-12")
 
-    ann.part(SignIn).login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE)
 
 
 def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLog) -> None:
@@ -173,28 +172,28 @@ def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLo
     actor = ann.actor()
     ann.store.accounts.set_password("ann", weak, actor, now_us=ann.clock())
 
-    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
     password = ann.store.accounts.password("ann")
     assert password is not None
     assert password[1] is not None
     assert not passwords.outdated(password[1])
     assert ann.part(SignIn).known_by_session(secret) is not None
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
 
 def test_guessing_is_slowed_and_who_waited_gets_in(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.part(SignIn).login("ann", "guess", refusals, visit=HERE, terms=TERMS)
+            ann.part(SignIn).login("ann", "guess", refusals, visit=HERE)
     with pytest.raises(TooManyAttempts, match="try again in 1 second") as caught:
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
     assert caught.value.wait_s == 1.0
 
     clock.forward(1)
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
     with pytest.raises(BadLogin):
-        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address="10.0.0.2"))
 
 
 @pytest.mark.parametrize(
@@ -215,26 +214,24 @@ def test_what_counts_as_one_address(
     guess(ann, refusals, *[("ann", one)] * 3)
 
     with pytest.raises(TooManyAttempts if same else BadLogin):
-        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address=other), terms=TERMS)
+        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address=other))
 
 
 def guess(control: Control, refusals: RefusalLog, *attempts: tuple[str, str]) -> None:
     """Wrong passwords for these names from these addresses, none of which has to wait."""
     for name, address in attempts:
         with pytest.raises(BadLogin):
-            control.part(SignIn).login(
-                name, "guess", refusals, visit=ClientInfo(address=address), terms=TERMS
-            )
+            control.part(SignIn).login(name, "guess", refusals, visit=ClientInfo(address=address))
 
 
 def test_who_guesses_slows_nobody_else(ann: Control, refusals: RefusalLog) -> None:
     ann.do(AddUser(name="ben", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
 
-    ann.part(SignIn).login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+    ann.part(SignIn).login("ben", PASSWORD, refusals, visit=HERE)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"))
     with pytest.raises(TooManyAttempts):
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
 
 def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
@@ -243,22 +240,22 @@ def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
     guess(ann, refusals, *[(f"name{n}", "10.0.0.1") for n in range(FREE_OF_MANY)])
 
     with pytest.raises(TooManyAttempts):
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"))
     clock.forward(86_400)
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
 
 def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device(
     ann: Control, refusals: RefusalLog, clock: Clock
 ) -> None:
-    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
     client_info = ClientInfo(address="10.0.0.1", device=ann.part(SignIn).device(session))
     guesses, ends_us = 0, clock.now_us + 86_400_000_000
     while clock.now_us < ends_us:
         try:
             ann.part(SignIn).login(
-                "ann", "guess", refusals, visit=ClientInfo(address=f"2001:db8:{guesses:x}::1"), terms=TERMS
+                "ann", "guess", refusals, visit=ClientInfo(address=f"2001:db8:{guesses:x}::1")
             )
         except TooManyAttempts as error:
             clock.forward(error.wait_s)
@@ -267,7 +264,7 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
 
     # Midnight lies within, so these are the free attempts of two days, and twice the ten until each takes 300 s.
     assert FREE_OF_MANY < guesses < 2 * (FREE_OF_MANY + 10) + 86_400 // 300
-    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info)
 
 
 def test_a_device_is_known_by_its_own_user_and_password_alone(
@@ -276,31 +273,27 @@ def test_a_device_is_known_by_its_own_user_and_password_alone(
     ann.do(AddUser(name="eve", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     devices = {}
     for name in ("ann", "eve"):
-        _, session = ann.part(SignIn).login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
+        _, session = ann.part(SignIn).login(name, PASSWORD, refusals, visit=HERE)
         devices[name] = ann.part(SignIn).device(session)
     guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
 
     with pytest.raises(TooManyAttempts):  # somebody else's device
-        ann.part(SignIn).login(
-            "ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS
-        )
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]))
     clock.forward(0.5)
     set_password(ann, "ann", PASSWORD + "2")
     with pytest.raises(TooManyAttempts):
-        ann.part(SignIn).login(
-            "ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS
-        )
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]))
 
 
 def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusals: RefusalLog) -> None:
-    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
     client_info = replace(HERE, device=ann.part(SignIn).device(session))
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.part(SignIn).login("ann", "guess", refusals, visit=client_info, terms=TERMS)
+            ann.part(SignIn).login("ann", "guess", refusals, visit=client_info)
 
     with pytest.raises(TooManyAttempts):
-        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=client_info)
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:
@@ -337,7 +330,7 @@ def test_the_first_admin_comes_by_a_link(server: Control, clock: Clock) -> None:
     assert server.part(SignIn).invite_first() is None
     with pytest.raises(BadLogin, match="the link is no longer good"):
         server.part(SignIn).accept(secret, "ben", PASSWORD)
-    server.part(SignIn).login("ann", PASSWORD, RefusalLog(), visit=HERE, terms=TERMS)
+    server.part(SignIn).login("ann", PASSWORD, RefusalLog(), visit=HERE)
 
 
 def test_it_is_good_for_an_hour(server: Control, clock: Clock) -> None:
@@ -355,7 +348,7 @@ def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog)
 
     ann.part(SignIn).accept(secret, "root", "another horse 2")
 
-    ann.part(SignIn).login("ann", "another horse 2", refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", "another horse 2", refusals, visit=HERE)
     assert [(e.by, e.verb) for e, _ in ann.store.audit.entries(verb="user password")] == [
         ("ann", "user password")
     ]
@@ -367,7 +360,7 @@ def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog)
 def test_a_refused_login_is_in_the_audit_without_what_was_typed(ann: Control, refusals: RefusalLog) -> None:
     for name in ("ann", "typed-password-here"):
         with pytest.raises(BadLogin):
-            ann.part(SignIn).login(name, "guess-guess", refusals, visit=HERE, terms=TERMS)
+            ann.part(SignIn).login(name, "guess-guess", refusals, visit=HERE)
 
     assert [(e.by, e.what, e.count) for e in entries(ann, "login refused")] == [
         ("(nobody)", '{"address":"10.0.0.1","user":"ann","why":"wrong"}', 1),

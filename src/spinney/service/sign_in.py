@@ -28,8 +28,8 @@ from spinney.service import login_limits, passwords
 from spinney.service.refusal_log import NOBODY, RefusalLog
 from spinney.service.service import Service
 
-IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
-"""How long a session is valid after its last use, and in all."""
+IDLE_US, LASTS_US = 2 * 3_600_000_000, 12 * 3_600_000_000
+"""How long a session is valid after its last use, and in all, in microseconds."""
 FIRST_ADMIN_US = 3_600_000_000
 """How long the first admin's link is valid."""
 _WRONG = "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
@@ -47,16 +47,6 @@ class ClientInfo:
     """The signed device cookie that the browser has from an earlier login."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLimits:
-    """How long sessions are valid, in seconds: after their last use, and in all."""
-
-    idle_s: float = IDLE_S
-    """How many seconds after its last use a session ends."""
-    lifetime_s: float = LASTS_S
-    """How many seconds after the login it ends in any case."""
-
-
 class SignIn(Service):
     """Sign-in by password, token, session and link. Secrets are returned once; the store has only their digests."""
 
@@ -64,11 +54,9 @@ class SignIn(Service):
         """Return the owner of a token, with the current rights; None: no such token, expired, revoked, or its owner is
         disabled."""
         id_ = token_id(secret)
-        return (
-            None
-            if id_ is None
-            else self.store.accounts.identity_of_token(id_, digest(secret), now_us=self.clock())
-        )
+        if id_ is None:
+            return None
+        return self.store.accounts.identity_of_token(id_, digest(secret), now_us=self.clock())
 
     def known_by_session(self, secret: str, *, used: bool = True) -> Identity | None:
         """Return the user of a session, with the current rights; None: it has ended. ``used``: whether this counts as a
@@ -76,7 +64,7 @@ class SignIn(Service):
         return self.store.sign_in.identity_of_session(digest(secret), used=used, now_us=self.clock())
 
     def login(
-        self, name: str, password: str, refusals: RefusalLog, *, visit: ClientInfo, terms: SessionLimits
+        self, name: str, password: str, refusals: RefusalLog, *, visit: ClientInfo
     ) -> tuple[str, Session]:
         """Open a session by a password; return its secret and the session.
 
@@ -85,15 +73,15 @@ class SignIn(Service):
         """
         try:
             hash_, attempt = self._proven(name, password, visit)
-            return self._open(name, visit, terms, proof=hash_, attempt=attempt)
+            return self._open(name, visit, proof=hash_, attempt=attempt)
         except (BadLogin, TooManyAttempts) as error:
             self._refused(name, visit, error, refusals)
             raise
 
-    def login_known(self, name: str, *, visit: ClientInfo, terms: SessionLimits) -> tuple[str, Session]:
+    def login_known(self, name: str, *, visit: ClientInfo) -> tuple[str, Session]:
         """Open a session for a user whom an identity provider or a link has already verified. Raises BadLogin where
         there is no such user, or a disabled one."""
-        return self._open(name, visit, terms)
+        return self._open(name, visit)
 
     def device(self, session: Session) -> Device | None:
         """Return the device by which the browser of this session is recognized from now on. None: its user has no
@@ -191,7 +179,6 @@ class SignIn(Service):
         self,
         name: str,
         visit: ClientInfo,
-        terms: SessionLimits,
         *,
         proof: str | None = None,
         attempt: LoginAttempt | None = None,
@@ -206,8 +193,8 @@ class SignIn(Service):
             Actor(by=name, call=self.actor().call),
             proof=proof,
             attempt=attempt,
-            idle_us=round(terms.idle_s * 1e6),
-            lasts_us=round(terms.lifetime_s * 1e6),
+            idle_us=IDLE_US,
+            lasts_us=LASTS_US,
             address=visit.address,
             agent=visit.agent,
             now_us=self.clock(),

@@ -16,7 +16,7 @@ from spinney.model.access import Rights
 from spinney.model.errors import Forbidden
 from spinney.model.rights.accounts import Identity, User, digest, token_id
 from spinney.service.refusal_log import NOBODY
-from spinney.service.sign_in import SessionLimits, SignIn
+from spinney.service.sign_in import SignIn
 from spinney.web.identity import forms, peers, proxies
 from spinney.web.identity.cookies import Cookies
 from spinney.web.problems import Unidentified
@@ -41,7 +41,6 @@ class StoreAuthenticator:
         self._users: TimedCache[User | None] = TimedCache(kept_s)
         self._cookies: Cookies | None = None
         self._once = asyncio.Lock()
-        self.terms = SessionLimits()
         self._warned = False
         """Once is enough: anybody may send that header."""
 

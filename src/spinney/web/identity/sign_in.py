@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fastapi import Request
 
@@ -64,11 +65,8 @@ class SignInFlow:
 
     async def require_ours(self, request: Request, proof: str) -> None:
         """Raise Forbidden unless a page of this server made the request; the refusal is entered into the audit."""
-        try:
+        async with self._audited(request, Forbidden):
             await forms.require_ours(request, proof, self._settings)
-        except Forbidden as error:
-            await audit_denied_access(request, str(error), address=self._identity.address(request))
-            raise
 
     # --- passwords ------------------------------------------------------------------------
 
@@ -82,10 +80,7 @@ class SignInFlow:
         visit = replace(self._visit(request), device=cookies.device(request.cookies, checked_name))
 
         def done(sign_in: SignIn) -> SignedIn:
-            opened = sign_in.login(
-                checked_name, password, self._refusals, visit=visit, terms=self._identity.terms
-            )
-            return _entered(sign_in, opened)
+            return _entered(sign_in, sign_in.login(checked_name, password, self._refusals, visit=visit))
 
         with self._counters.sign_in("password"):
             async with self._password_slot():
@@ -102,7 +97,7 @@ class SignInFlow:
 
         def done(sign_in: SignIn) -> SignedIn:
             sign_in.store.sign_in.end(name, replace(sign_in, by=name).actor(), now_us=sign_in.clock())
-            return self._enter(sign_in, name, visit)
+            return _enter(sign_in, name, visit)
 
         try:
             return await self._identity.sign_in(done)
@@ -115,24 +110,17 @@ class SignInFlow:
         """Change the caller's own password, which ends all sessions, and open a new one for this browser. Raises
         BadLogin, TooManyAttempts (both are entered into the audit), UsageError, TooMany."""
         visit, name = self._visit(request), context.principal.name
-        try:
-            async with self._password_slot():
-                await context.run(lambda control: control.part(SignIn).change_password(before, after))
-        except (BadLogin, TooManyAttempts) as error:
-            await audit_denied_access(request, str(error), by=name, address=visit.address)
-            raise
+        async with self._audited(request, BadLogin, TooManyAttempts, by=name), self._password_slot():
+            await context.run(lambda control: control.part(SignIn).change_password(before, after))
         self._identity.forget()
-        return await self._identity.sign_in(lambda sign_in: self._enter(sign_in, name, visit))
+        return await self._identity.sign_in(lambda sign_in: _enter(sign_in, name, visit))
 
     # --- links ----------------------------------------------------------------------------
 
     async def link(self, request: Request, secret: str) -> Link:
         """Return what a one-time link is for. Raises BadLogin (entered into the audit) when it is void."""
-        try:
+        async with self._audited(request, BadLogin):
             return await self._identity.sign_in(lambda sign_in: sign_in.link(secret))
-        except BadLogin as error:
-            await audit_denied_access(request, str(error), address=self._identity.address(request))
-            raise
 
     async def accept(self, request: Request, secret: str, name: str | None, password: str) -> SignedIn:
         """Use up a one-time link: set the password of its user, or make the first admin under ``name``, and open a
@@ -140,7 +128,7 @@ class SignInFlow:
         visit = self._visit(request)
 
         def done(sign_in: SignIn) -> SignedIn:
-            return self._enter(sign_in, sign_in.accept(secret, name, password).name, visit)
+            return _enter(sign_in, sign_in.accept(secret, name, password).name, visit)
 
         with self._counters.sign_in("link"):
             await self.link(request, secret)  # nothing is hashed for who has none
@@ -166,15 +154,12 @@ class SignInFlow:
 
         def done(sign_in: SignIn) -> SignedIn:
             _settle(sign_in, oidc, person)
-            return self._enter(sign_in, person.name, visit)
+            return _enter(sign_in, person.name, visit)
 
-        try:
+        async with self._audited(request, BadLogin, Forbidden, by_provider=oidc.issuer):
             with self._counters.sign_in("provider"):
                 person = await self._by_provider().complete_oidc(query, away)
                 entered = await self._identity.sign_in(done)
-        except (BadLogin, Forbidden) as error:
-            await audit_denied_access(request, str(error), address=visit.address, by_provider=oidc.issuer)
-            raise
         self._identity.forget()
         return entered
 
@@ -190,15 +175,23 @@ class SignInFlow:
 
     # --- steps ----------------------------------------------------------------------------
 
-    def _enter(self, sign_in: SignIn, name: str, visit: ClientInfo) -> SignedIn:
-        """Open a session for a user who is known by other means than a password."""
-        return _entered(sign_in, sign_in.login_known(name, visit=visit, terms=self._identity.terms))
-
     def _visit(self, request: Request) -> ClientInfo:
         """Return from where the request comes, for the session and the audit: address and browser."""
         agent = request.headers.get("user-agent", "")
         plain = "".join(c for c in agent if c.isprintable())[:AGENT_MAX]
         return ClientInfo(address=self._identity.address(request), agent=plain or None)
+
+    @asynccontextmanager
+    async def _audited(
+        self, request: Request, *refusals: type[Exception], **details: Any
+    ) -> AsyncIterator[None]:
+        """Enter errors of these classes that the block raises into the audit, with these details."""
+        try:
+            yield
+        except refusals as error:
+            address = self._identity.address(request)
+            await audit_denied_access(request, str(error), address=address, **details)
+            raise
 
     @asynccontextmanager
     async def _password_slot(self) -> AsyncIterator[None]:
@@ -211,6 +204,11 @@ class SignInFlow:
                 yield
         finally:
             self._queued -= 1
+
+
+def _enter(sign_in: SignIn, name: str, visit: ClientInfo) -> SignedIn:
+    """Open a session for a user who is known by other means than a password."""
+    return _entered(sign_in, sign_in.login_known(name, visit=visit))
 
 
 def _entered(sign_in: SignIn, opened: tuple[str, Session]) -> SignedIn:
