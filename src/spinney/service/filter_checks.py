@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 _ALL = AccessScope()
+_MISSING = {
+    "queue": "no queue {} is known to this store",
+    "node": "no node {} has ever joined this store",
+    "collection": "no job belongs to a collection {}",
+    "submitter": "no job has the submitter {}",
+}
+"""What is said of a name that nothing has, by what it names."""
 
 
 def require_known(store: "Store", job_filter: Filter, *, labels: bool, within: AccessScope = _ALL) -> None:
@@ -35,16 +42,10 @@ def require_known(store: "Store", job_filter: Filter, *, labels: bool, within: A
         _require(
             job_filter.stage, {s.name for spec in specs for s in spec.stages}, f"{where} {verb} a stage {{}}"
         )
-    if job_filter.queue is not None:
-        _require(job_filter.queue, _names(store, "queue", within), "no queue {} is known to this store")
-    if job_filter.node is not None:
-        _require(job_filter.node, _names(store, "node", within), "no node {} has ever joined this store")
-    if labels and job_filter.collection is not None:
-        _require(
-            job_filter.collection, _names(store, "collection", within), "no job belongs to a collection {}"
-        )
-    if labels and job_filter.submitter is not None:
-        _require(job_filter.submitter, _names(store, "submitter", within), "no job has the submitter {}")
+    for kind in ("queue", "node", *(("collection", "submitter") if labels else ())):
+        name = getattr(job_filter, kind)
+        if name is not None:
+            _require(name, _names(store, kind, within), _MISSING[kind])
     _require_tree(store, job_filter, within)
 
 
@@ -52,7 +53,7 @@ def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> N
     """Raise UsageError unless this queue is declared or has jobs, so that no new queue comes from a typo."""
     names = store.bulk.names("queue")
     if name not in names and not store.bulk.count(Filter(queue=name), most=1):
-        _require(name, store.bulk.names("queue", within=within), "no queue {} is known to this store")
+        _require(name, store.bulk.names("queue", within=within), _MISSING["queue"])
 
 
 def require_possible(verb: Verb, states: Collection[State]) -> None:
