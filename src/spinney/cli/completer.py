@@ -51,7 +51,9 @@ def suggestions(before: Sequence[str], begun: str, *, with_help: bool = False) -
     """
     name, options = _command_and_options(before)
     endpoint.choose(options.get("--server"), None, None)
-    if name is None and not begun.startswith("-") and not _wants_value(before):
+    # Behind an option of the program its value stands at the cursor, which cannot be a command.
+    wants_value = bool(before) and before[-1] in endpoint.OPTIONS
+    if name is None and not begun.startswith("-") and not wants_value:
         return _commands(begun, with_help=with_help)
     root = _tree([COMMAND_MODULES[name]] if name is not None and name in COMMAND_MODULES else [])
     if name is not None and name not in COMMAND_MODULES:
@@ -77,12 +79,6 @@ def _command_and_options(before: Sequence[str]) -> tuple[str | None, dict[str, s
         elif not word.startswith("-"):
             return word, options
     return None, options
-
-
-def _wants_value(before: Sequence[str]) -> bool:
-    """Return whether the word at the cursor is the value of an option of the program, and so cannot be a
-    command."""
-    return bool(before) and before[-1] in endpoint.OPTIONS
 
 
 def _commands(begun: str, *, with_help: bool) -> list[Suggestion]:

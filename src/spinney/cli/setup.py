@@ -158,8 +158,7 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
 def _not_its_own(config: Settings) -> StoreUnusable:
     return StoreUnusable(
         f"the folder root {config.folders} belongs to another store than {without_password(config.store)}, so nothing "
-        "was created; "
-        f"set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
+        f"was created; set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
     )
 
 

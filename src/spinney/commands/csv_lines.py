@@ -71,13 +71,11 @@ def _cell(value: Any) -> str | int | float:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float) and not isinstance(value, Enum):
+    if isinstance(value, Enum):
+        value = str(value.value)
+    if isinstance(value, int | float):
         return value
-    text = (
-        str(value.value if isinstance(value, Enum) else value)
-        if isinstance(value, str | Enum)
-        else _json(value)
-    )
+    text = str(value) if isinstance(value, str) else _json(value)
     return _BEFORE_SIGN.sub(r"\g<0>'", text)
 
 

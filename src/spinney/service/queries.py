@@ -98,12 +98,10 @@ class Queries(Service):
         """Return the results of the stages that have passed, by stage."""
         redactor = self.redactor(job_id)
         results = self.store.results(job_id)
+        if redactor is REDACT_NOTHING:
+            return results
         # Value by value: the name of a stage may equal a secret, and stays.
-        return (
-            results
-            if redactor is REDACT_NOTHING
-            else {stage: redactor.value(value) for stage, value in results.items()}
-        )
+        return {stage: redactor.value(value) for stage, value in results.items()}
 
     def redactor(self, job_id: int) -> Redactor:
         """Return the redactor of the job's secrets, for output and other text of the job. Raises NoSuchJob."""
@@ -255,9 +253,7 @@ class Queries(Service):
             trouble=None,
             drained_by=None,
             drained_reason=None,
-            host=""
-            if node.node.startswith(EXTERNAL_PREFIX)
-            else node.host,  # an external worker's tells whose it is
+            host="" if node.node.startswith(EXTERNAL_PREFIX) else node.host,
         )
 
     def _schedule(self, name: str) -> "Schedule":

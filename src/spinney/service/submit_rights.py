@@ -93,8 +93,7 @@ def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
     limited = f"shares {_listed(beyond.allowed)}" if beyond.limit == "share" else limits(service.rights)
     return (
         f"{subject} names the {beyond.limit}, and {service.by} is limited to {limited}; give "
-        f"{_listed(beyond.allowed)}, or "
-        f"{ASK}"
+        f"{_listed(beyond.allowed)}, or {ASK}"
     )
 
 
@@ -109,9 +108,8 @@ def _admitted(service: Service, submission: Submission, types: Mapping[str, Type
         require_priority(service, submission.priority)
     if submission.share is not None and not rights.names_share(submission.share):
         raise Forbidden(
-            f"{service.by} may not name the share {submission.share!r}, but {_listed(rights.shares)}; "
-            "name no share, or "
-            f"{ASK}"
+            f"{service.by} may not name the share {submission.share!r}, but {_listed(rights.shares)}; name no share, "
+            f"or {ASK}"
         )
     submitter = submission.submitter or service.by
     if submitter != service.by and not rights.permits(Role.OPERATOR):

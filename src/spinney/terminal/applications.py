@@ -46,11 +46,9 @@ class Application:
     def package(self) -> str:
         """Return the name and version of the package that brings the command, as ``library 1.0``."""
         distribution = self.entry.dist
-        return (
-            "a package without a name"
-            if distribution is None
-            else f"{distribution.name} {distribution.version}"
-        )
+        if distribution is None:
+            return "a package without a name"
+        return f"{distribution.name} {distribution.version}"
 
     @property
     def summary(self) -> str:

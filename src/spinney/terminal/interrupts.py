@@ -15,7 +15,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
 
 INTERRUPTED = 130
 """The exit code, as shells have it for a program that ended by SIGINT: 128 and the number of the signal."""
@@ -43,9 +43,7 @@ class Interrupts:
     def __enter__(self) -> None:
         self._raised = True
 
-    def __exit__(
-        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._raised = False
 
     def _interrupt(self, number: int, frame: "FrameType | None") -> None:

@@ -65,7 +65,8 @@ class Data(MutableMapping[str, Any]):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all current values by one request; ``dict(data)`` makes one for each."""
-        return self._all()
+        values: dict[str, Any] = self._port.ask("get_data", target=self._target, name=None)
+        return values
 
     def append(self, name: str, value: Any) -> int:
         """Append to the list of that name, which is created when missing; return its length.
@@ -85,11 +86,6 @@ class Data(MutableMapping[str, Any]):
             )
         return data_name(name)
 
-    def _all(self) -> dict[str, Any]:
-        """Return all entries by name, by one request."""
-        values: dict[str, Any] = self._port.ask("get_data", target=self._target, name=None)
-        return values
-
     def _entry(self, name: str) -> dict[str, Any]:
         """Return the entry of that name, if there is one, by name. All entries together may be too long for one
         message."""
@@ -104,7 +100,7 @@ class Data(MutableMapping[str, Any]):
         return names
 
     def __repr__(self) -> str:
-        return f"Data({self._all()!r})"
+        return f"Data({self.snapshot()!r})"
 
 
 class Relative:

@@ -65,8 +65,7 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
         elif name == JOB_NAME and Job not in hints.values():
             raise UsageError(
                 f"{where} takes {name!r}, which is the handle of its job, as {annotation_text(annotation)}; "
-                "annotate it as "
-                f"spinney.Job, or give the parameter another name"
+                f"annotate it as spinney.Job, or give the parameter another name"
             )
         else:
             required = parameter.default is parameter.empty
