@@ -31,7 +31,7 @@ class TimedCache(Generic[T]):
         entry = self._entries.get(key)
         if entry is None or self._clock() - entry[0] >= self._kept_s:
             # The age counts from before the load: a token that is revoked meanwhile must not be good for longer.
-            entry = self._clock(), asyncio.ensure_future(_run(load))
+            entry = self._clock(), asyncio.ensure_future(load())
             self._entries[key] = entry
             self._entries.move_to_end(key)
             while len(self._entries) > MOST:
@@ -48,7 +48,3 @@ class TimedCache(Generic[T]):
         """Drop all results, since this server has changed what they were made of. A load that is under way
         still answers those who wait for it."""
         self._entries.clear()
-
-
-async def _run(load: Callable[[], Awaitable[T]]) -> T:
-    return await load()

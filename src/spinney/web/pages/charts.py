@@ -20,8 +20,6 @@ class Spark:
     """The points of the area below it, as ``<polygon>`` wants them."""
     last: float
     """The newest value."""
-    highest: float
-    """The highest value, which is at the top."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     area = f"{points[0][0]:.1f},{HEIGHT} {line} {points[-1][0]:.1f},{HEIGHT}"
-    return Spark(line=line, area=area, last=inside[-1][1], highest=highest)
+    return Spark(line=line, area=area, last=inside[-1][1])
 
 
 def bar(

@@ -20,11 +20,7 @@ from spinney.web.request_context import Principal
 SIGN_IN = "/sign-in"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 _BACK = {
-    404: (
-        "It may have been deleted, or you may not see it.",
-        "/jobs",
-        "Show jobs",
-    ),
+    404: ("It may have been deleted, or you may not see it.", "/jobs", "Show jobs"),
     403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
     503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),
     507: ("Nothing was half-written. Once there is room, do it again.", "", "Try again"),

@@ -3,6 +3,7 @@
 The store records when attempts began and ended. What lies between the end of one and the beginning of the
 next is shown as waiting, whatever the job waited for."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,15 +68,14 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> 
     until_us = max(*ends, job.settled_us or 0, from_us + 1)
     if job.state not in SETTLED:
         until_us = max(until_us, now_us)
-    rows: dict[str, list[Segment]] = {}
-    times: dict[str, list[float]] = {}
+    rows: defaultdict[str, list[Segment]] = defaultdict(list)
+    waited_s_of: defaultdict[str, float] = defaultdict(float)
+    ran_s_of: defaultdict[str, float] = defaultdict(float)
     since_us, numbers = from_us, numbered(attempts)
     for attempt, ended_us in zip(begun, ends, strict=True):
-        row, (waited, ran) = rows.setdefault(attempt.stage, []), times.setdefault(attempt.stage, [0.0, 0.0])
-        waited_s, ran_s = (
-            max(0, attempt.started_us - since_us) / 1e6,
-            max(0, ended_us - attempt.started_us) / 1e6,
-        )
+        row = rows[attempt.stage]
+        waited_s = max(0, attempt.started_us - since_us) / 1e6
+        ran_s = max(0, ended_us - attempt.started_us) / 1e6
         name = f"{attempt.stage}, attempt {numbers[attempt.fence]}"
         if waited_s:
             title = f"{name}: waited {lasting(waited_s)}"
@@ -83,13 +83,14 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> 
         verb = "ran" if attempt.ended_us else "runs for"
         title = f"{name} on {attempt.node}: {verb} {lasting(ran_s)}, {outcome(attempt)}"
         row.append(segment(kind_of(attempt), attempt.started_us, ended_us, from_us, until_us, title))
-        times[attempt.stage] = [waited + waited_s, ran + ran_s]
+        waited_s_of[attempt.stage] += waited_s
+        ran_s_of[attempt.stage] += ran_s
         since_us = max(since_us, ended_us)
     return Timeline(
         from_us=from_us,
         until_us=until_us,
         rows=[
-            TimelineRow(label=stage, segments=segments, waited_s=times[stage][0], ran_s=times[stage][1])
+            TimelineRow(label=stage, segments=segments, waited_s=waited_s_of[stage], ran_s=ran_s_of[stage])
             for stage, segments in rows.items()
         ],
     )
