@@ -51,11 +51,6 @@ def mailbox(text: str) -> "Address":
     return Address(display_name=_unquoted(name)[:_NAME_MAX], username=local, domain=plain)
 
 
-def is_ascii(address: "Address") -> bool:
-    """Return whether any mail server accepts the address, even one without SMTPUTF8."""
-    return address.addr_spec.isascii()
-
-
 def _ascii(domain: str) -> str:
     """Return the domain in its ASCII form; empty when it is not a domain.
 

@@ -15,8 +15,6 @@ from email.message import EmailMessage
 from email.parser import HeaderParser
 from email.utils import format_datetime
 
-from spinney.reports.addresses import is_ascii
-
 _POLICY = policy.SMTP.clone(cte_type="7bit")
 _UTF8_POLICY = _POLICY.clone(utf8=True)
 
@@ -61,7 +59,7 @@ class Mail:
     @property
     def needs_utf8(self) -> bool:
         """Whether only a server with SMTPUTF8 can accept it (RFC 6531)."""
-        return not all(map(is_ascii, (self.sender, *self.to, *self.cc)))
+        return not all(address.addr_spec.isascii() for address in (self.sender, *self.to, *self.cc))
 
 
 def build_message(letter: Mail, files: Sequence[File], *, message_id: str, date: datetime) -> bytes:

@@ -80,6 +80,7 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
             tls = ssl.create_default_context()
             if settings.ca_file is not None:
                 tls.load_verify_locations(settings.ca_file)
+        server: smtplib.SMTP
         if settings.security is Security.TLS:
             server = smtplib.SMTP_SSL(
                 settings.host, settings.in_force_port, hello, timeout=settings.timeout_s, context=tls
