@@ -64,43 +64,23 @@ def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[
     again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
     finished = any(a.outcome is Outcome.FINISH and not a.superseded for a in attempts)
     numbers = numbered(attempts)
-    return [
-        _step(
-            name,
-            job,
-            [a for a in attempts if a.stage == name],
-            numbers,
+    result = []
+    for name in [*removed, *current]:
+        of_stage = [a for a in attempts if a.stage == name]
+        counted = [a for a in of_stage if not a.superseded]
+        shown = counted or of_stage  # superseded ones only where there are no others
+        last = shown[-1] if shown else None
+        step = Step(
+            stage=name,
+            status=_status(name, job, counted, finished),
+            attempts=len(counted),
+            number=0 if last is None else numbers[last.fence],
+            last=last,
             again=name in again,
             removed=name in removed,
-            finished=finished,
         )
-        for name in [*removed, *current]
-    ]
-
-
-def _step(
-    name: str,
-    job: Job,
-    of: Sequence[Attempt],
-    numbers: Mapping[int, int],
-    *,
-    again: bool,
-    removed: bool,
-    finished: bool,
-) -> Step:
-    """Return a stage with its attempts. Superseded ones are shown only where there are no others."""
-    counted = [a for a in of if not a.superseded]
-    attempts_shown = counted or of
-    last = attempts_shown[-1] if attempts_shown else None
-    return Step(
-        stage=name,
-        status=_status(name, job, counted, finished),
-        attempts=len(counted),
-        number=0 if last is None else numbers[last.fence],
-        last=last,
-        again=again,
-        removed=removed,
-    )
+        result.append(step)
+    return result
 
 
 def _status(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
