@@ -42,19 +42,18 @@ class Quota:
         authenticated; ``address`` None: not limited."""
         self._require_room(user, address)
         self.open += 1
-        counts = [(self._users, user), (self._addresses, address)]
+        both = ((self._users, user), (self._addresses, address))
+        counts = [(counter, key) for counter, key in both if key is not None]
         for counter, key in counts:
-            if key is not None:
-                counter[key] += 1
+            counter[key] += 1
         try:
             yield
         finally:
             self.open -= 1
             for counter, key in counts:
-                if key is not None:
-                    counter[key] -= 1
-                    if not counter[key]:
-                        del counter[key]
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
 
     def _require_room(self, user: str | None, address: str | None) -> None:
         """Raise TooMany when the user, the address or the server has as many open as they may."""

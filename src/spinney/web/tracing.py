@@ -5,7 +5,7 @@ A request that has a header ``traceparent`` (W3C Trace Context) is a part of tha
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Self
 
 # First, because it raises UsageError where the packages are missing that are imported below.
@@ -32,18 +32,14 @@ class Tracing:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._provider.shutdown)
 
-    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
-        """Return the span of one request; it continues the trace that ``headers`` name, if they do (W3C Trace
-        Context)."""
-        return self._span(method, {n.decode("latin-1"): v.decode("latin-1") for n, v in headers})
-
     @contextmanager
-    def _span(self, method: str, headers: dict[str, str]) -> Iterator[Span]:
-        context = propagate.extract(headers)
+    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[Span]:
+        """Begin the span of one request; it continues the trace that ``headers`` name, if they do (W3C Trace
+        Context)."""
+        context = propagate.extract({n.decode("latin-1"): v.decode("latin-1") for n, v in headers})
         current.use_tracer(self._tracer)
-        current.enter(
-            None
-        )  # not that of whoever started the server, where the SDK is disabled and makes no spans
+        # Not that of whoever started the server, where the SDK is disabled and makes no spans.
+        current.enter(None)
         with self._tracer.start_as_current_span(method, context, kind=trace.SpanKind.SERVER) as span:
             yield _Request(span, method)
 
