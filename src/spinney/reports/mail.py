@@ -8,7 +8,6 @@ stage are used up only by crashes and timeouts. While the server is away, the wh
 """
 
 import os
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -157,21 +156,13 @@ def _wait(
     """Raise Defer for another try, or Fail when the retry period is over."""
     age_s = now - (progress.since or now)
     if age_s < settings.give_up_s:
-        pause_s = settings.away_s if lane else _pause_s(age_s, settings)
-        raise Defer(pause_s, why, lane=lane)
+        pause_s = retry_times.by_age_s(age_s, least_s=settings.retry_least_s, most_s=settings.retry_most_s)
+        raise Defer(settings.away_s if lane else pause_s, why, lane=lane)
     _reset(job, progress)
     raise Fail(
         f"given up after {age_s / DAY_S:.1f} days: {why}; fix that and retry this job, which then has its whole "
         f"term again",
         retryable=False,
-    )
-
-
-def _pause_s(age_s: float, settings: MailSettings) -> float:
-    """Return the delay before the next try of this mail, in seconds."""
-    draw = random.random()  # noqa: S311 - it only spreads what failed together
-    return retry_times.by_age_s(
-        age_s, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
     )
 
 

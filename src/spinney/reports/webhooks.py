@@ -6,7 +6,6 @@ that operators made.
 """
 
 import os
-import random
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -134,10 +133,7 @@ def _try_again(
     if tries >= settings.tries:
         _reset_tries(job, entry)
         raise Fail(f"given up after {tries} tries: {why}; fix that and retry this job", retryable=False)
-    draw = random.random()  # noqa: S311 - it only spreads what failed together
-    pause_s = retry_times.by_tries_s(
-        tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
-    )
+    pause_s = retry_times.by_tries_s(tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s)
     raise Defer(max(pause_s, min(requested_s or 0.0, settings.retry_after_most_s)), why)
 
 
