@@ -277,8 +277,7 @@ class FunctionJob(JobType):
         function = _bare(function)
         require_function("a job", function)
         name = options["name"] if "name" in options else name_of(function)
-        require_known(f"job type {name!r}", options, JobOptions)
-        whole, own = _divided(options)
+        whole, own = _divided(name, options, JobOptions)
         super().__init__(name, app, whole)
         self._add(function_stage(name, function, own))
         functools.update_wrapper(self, function, updated=())
@@ -292,8 +291,7 @@ class ProgramJob(JobType):
     """A job type of one program."""
 
     def __init__(self, name: str, argv: Sequence[str], app: JobSubmitter, options: ProgramJobOptions) -> None:
-        require_known(f"job type {name!r}", options, ProgramJobOptions)
-        whole, own = _divided(options)
+        whole, own = _divided(name, options, ProgramJobOptions)
         super().__init__(name, app, whole)
         self._add(program_stage(name, name, argv, own))
 
@@ -302,8 +300,7 @@ class ExternalJob(JobType):
     """A job type of one stage that external workers run."""
 
     def __init__(self, name: str, app: JobSubmitter, options: ExternalJobOptions) -> None:
-        require_known(f"job type {name!r}", options, ExternalJobOptions)
-        whole, own = _divided(options)
+        whole, own = _divided(name, options, ExternalJobOptions)
         super().__init__(name, app, whole)
         self._add(external_stage(name, name, own))
 
@@ -352,9 +349,11 @@ def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
     return plain
 
 
-def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Split options into those of the type and those of its one stage. The queue is the stage's, so that a subjob goes
-    there too, whatever queue its parent is in."""
+def _divided(name: str, options: Mapping[str, Any], typed_dict: Any) -> tuple[Any, Any]:
+    """Split the options of a job type into those of the type and those of its one stage. The queue is the stage's, so
+    that a subjob goes there too, whatever queue its parent is in. Raises UsageError for an option that ``typed_dict``
+    does not have."""
+    require_known(f"job type {name!r}", options, typed_dict)
     whole = CommonTypeOptions.__optional_keys__
     return (
         {k: v for k, v in options.items() if k in whole},
