@@ -19,7 +19,7 @@ from spinney.model.operators.audits import AuditCall, details
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import Form, sentence
-from spinney.web.pages.page_responses import page, with_query
+from spinney.web.pages.page_responses import number_of, page, with_query
 from spinney.web.pages.text_formats import lasting, moment
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -64,7 +64,7 @@ async def audit(
     request: Request, context: Authenticated, verb: str = "", by: str = "", after: str = ""
 ) -> Response:
     """Show a page of the log, with the newest calls first, filtered as the address says."""
-    return await _page(request, context, verb.strip(), by.strip(), _after(after))
+    return await _page(request, context, verb.strip(), by.strip(), number_of(after))
 
 
 @router.post(f"{AUDIT}/prove", summary="Prove the audit")
@@ -173,9 +173,3 @@ def _jobs(what: Mapping[str, Any]) -> Sequence[int]:
     many = what.get("jobs")
     numbers = [what.get("job"), *(many if isinstance(many, list) else ())]
     return [number for number in numbers if type(number) is int and 0 < number <= JOB_ID_MAX]
-
-
-def _after(text: str) -> int:
-    """Return the number of the entry behind which the page begins; 0 for what is no number: the address may
-    be typed by hand."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
