@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from waiting import until
 
 UNPACKED = Path(sys.prefix) / "zookeeper"
 """Where ``make`` has ``debian-packages`` unpack ZooKeeper and, where there is none, Java."""
@@ -61,21 +62,16 @@ class Server:
             env=os.environ | {"LD_LIBRARY_PATH": _libraries()},
         )
         self._pipe.wait()
-        give_up = time.monotonic() + _START_S
-        while not (self.folder / "pid").exists() or not (self.folder / "pid").read_text():
-            assert time.monotonic() < give_up, "the shell that starts ZooKeeper did not"
-            time.sleep(0.005)
+        pid = self.folder / "pid"
+        until(lambda: pid.exists() and pid.read_text(), "the shell has started ZooKeeper", _START_S)
 
     def kill(self) -> None:
         """Kill the server with SIGKILL and wait until it is gone."""
         assert self._pipe is not None
         assert self._pipe.stdin is not None
         self._pipe.stdin.close()
-        give_up = time.monotonic() + _START_S
-        pid = int((self.folder / "pid").read_text())
-        while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < give_up, f"ZooKeeper {pid} does not end"
-            time.sleep(0.01)
+        process = Path("/proc", (self.folder / "pid").read_text().strip())
+        until(lambda: not process.exists(), f"the end of ZooKeeper, {process}", _START_S)
 
     def command(self, word: str) -> str:
         """Return the answer to one of ZooKeeper's four-letter commands, or nothing when it does not serve."""
@@ -87,11 +83,11 @@ class Server:
             return ""
 
     def wait_until_serving(self) -> None:
-        give_up = time.monotonic() + _START_S
-        while "Mode: " not in self.command("srvr"):
-            log = (self.folder / "log").read_text()[-3000:]
-            assert time.monotonic() < give_up, f"ZooKeeper did not start: {log}"
-            time.sleep(0.05)
+        until(
+            lambda: "Mode: " in self.command("srvr"),
+            lambda: f"ZooKeeper's start: {(self.folder / 'log').read_text()[-3000:]}",
+            _START_S,
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from playwright.sync_api import CDPSession, Page, Request, Route, expect
 
 from browser.conftest import NewPage, Violations
 from browser.site import Site
-from cli.conftest import until_true  # noqa: F401 - a fixture
 from cli.shell import Shell, furnish
 from small_disk import small_disk
 from spinney.control import Control
@@ -30,8 +29,8 @@ from spinney.model.access import Rights, Role
 from spinney.model.settings.inboxes import Upload
 from spinney.store.sql import open_store
 from spinney.web.request_context import now_us
+from waiting import until
 
-Until = Callable[[Callable[[], object]], None]
 PASSWORD = "a spinney is a small wood"
 FORM = "/inboxes/cards/upload"
 LONG = 2 * PIECE_BYTES + 12_345
@@ -156,12 +155,12 @@ def inbox(site: Site) -> Path:
 
 
 def test_an_upload_goes_on_by_itself_when_a_killed_server_is_back(
-    new_page: NewPage, house: House, card: Path, until_true: Until
+    new_page: NewPage, house: House, card: Path
 ) -> None:
     page = house.signed_in(new_page(loud=True))
     network, sent = slow(page), offsets(page)
     upload(page, card)
-    until_true(lambda: received(house.root))
+    until(lambda: received(house.root))
     house.kill()
     came = received(house.root)
     assert 0 < came < LONG
@@ -198,13 +197,13 @@ def test_an_answer_that_is_lost_makes_no_second_job(new_page: NewPage, inbox: Pa
 
 
 def test_a_page_that_was_closed_goes_on_when_the_same_file_is_chosen_again(
-    new_page: NewPage, inbox: Path, card: Path, until_true: Until, violations: Violations
+    new_page: NewPage, inbox: Path, card: Path, violations: Violations
 ) -> None:
     page = new_page()
     page.goto(FORM)
     slow(page)
     upload(page, card)
-    until_true(lambda: received(inbox))
+    until(lambda: received(inbox))
     assert violations(page) == []
     page.close(run_before_unload=False)
 
@@ -218,14 +217,12 @@ def test_a_page_that_was_closed_goes_on_when_the_same_file_is_chosen_again(
     assert 0 < sent[0] < LONG
 
 
-def test_an_upload_that_is_cancelled_leaves_nothing(
-    new_page: NewPage, inbox: Path, card: Path, until_true: Until
-) -> None:
+def test_an_upload_that_is_cancelled_leaves_nothing(new_page: NewPage, inbox: Path, card: Path) -> None:
     page = new_page(loud=True)  # the request that was broken off may still hold the upload for a moment
     page.goto(FORM)
     slow(page)
     upload(page, card)
-    until_true(lambda: received(inbox))
+    until(lambda: received(inbox))
     page.get_by_role("button", name="Cancel this file").click()
     expect(page.get_by_role("list", name="Results")).to_contain_text("card.binThe upload was withdrawn")
     assert received(inbox) == 0
@@ -294,14 +291,12 @@ def test_an_empty_file_leads_to_its_job(page: Page, site: Site, tmp_path: Path) 
     assert file_of(site.folder / "spinney.folders", page) == b""
 
 
-def test_a_file_that_changes_while_it_is_sent_is_refused(
-    new_page: NewPage, inbox: Path, card: Path, until_true: Until
-) -> None:
+def test_a_file_that_changes_while_it_is_sent_is_refused(new_page: NewPage, inbox: Path, card: Path) -> None:
     page = new_page(loud=True)
     page.goto(FORM)
     network = slow(page)
     upload(page, card)
-    until_true(lambda: received(inbox))
+    until(lambda: received(inbox))
     card.write_bytes(b"another")
     fast(network)
     expect(page.get_by_role("list", name="Results")).to_contain_text(
@@ -313,14 +308,14 @@ def test_a_file_that_changes_while_it_is_sent_is_refused(
 
 
 def test_an_upload_waits_on_a_full_disk_and_goes_on_when_there_is_room(
-    new_page: NewPage, tmp_path: Path, card: Path, until_true: Until, request: pytest.FixtureRequest
+    new_page: NewPage, tmp_path: Path, card: Path, request: pytest.FixtureRequest
 ) -> None:
     with small_disk(tmp_path / "spinney.folders", 32) as disk:
         house: House = request.getfixturevalue("house")
         page = house.signed_in(new_page(loud=True))
         network = slow(page)
         upload(page, card)
-        until_true(lambda: received(house.root))
+        until(lambda: received(house.root))
         disk.fill()
         expect(
             page.get_by_text(re.compile("is full; make room there.*goes on where it stopped"))

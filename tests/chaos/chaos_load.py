@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 from chaos_app import NARROW, PRESSES, app
 from chaos_notes import PLACE, Stretch, read
 from checker import Blow, Cancel, Finding, History, Kept, Kind, Late, judge, recoveries
-from node_fixtures import Cluster, Node, now_us, until
+from node_fixtures import Cluster, Node, now_us
 
 from spinney.model.errors import CommitUncertain, SpinneyError
 from spinney.model.jobs import Attempt, Filter, Job, Submission
 from spinney.model.states import SETTLED, State
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
+from waiting import until
 
 T = TypeVar("T")
 HERE = Path(__file__).parent

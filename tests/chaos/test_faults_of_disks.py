@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from chaos_load import Grove, Harvest, works
-from node_fixtures import until
 
 from long_tests import LONG, long_alone
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError
+from waiting import until
 
 FLOOD_MB = 2048 if LONG else 24
 Tell = Callable[[str, str, Harvest], None]

@@ -9,9 +9,10 @@ from functools import partial
 
 import pytest
 from chaos_load import Grove, Harvest, works
-from node_fixtures import Node, until
+from node_fixtures import Node
 
 from long_tests import long_alone
+from waiting import until
 
 BLOWS = 25
 FREEZE_LEASE_S = 6.0

@@ -9,13 +9,14 @@ from functools import partial
 import pytest
 from chaos_load import Grove, Harvest, works
 from checker import Cancel
-from node_fixtures import now_us, until
+from node_fixtures import now_us
 from test_faults_of_nodes import kill_a_worker, kill_the_node
 
 from long_tests import LONG, long_alone
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.states import LEASED, SETTLED, State
+from waiting import until
 
 EACH = 20 if LONG else 2
 """So many are cancelled in each of the states at least."""

@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 from chaos_load import Grove, Harvest, quietly
-from node_fixtures import until
 from test_faults_of_nodes import kill
 
 from long_tests import LONG, long_alone
+from waiting import until
 
 SUBJOBS = 100_000 if LONG else 600
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chaos_load import Grove, Harvest, works
-from node_fixtures import Node, until
+from node_fixtures import Node
 from test_faults_of_clocks import Clock
 from test_faults_of_nodes import go_on, kill, kill_a_worker
 from test_faults_of_people import cancel
@@ -16,6 +16,7 @@ from test_faults_of_the_server import END_ALL, all_taken
 from private_server import PrivateServer, server_with_store_schema
 from spinney.model.jobs import Filter
 from spinney.model.states import State
+from waiting import until
 
 LASTING_S, SHORT_S = 30.0, 2.0
 """The lease of a node that is to outlive what is done to the server, and of the one that stands still past its own."""

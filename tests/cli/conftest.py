@@ -1,13 +1,13 @@
 """Folders with and without a store, and with a node at work."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell, furnish
 
@@ -45,21 +45,8 @@ def _at_work(folder: Path) -> Iterator[Shell]:
     # A long lease: on a machine so busy that heartbeats are late by 15 s, its guard would end the node.
     node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
-        _wait_until(store.nodes)
+        until(store.nodes)
     yield shell
     node.terminate()
     _, err = node.communicate(timeout=30)
     assert node.returncode == 0, err
-
-
-@pytest.fixture(scope="session")
-def until_true() -> Callable[[Callable[[], object]], None]:
-    """Wait for a condition, with a deadline."""
-    return _wait_until
-
-
-def _wait_until(condition: Callable[[], object], patience_s: float = 60.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,9 @@ from spinney.features.bulk import cli as bulk
 from spinney.folders import folders
 from spinney.store.sql import open_store
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell
-
-Until = Callable[[Callable[[], object]], None]
 
 
 @pytest.fixture
@@ -482,9 +481,7 @@ KILLED: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize(
     "verb", ["retry", pytest.param("rerun", marks=long_alone), pytest.param("delete", marks=long_alone)]
 )
-def test_killed_anywhere_and_given_again_each_job_is_done_once(
-    bare: Shell, verb: str, until_true: Until
-) -> None:
+def test_killed_anywhere_and_given_again_each_job_is_done_once(bare: Shell, verb: str) -> None:
     (words, after), n = KILLED[verb], JOBS
     seed = random.randrange(10**6)
     print(f"seed {seed}")
@@ -496,7 +493,7 @@ def test_killed_anywhere_and_given_again_each_job_is_done_once(
         before = count(bare).get("failed", 0)
         process = bare.start(*words)
         # Not before it has begun, so that blows fall within its work and not within its imports.
-        until_true(
+        until(
             lambda process=process, before=before: (  # type: ignore[misc]
                 process.poll() is not None or count(bare).get("failed", 0) < before
             )

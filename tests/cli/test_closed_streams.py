@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 
@@ -53,9 +53,7 @@ def test_a_command_without_a_stream_does_what_it_is_asked(
     assert b"NoneType" not in out + err
 
 
-def test_a_node_without_streams_writes_into_none_of_its_files(
-    shell: Shell, until_true: Callable[[Callable[[], object]], None]
-) -> None:
+def test_a_node_without_streams_writes_into_none_of_its_files(shell: Shell) -> None:
     node = start(shell, (0, 1, 2), "node", "jobs:app", "--name", "n1", "--slots", "1")
     try:
         shell.ok("submit", "tell", "-p", "text=hello", "--wait")

@@ -1,12 +1,13 @@
 """A failed stage once more under a debugger, without a trace in the store."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell, furnish
 from .terminal import Terminal
@@ -55,15 +56,13 @@ app.program("script", ["sh", "-c", "echo from the program in $PWD; exit 3"])
 
 
 @pytest.fixture(scope="module")
-def shell(
-    tmp_path_factory: pytest.TempPathFactory, until_true: Callable[[Callable[[], object]], None]
-) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A store with a node that has run the pipeline ``sort`` of ``handlers.py``."""
     shell = furnish(tmp_path_factory.mktemp("debug"))
     (shell.folder / "handlers.py").write_text(HANDLERS)
     node = shell.start("node", "handlers:app", "--slots", "2", "--lease", "10m")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
-        until_true(lambda: "sort" in store.types())
+        until(lambda: "sort" in store.types())
     yield shell
     node.terminate()
     node.communicate(timeout=30)
@@ -130,11 +129,9 @@ def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) ->
         assert terminal.end() == 0
 
 
-def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(
-    shell: Shell, until_true: Callable[[Callable[[], object]], None]
-) -> None:
+def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(shell: Shell) -> None:
     job = shell.ok("submit", "meet").strip()
-    until_true(lambda: "held: a part is missing" in shell.ok("explain", job))
+    until(lambda: "held: a part is missing" in shell.ok("explain", job))
 
     output = shell.ok("debug", job, "handlers:app", "--stage", "meet")
 

@@ -1,14 +1,12 @@
 """``spinney explain``: why a job is not running, and what would change it."""
 
 import json
-from collections.abc import Callable
 
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell
-
-Until = Callable[[Callable[[], object]], None]
 
 
 def test_no_node_is_running(shell: Shell) -> None:
@@ -60,11 +58,11 @@ def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     assert result.stderr == "spinney: there is no job 77; the list of jobs shows those there are\n"
 
 
-def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell, until_true: Until) -> None:
+def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell) -> None:
     with open_local_store(f"sqlite:///{working.folder}/spinney.db") as store:
         store.register([TypeSpec(name="elsewhere", stages=(StageSpec(name="s"),))], [])
     job = working.ok("submit", "elsewhere").strip()
 
-    until_true(lambda: "no node is running" not in working.ok("explain", job))
+    until(lambda: "no node is running" not in working.ok("explain", job))
     assert "no running node (n1) knows job type 'elsewhere'" in working.ok("explain", job)
     working.ok("cancel", job)

@@ -16,10 +16,9 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.values.times import parse_time
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell
-
-Until = Any
 
 
 def told(shell: Shell, job: str) -> dict[str, Any]:
@@ -267,9 +266,7 @@ def test_a_hold_that_was_killed_midway_works_and_can_be_asked_for_again(shell: S
         store.submit([Submission(type="double", params=['{"n": 1}'] * 30_000, collection="c")], now_us=1)
     words = [sys.executable, "-m", "spinney", "hold", "--collection", "c", "--reason", "disk swap"]
     process = subprocess.Popen(words, cwd=shell.folder, stdout=subprocess.PIPE, env=shell.environment())
-    give_up = time.monotonic() + 30
-    while not shell.listed("holds") and time.monotonic() < give_up:
-        time.sleep(0.01)
+    until(lambda: shell.listed("holds"))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
@@ -281,12 +278,12 @@ def test_a_hold_that_was_killed_midway_works_and_can_be_asked_for_again(shell: S
     )
 
 
-def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell, until_true: Until) -> None:
+def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell) -> None:
     working.ok("hold", "--type", "double", "--reason", "disk swap")
     job = submit(working)
     other = submit(working, "tell", "-p", "text=hello")
 
-    until_true(lambda: told(working, other)["job"]["state"] == "completed")
+    until(lambda: told(working, other)["job"]["state"] == "completed")
     assert told(working, job)["job"]["state"] == "held"
 
     working.ok("release", "--type", "double")

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -249,7 +248,7 @@ def test_a_reader_that_leaves_early_is_no_error(long_list: Shell, how: list[str]
     assert spinney.wait(20) == 0, "the command did what it was asked; that the rest was not read is no error"
 
 
-def test_ctrl_c_ends_a_wait_quietly(shell: Shell, until_true: Callable[[Callable[[], object]], None]) -> None:
+def test_ctrl_c_ends_a_wait_quietly(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     waiting = shell.start("wait", "1")
     assert waiting.stdout is not None

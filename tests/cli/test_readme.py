@@ -4,13 +4,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from spinney.store.sql import open_store
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -36,9 +36,7 @@ def test_the_make_targets_are_there() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
-def test_the_commands_work_as_they_stand(
-    tmp_path: Path, until_true: Callable[[Callable[[], object]], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_work_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_up, use, repair = blocks("sh")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.delenv("SPINNEY_STORE", raising=False)
@@ -61,7 +59,7 @@ def test_the_commands_work_as_they_stand(
         stderr=subprocess.DEVNULL,
     )
     try:
-        until_true(lambda: _knows(tmp_path, "folder"))
+        until(lambda: _knows(tmp_path, "folder"))
         before = run("bash", "-uc", use)
         unreadable.rmdir()
         unreadable.write_text("from carl")

@@ -5,7 +5,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from spinney.model.rights.accounts import digest
 from spinney.model.rights.actor import Actor
 from spinney.store.sql import open_store
+from waiting import until
 
 from .shell import Shell
 
@@ -70,18 +71,16 @@ def over(socket: Path) -> httpx.Client:
     )
 
 
-def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
-    bare: Shell, until_true: Callable[[Callable[[], object]], None]
-) -> None:
+def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(bare: Shell) -> None:
     with running(bare, "up", "--port", "0") as server:
         assert stat.S_IMODE(server.socket.stat().st_mode) == 0o700 & ~0o077
         with over(server.socket) as client:
             assert client.get("/api/v1/me").json()["rights"]["role"] == "admin"
-            until_true(lambda: "greet" in [t["name"] for t in client.get("/api/v1/types").json()["items"]])
+            until(lambda: "greet" in [t["name"] for t in client.get("/api/v1/types").json()["items"]])
             response = client.post("/api/v1/jobs", json={"type": "greet", "params": {"name": "Ada"}})
             assert response.status_code == 201, response.text
             job = response.json()["id"]
-            until_true(lambda: client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
+            until(lambda: client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/welcome\?link=[\w-]{30,}", server.link)
         answer = httpx.get(f"{server.url}/", headers={"Accept": "text/html"}, follow_redirects=False)
         assert (answer.status_code, answer.headers["location"].split("?")[0]) == (303, "/sign-in")
@@ -114,7 +113,7 @@ def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_i
 
 
 def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_user_takes_over_without_a_link(
-    shell: Shell, until_true: Callable[[Callable[[], object]], None]
+    shell: Shell,
 ) -> None:
     # given: no user, so that only this machine is heard
     process = shell.start("serve", "--host", "0.0.0.0", "--port", "0")
@@ -144,9 +143,9 @@ def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_us
 
         # given: a job that runs; when it gets two TERMs, then the node stops at once
         job = shell.ok("submit", "until", "-p", f"flag={shell.folder / 'never'}").strip()
-        until_true(lambda: [row["state"] for row in shell.listed("list")] == ["running"])
+        until(lambda: [row["state"] for row in shell.listed("list")] == ["running"])
         process.terminate()
-        until_true(lambda: [node["state"] for node in shell.listed("nodes")] == ["draining"])
+        until(lambda: [node["state"] for node in shell.listed("nodes")] == ["draining"])
         process.terminate()
         process.wait(30)  # --drain is 60 s
     finally:

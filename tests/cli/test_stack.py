@@ -1,16 +1,14 @@
 """Where a running attempt stands, on the command line."""
 
-from collections.abc import Callable
+from waiting import until
 
 from .shell import Shell
 
 
-def test_the_stack_of_a_running_job_and_what_is_kept_afterwards(
-    working: Shell, until_true: Callable[[Callable[[], object]], None]
-) -> None:
+def test_the_stack_of_a_running_job_and_what_is_kept_afterwards(working: Shell) -> None:
     flag = working.folder / "stack.flag"
     job = working.ok("submit", "until", "-p", f"flag={flag}").strip()
-    until_true(lambda: '"state":"running"' in working.ok("show", job, "--json").replace(" ", ""))
+    until(lambda: '"state":"running"' in working.ok("show", job, "--json").replace(" ", ""))
 
     text = working.ok("stack", job)
 

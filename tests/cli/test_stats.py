@@ -1,7 +1,6 @@
 """``stats``: figures for people and for programs."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -67,9 +66,7 @@ def test_figures_of_work(working: Shell) -> None:
     assert "in the last" in output
 
 
-def test_watching_prints_a_line_each_time_and_ends_with_its_reader(
-    shell: Shell, until_true: Callable[[Callable[[], object]], None]
-) -> None:
+def test_watching_prints_a_line_each_time_and_ends_with_its_reader(shell: Shell) -> None:
     watching = shell.start("stats", "--watch", "--json")
     assert watching.stdout is not None
 

@@ -3,29 +3,28 @@
 import json
 import signal
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from long_tests import long_alone
+from waiting import until
 
 from .shell import Shell
 from .terminal import Terminal
 
-Until = Callable[[Callable[[], object]], None]
-
 
 @pytest.fixture
-def busy(working: Shell, tmp_path: Path, until_true: Until) -> Iterator[tuple[Shell, str]]:
+def busy(working: Shell, tmp_path: Path) -> Iterator[tuple[Shell, str]]:
     """A node with a job at work, and the job's number. The job ends with the test."""
     flag = tmp_path / "flag"
     job = working.ok("submit", "until", "-p", f"flag={flag}").strip()
-    until_true(lambda: state(working, job) == "running")
+    until(lambda: state(working, job) == "running")
     yield working, job
     flag.touch()
-    until_true(lambda: state(working, job) in ("completed", "cancelled"))
+    until(lambda: state(working, job) in ("completed", "cancelled"))
 
 
 def state(shell: Shell, job: str) -> str:
@@ -71,9 +70,7 @@ def test_it_shows_queues_nodes_and_what_runs_and_goes_on_looking(busy: tuple[She
         terminal.wait_for(f"{completed} completed")
 
 
-def test_a_job_is_cancelled_with_a_reason_after_a_question(
-    busy: tuple[Shell, str], until_true: Until
-) -> None:
+def test_a_job_is_cancelled_with_a_reason_after_a_question(busy: tuple[Shell, str]) -> None:
     shell, job = busy
     with top(shell) as terminal:
         select(terminal, job)
@@ -88,7 +85,7 @@ def test_a_job_is_cancelled_with_a_reason_after_a_question(
         terminal.type("\r")
 
         terminal.wait_for(f"cancel job {job}: done")
-        until_true(lambda: state(shell, job) == "cancelled")
+        until(lambda: state(shell, job) == "cancelled")
     assert shown(shell, job)["message"] == "cancelled by ann: wrong batch"
 
 
@@ -108,7 +105,7 @@ def test_whoever_does_not_confirm_changes_nothing(busy: tuple[Shell, str], no: s
         assert terminal.process.poll() is None
 
 
-def test_a_queue_is_held_and_released(busy: tuple[Shell, str], until_true: Until) -> None:
+def test_a_queue_is_held_and_released(busy: tuple[Shell, str]) -> None:
     shell, _ = busy
     with top(shell) as terminal:
         select(terminal, "default")
@@ -126,14 +123,14 @@ def test_a_queue_is_held_and_released(busy: tuple[Shell, str], until_true: Until
         terminal.type("\r")
 
         terminal.wait_for("released: hold")
-        until_true(lambda: state(shell, job) == "completed")
+        until(lambda: state(shell, job) == "completed")
     assert shell.listed("holds") == []
 
 
-def test_all_that_failed_for_a_cause_is_retried(working: Shell, tmp_path: Path, until_true: Until) -> None:
+def test_all_that_failed_for_a_cause_is_retried(working: Shell, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     jobs = [working.ok("submit", "fragile", "-p", f"flag={flag}").strip() for _ in range(3)]
-    until_true(lambda: [state(working, job) for job in jobs] == ["failed"] * 3)
+    until(lambda: [state(working, job) for job in jobs] == ["failed"] * 3)
     flag.touch()
     (cause,) = working.listed("failures")
     with top(working) as terminal:
@@ -145,7 +142,7 @@ def test_all_that_failed_for_a_cause_is_retried(working: Shell, tmp_path: Path, 
         terminal.type("the flag is up\r")
 
         terminal.wait_for("3 done")
-    until_true(lambda: [state(working, job) for job in jobs] == ["completed"] * 3)
+    until(lambda: [state(working, job) for job in jobs] == ["completed"] * 3)
     (entry,) = [e for e in working.listed("audit") if e["verb"] == "retry" and e["count"] == 3]
     assert (entry["by"], entry["reason"]) == ("ann", "the flag is up")
 

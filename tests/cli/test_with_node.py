@@ -1,7 +1,6 @@
 """The command line beside a node at work."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,10 @@ from contract.behind import sql_store
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder
 from spinney.terminal.connection import open_local_store
+from waiting import until
 
 from .shell import Shell
 from .terminal import Terminal
-
-Until = Callable[[Callable[[], object]], None]
 
 
 def submit(shell: Shell, *words: str) -> str:
@@ -102,9 +100,9 @@ def test_logs_are_followed_while_a_job_runs(working: Shell, tmp_path: Path) -> N
     assert (rest, following.returncode) == ("done\n", 0)
 
 
-def test_a_running_job_is_cancelled(working: Shell, tmp_path: Path, until_true: Until) -> None:
+def test_a_running_job_is_cancelled(working: Shell, tmp_path: Path) -> None:
     job = submit(working, "until", "-p", f"flag={tmp_path}/never")
-    until_true(lambda: told(working, job)["job"]["state"] == "running")
+    until(lambda: told(working, job)["job"]["state"] == "running")
 
     working.ok("cancel", job, "--reason", "not needed")
 

@@ -3,7 +3,7 @@
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from snippets import require_lawful, require_readable, run_console, snippets, te
 from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo
 from spinney.terminal.connection import now_us, open_local_store
+from waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 HOME = "/home/ann/garden"
@@ -100,7 +101,7 @@ def plain(printed: str, folder: Path) -> str:
     return text.strip()
 
 
-def test_it_goes_as_it_stands(reader: Reader, tmp_path: Path, until_true: Callable[..., None]) -> None:
+def test_it_goes_as_it_stands(reader: Reader, tmp_path: Path) -> None:
     # A reader adds the pieces one after the other, each time with another start of the node.
     (tmp_path / "jobs.py").write_text("\n\n".join(texts(PAGE, "python")))
 
@@ -115,7 +116,7 @@ def test_it_goes_as_it_stands(reader: Reader, tmp_path: Path, until_true: Callab
                 endless=reader.start,
             )
             if len(reader.nodes) > started:
-                until_true(lambda: reader.sees(len(reader.nodes)))
+                until(lambda: reader.sees(len(reader.nodes)))
         elif snippet.language == "toml":
             (tmp_path / "elsewhere").mkdir()
             require_readable(snippet, tmp_path / "elsewhere")

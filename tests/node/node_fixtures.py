@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from spinney.node.settings import NodeSettings
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 T = TypeVar("T")
 HERE = Path(__file__).parent
@@ -38,17 +39,6 @@ _RUN = (
 
 def now_us() -> int:
     return time.time_ns() // 1000
-
-
-def until(look: Callable[[], T], what: str = "", deadline_s: float = DEADLINE_S) -> T:
-    """What ``look`` returns, as soon as it is true."""
-    began = time.monotonic()
-    while not (value := look()):
-        took_s = time.monotonic() - began
-        if took_s > deadline_s:
-            raise AssertionError(f"did not happen in {deadline_s} s: {what or look}")
-        time.sleep(min(0.005 + took_s / 20, 0.025))
-    return value
 
 
 def lines(file: Path) -> list[str]:

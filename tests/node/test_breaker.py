@@ -1,6 +1,6 @@
 """The circuit breaker on a real node: a service that is down stops the jobs that would call it."""
 
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter
@@ -8,6 +8,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 JOBS = 120
 K = 5

@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from node_fixtures import Cluster, Node, lines, until
+from node_fixtures import Cluster, Node, lines
 
 from long_tests import long_alone
 from private_server import Network, PrivateServer, server_with_store_schema
 from spinney.model.errors import StoreUnavailable
 from spinney.model.states import SETTLED, State
+from waiting import until
 
 T = TypeVar("T")
 LEASE_S = 8.0

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from long_tests import long_alone
 from spinney.control import Control
@@ -18,6 +18,7 @@ from spinney.model.states import State
 from spinney.node.lifecycle import dead_nodes
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster"]
 

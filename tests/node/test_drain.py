@@ -2,9 +2,10 @@
 
 import signal
 
-from node_fixtures import Cluster, cluster, lines, until
+from node_fixtures import Cluster, cluster, lines
 
 from spinney.model.states import State
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from explanations import explained
 from spinney.control import Control
@@ -14,6 +14,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.node.settings import NodeSettings
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster"]
 

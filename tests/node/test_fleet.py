@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, Node, cluster, lines, now_us, until
+from node_fixtures import Cluster, Node, cluster, lines, now_us
 
 from long_tests import long_alone
 from spinney.model.fleet import NodeStatus
@@ -15,6 +15,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster"]
 

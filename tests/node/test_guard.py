@@ -5,13 +5,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from node_fixtures import DEADLINE_S, Cluster, cluster, lines, now_us, until
+from node_fixtures import DEADLINE_S, Cluster, cluster, lines, now_us
 
 from spinney.model.errors import UsageError
 from spinney.model.states import State
 from spinney.node import supervisor
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.settings import NodeSettings
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
+from node_fixtures import Cluster, cluster, kept, lines, now_us, working
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter
@@ -19,6 +19,7 @@ from spinney.model.states import State
 from spinney.node.services.holds import AGAIN_S, HoldEnforcer
 from spinney.node.signals import NodeSignals
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster", "kept", "working"]
 

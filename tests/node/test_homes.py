@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, Node, lines, now_us, until
+from node_fixtures import Cluster, Node, lines, now_us
 
 from contract.behind import sql_store
 from long_tests import long_alone
@@ -17,6 +17,7 @@ from spinney.control import Control
 from spinney.features.jobs.commands import DeleteJob
 from spinney.folders import folders
 from spinney.model.states import State
+from waiting import until
 
 SHORT = {"lease_period_s": 2.5, "beat_s": 0.1, "slots": 1, "app": "home_app:app"}
 HOSTS = ("thor", "odin")

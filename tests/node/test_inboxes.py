@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from node_fixtures import Cluster, Node, cluster, now_us, until
+from node_fixtures import Cluster, Node, cluster, now_us
 
 from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Arrival, ArrivalOutcome, Inbox
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, until
+from node_fixtures import Cluster, cluster, lines
 
 from new_store import new_store
 from spinney.model.errors import UsageError
@@ -16,6 +16,7 @@ from spinney.model.states import State
 from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.node.settings import NodeSettings
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -1,10 +1,11 @@
 """Amounts of a lock, from the application that declares how much there is to the jobs of a real node."""
 
-from node_fixtures import Cluster, kept, lines, now_us, until, working
+from node_fixtures import Cluster, kept, lines, now_us, working
 
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["kept", "working"]
 LOCK = "disk:1"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us
 
 from spinney.host.boot import boot_id
 from spinney.model.errors import StoreLocked, StoreReplaced
@@ -21,6 +21,7 @@ from spinney.node.lifecycle import instance
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -4,11 +4,12 @@ import os
 import signal
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us
 
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
+from waiting import until
 
 __all__ = ["cluster"]
 

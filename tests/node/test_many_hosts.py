@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, lines, now_us, until
+from node_fixtures import Cluster, lines, now_us
 
 from long_tests import long_alone
 from servers import postgres_schema
@@ -24,6 +24,7 @@ from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.store.sql import open_store
+from waiting import until
 
 SHORT = {"lease_period_s": 1.5, "beat_s": 0.1}
 STRANGER = NodeInfo(

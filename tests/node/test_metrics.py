@@ -11,12 +11,13 @@ from collections.abc import Mapping
 
 import psutil
 import pytest
-from node_fixtures import HERE, Cluster, cluster, lines, until
+from node_fixtures import HERE, Cluster, cluster, lines
 from prometheus_client.parser import text_string_to_metric_families
 
 from spinney.model.errors import UsageError
 from spinney.node.measurements import TimeHistogram
 from spinney.node.settings import NodeSettings
+from waiting import until
 
 __all__ = ["cluster"]
 _AT = re.compile(r"metrics are at (http://\S+/metrics)")

@@ -11,7 +11,7 @@ import promql_parser
 import pytest
 import yaml
 from fastapi.testclient import TestClient
-from node_fixtures import Cluster, cluster, until
+from node_fixtures import Cluster, cluster
 from prometheus_client.parser import text_string_to_metric_families
 
 from spinney.model.errors import StoreUnusable
@@ -19,6 +19,7 @@ from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.settings import ServerSettings
+from waiting import until
 
 __all__ = ["cluster"]
 FILES = Path(__file__).parents[2] / "docs" / "monitoring"

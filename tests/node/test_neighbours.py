@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
+from node_fixtures import Cluster, cluster, kept, lines, now_us, working
 from test_claims import Scene, lease, spec
 
 from spinney.model.outcomes import Outcome
@@ -22,6 +22,7 @@ from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, WorkerPool
 from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.shared_page import Running
 from spinney.node.workers.worker_reports import Exit
+from waiting import until
 
 __all__ = ["cluster", "kept", "working"]
 

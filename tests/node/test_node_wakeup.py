@@ -9,12 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from node_fixtures import Cluster, lines, now_us, until
+from node_fixtures import Cluster, lines, now_us
 
 from servers import postgres_schema, postgres_url
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.node.services.notifications import PAUSE_S
+from waiting import until
 
 NEVER_S = 3600.0
 """A pause between polls that no test outlasts: what is found then was heard of."""

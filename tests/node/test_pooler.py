@@ -9,12 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from node_fixtures import Cluster, lines, until
+from node_fixtures import Cluster, lines
 
 from servers import POOL, pooled, postgres_schema
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.sql import open_store
+from waiting import until
 
 LIMIT = 3
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from node_fixtures import Cluster, lines, until
+from node_fixtures import Cluster, lines
 
 from servers import postgres_schema, postgres_url
 from spinney.model.states import State
+from waiting import until
 
 
 @pytest.fixture

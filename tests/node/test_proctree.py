@@ -11,6 +11,7 @@ import pytest
 from executor_fixtures import subreaping
 
 from spinney.node.workers import proctree
+from waiting import until
 
 TREE = """
 import os, signal, subprocess, sys, time
@@ -45,11 +46,7 @@ def start(kind: str) -> tuple[subprocess.Popen[str], int]:
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while proctree.identify(pid) is not None:
-        if time.monotonic() > deadline:
-            return False
-    return True
+    return until(lambda: proctree.identify(pid) is None)
 
 
 def test_descendants_are_found_at_any_depth():
@@ -88,9 +85,7 @@ def test_orphans_are_strays_and_known_children_are_not():
     helper = subprocess.Popen(["sleep", "600"])
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
-    while proctree.reap_strays({helper.pid}):
-        assert time.monotonic() < deadline
+    until(lambda: not proctree.reap_strays({helper.pid}))
     assert gone(below)
     assert proctree.identify(helper.pid) is not None
 
@@ -109,9 +104,7 @@ def test_a_pid_that_was_given_away_again_is_not_signalled():
 
 def test_zombies_are_no_longer_there():
     process = subprocess.Popen(["true"])
-    deadline = time.monotonic() + 10
-    while proctree.identify(process.pid) is not None:
-        assert time.monotonic() < deadline
+    until(lambda: proctree.identify(process.pid) is None)
     assert process.pid in proctree.children(os.getpid())
     assert proctree.descendants(os.getpid()) == []
     process.wait()
@@ -121,9 +114,7 @@ def test_names_with_brackets_and_blanks_do_not_confuse(tmp_path):
     odd = tmp_path / "a ) R 1 (b"
     odd.symlink_to("/bin/sleep")
     process = subprocess.Popen([odd, "600"])
-    deadline = time.monotonic() + 10
-    while not (who := proctree.identify(process.pid)):
-        assert time.monotonic() < deadline
+    who = until(lambda: proctree.identify(process.pid))
     assert who in proctree.descendants(os.getpid())
 
 

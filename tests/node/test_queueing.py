@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from long_tests import long_alone
 from servers import postgres_schema
@@ -14,6 +14,7 @@ from spinney.model.operators.queues import QueueChange
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, until
+from node_fixtures import Cluster, cluster, lines
 
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
@@ -19,6 +19,7 @@ from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter, Job
@@ -11,6 +11,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster"]
 

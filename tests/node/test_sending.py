@@ -3,11 +3,12 @@
 import os
 import signal
 
-from node_fixtures import Cluster, cluster, kept, lines, until, working
+from node_fixtures import Cluster, cluster, kept, lines, working
 
 from long_tests import long_alone
 from spinney.model.jobs import Filter
 from spinney.model.states import State
+from waiting import until
 
 __all__ = ["cluster", "kept", "working"]
 

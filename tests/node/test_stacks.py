@@ -3,11 +3,12 @@
 import os
 
 import pytest
-from node_fixtures import Cluster, kept, now_us, until, working
+from node_fixtures import Cluster, kept, now_us, working
 
 from spinney.model.errors import Refused
 from spinney.model.states import State
 from spinney.model.values.paths import job_folder
+from waiting import until
 
 __all__ = ["kept", "working"]
 

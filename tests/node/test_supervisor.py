@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, until, working
+from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, working
 
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster", "kept", "working"]
 

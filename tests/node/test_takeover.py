@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us
 
 from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
@@ -26,6 +26,7 @@ from spinney.node.lifecycle.recovery import LocalHost, instance_of, read_pages
 from spinney.node.lifecycle.takeover import join_cluster, wait_for_name
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, Node, cluster, until
+from node_fixtures import Cluster, Node, cluster
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from traced_app import app as traced_app
 
@@ -14,6 +14,7 @@ from otlp_collector import Collector, attributes, collecting
 from spinney.model.errors import UsageError
 from spinney.node.settings import NodeSettings
 from spinney.tracing import traceparents
+from waiting import until
 
 __all__ = ["cluster"]
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

@@ -1,10 +1,11 @@
 """A lock is taken away from a real attempt that goes on all the same."""
 
-from node_fixtures import Cluster, cluster, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us
 
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.wakeup.local import wake_local_nodes
+from waiting import until
 
 __all__ = ["cluster"]
 LOCK = "receiver:SG-1"

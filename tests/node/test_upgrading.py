@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, now_us, until
+from node_fixtures import Cluster, now_us
 
 from long_tests import LONG
 from servers import postgres_schema
@@ -16,6 +16,7 @@ from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.migrations.upgrades import OWN, finish, upgrade
+from waiting import until
 
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""

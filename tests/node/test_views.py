@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us, until
+from node_fixtures import Cluster, cluster, now_us
 
 from spinney.features.doctor.view_check import RULE, ViewCheck
 from spinney.folders.views import ViewTree
@@ -14,6 +14,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.model.values.paths import job_folder
+from waiting import until
 
 __all__ = ["cluster"]
 

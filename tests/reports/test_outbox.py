@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from node_fixtures import Cluster, Node, cluster, until
+from node_fixtures import Cluster, Node, cluster
 
 from reports.mail_server import Behaviour, free_port, mail_server
 from spinney.model.jobs import Filter, Job
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+from waiting import until
 
 __all__ = ["cluster"]
 

@@ -5,7 +5,6 @@ import os
 import pwd
 import socket
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.request_context import Authenticated
 from spinney.web.settings import ServerSettings
+from waiting import until
 
 HEAD_S = REST_S = 0.3
 MOST = 20
@@ -269,8 +269,5 @@ def test_given_a_client_that_goes_while_it_is_answered_then_that_is_no_fault(
     assert sock.recv(15) == b"HTTP/1.1 200 OK"
     sock.close()
 
-    ends_s = time.monotonic() + 20
-    while not served.idle():
-        assert time.monotonic() < ends_s
-        time.sleep(0.01)
+    until(served.idle)
     assert [record for record in caplog.records if record.exc_info or record.levelname == "ERROR"] == []

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pytest
 from starlette.requests import HTTPConnection
 from starlette.responses import StreamingResponse
 
+import waiting
 from contract.words import RealClock, Site
 from http_listener import Listening
 from spinney.folders import folders
@@ -253,10 +253,8 @@ class Kind:
 
     def wait_until_open(self, number: int) -> None:
         """Return when so many are open; they are, unless the server is broken."""
-        ends_s = time.monotonic() + PATIENCE_S
-        while (now := getattr(self._place.quotas, self._name).open) != number:
-            assert time.monotonic() < ends_s, f"{now} are open, not {number}"
-            time.sleep(0.005)
+        room = getattr(self._place.quotas, self._name)
+        waiting.until(lambda: room.open == number, lambda: f"{room.open} are open, not {number}")
 
 
 @pytest.fixture(params=["streams", "followers", "downloads", "uploads"])

@@ -22,6 +22,7 @@ from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection import online_ddl
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION, require_workable
 from spinney.store.sql.migrations.upgrades import OWN, finish, unfinished, upgrade
+from waiting import until
 
 NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
 REVISION = """
@@ -171,11 +172,8 @@ def test_an_upgrade_that_is_killed_leaves_the_schema_as_it_was(
         [sys.executable, "-c", UPGRADE, _url(store), str(coming)],
         env=os.environ | {"SPINNEY_TEST_HALF": str(half)},
     )
-    give_up = time.monotonic() + 30
-    while not half.exists():
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-        time.sleep(0.01)
+    until(lambda: half.exists() or process.poll() is not None)
+    assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait(30)
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import orjson
 import psutil
 
 from cli.shell import Shell
+from waiting import until
 
 PATIENCE_S = 120.0
 
@@ -83,12 +83,10 @@ class Monitor:
 
     def wait(self, done: Callable[[], bool]) -> None:
         """Wait until it is so. Raises AssertionError with the nodes' logs where it does not become so."""
-        until_s = time.monotonic() + PATIENCE_S
-        while not done():
-            if time.monotonic() > until_s:
-                logs = "\n".join(file.read_text() for file in sorted(self.place.glob("node-*.log")))
-                raise AssertionError(f"it did not become so within {PATIENCE_S:g} s\n{logs[-4000:]}")
-            time.sleep(0.1)
+        until(done, self._logs, PATIENCE_S)
+
+    def _logs(self) -> str:
+        return "\n".join(file.read_text() for file in sorted(self.place.glob("node-*.log")))[-4000:]
 
     def is_settled(self, job_id: int) -> bool:
         """Whether a job has ended."""

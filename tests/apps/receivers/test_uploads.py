@@ -12,8 +12,9 @@ from long_tests import long_alone
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
 from spinney.jobs import State
 from spinney.testing import Child, StageHarness
+from waiting import until
 
-from .service import DEADLINE_S, SERIALS, Service, archive, expected, raw_files
+from .service import SERIALS, Service, archive, expected, raw_files
 
 
 def test_an_archive_becomes_detections_products_and_a_list_of_bad_files(
@@ -76,11 +77,13 @@ def test_a_node_killed_again_and_again_loses_and_doubles_nothing(service: Servic
     job = service.upload(archive(files, tmp_path / "card.zip"))
     for number in range(3):
         service.start_node(slots=2)
-        deadline = time.monotonic() + DEADLINE_S
         # A stage that loses its node three times fails as poison, so each kill waits for another stage.
-        while len({attempt["stage"] for attempt in service.show(job)["attempts"]}) < number + 2:
-            assert time.monotonic() < deadline, service.spinney("tree", job)
-            time.sleep(0.05)
+        until(
+            lambda number=number: (
+                len({each["stage"] for each in service.show(job)["attempts"]}) >= number + 2
+            ),
+            lambda: service.spinney("tree", job),
+        )
         service.kill_node()
     service.start_node(slots=2)
     assert service.ended(job) == "completed", service.spinney("tree", job)
@@ -139,16 +142,14 @@ def test_attached_receivers_are_polled_by_the_command_of_the_settings(
         f'command = ["cp", "-r", "{tmp_path}/attached/{{receiver}}/.", "{{folder}}"]\n'
     )
     service.start_node()
-    deadline = time.monotonic() + DEADLINE_S
-    while service.call("schedule", "run", "poll.receivers.sync").returncode and time.monotonic() < deadline:
-        time.sleep(0.2)  # until the node has put the schedule into the store
+    # Once the node has put the schedule into the store.
+    until(lambda: service.call("schedule", "run", "poll.receivers.sync").returncode == 0)
 
     def syncs() -> list[Any]:
         lines = service.spinney("list", "--json", "--type", "receivers.sync").splitlines()
         return [json.loads(line) for line in lines]
 
-    while len(syncs()) < len(receivers) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: len(syncs()) == len(receivers))
     assert {service.ended(str(job["id"])) for job in syncs()} == {"completed"}
     assert {job["queue"] for job in syncs()} == {"receivers-priority"}
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)

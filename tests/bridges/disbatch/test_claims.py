@@ -13,13 +13,13 @@ from pymongo import MongoClient
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from bridges.mongo import MongoServer
-from node.node_fixtures import until
 from spinney.bridges.disbatch import limits
 from spinney.bridges.disbatch.claims import Claims
 from spinney.bridges.disbatch.database import Database, connect, ensure_indexes
 from spinney.bridges.disbatch.node import DisbatchNode
 from spinney.bridges.disbatch.settings import Settings
 from spinney.bridges.foreign import ForeignAway
+from waiting import until
 
 DEMO = "Disbatch::Plugin::Demo"
 

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from spinney.bridges.disbatch.interface import access
 from spinney.bridges.disbatch.interface.access import read_token, read_users
 from spinney.bridges.disbatch.interface.cli import app
 from spinney.errors import UsageError
+from waiting import until
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 """Makes hashes that take no time."""
@@ -257,10 +257,7 @@ def test_serve_answers_balances_and_ends_in_order(
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
             assert client.get("/plugins").json() == ["A::B", DEMO]
             assert client.post("/queues", data={"name": "new", "plugin": "A::B"}).status_code == 200
-            give_up = time.monotonic() + 20
-            while client.get("/queues/demo").json()["threads"] != 6 and time.monotonic() < give_up:
-                time.sleep(0.1)
-            assert client.get("/queues/demo").json()["threads"] == 6
+            until(lambda: client.get("/queues/demo").json()["threads"] == 6)
             assert httpx.get(f"{url}/queues").status_code == 401
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -273,9 +270,10 @@ def test_serve_answers_balances_and_ends_in_order(
 
 
 def listening(log: Path, process: "subprocess.Popen[bytes]") -> str:
-    give_up = time.monotonic() + 30
-    while time.monotonic() < give_up and process.poll() is None:
-        if match := re.search(r"running on (http://127\.0\.0\.1:\d+)", log.read_text()):
-            return match[1]
-        time.sleep(0.05)
-    raise AssertionError(log.read_text())
+    def address() -> "re.Match[str] | None":
+        assert process.poll() is None, log.read_text()
+        return re.search(r"running on (http://127\.0\.0\.1:\d+)", log.read_text())
+
+    match = until(address, log.read_text)
+    assert match is not None
+    return match[1]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
+import waiting
 from bridges.mongo import MongoServer
 from cli.shell import Shell
 from long_tests import LONG, long_alone
@@ -164,12 +165,8 @@ def beaten_at(db: Database) -> datetime:
     return beaten
 
 
-def until(what: str, node: Node, look: Any) -> Any:
-    give_up = time.monotonic() + DEADLINE_S
-    while not (seen := look()):
-        assert time.monotonic() < give_up, f"{what}: not within {DEADLINE_S:.0f} s\n{node.log()[-3000:]}"
-        time.sleep(0.2)
-    return seen
+def until(what: str, node: Node, look: Callable[[], Any]) -> Any:
+    return waiting.until(look, lambda: f"{what}\n{node.log()[-3000:]}", DEADLINE_S)
 
 
 def finished(db: Database, node: Node, ids: Sequence[ObjectId]) -> list[dict[str, Any]]:
@@ -546,13 +543,14 @@ def test_nodes_of_ours_and_an_older_one_share_tasks(
 def _wait_for(db: Database, place: Path, number: int, nodes: Sequence[Node]) -> None:
     """Wait until so many tasks have ended and are complete. The notes are read first, because counting documents takes
     this server as long as several claims."""
-    give_up = time.monotonic() + 2 * DEADLINE_S * (10 if LONG else 1)
-    while (
-        sum(what == "end" for _, what, _ in notes(place)) < number
-        or db["tasks"].count_documents({"complete": True}) < number
-    ):
-        assert time.monotonic() < give_up, "".join(node.log()[-1500:] for node in nodes)
-        time.sleep(0.2)
+    waiting.until(
+        lambda: (
+            sum(what == "end" for _, what, _ in notes(place)) >= number
+            and db["tasks"].count_documents({"complete": True}) >= number
+        ),
+        lambda: "".join(node.log()[-1500:] for node in nodes),
+        2 * DEADLINE_S * (10 if LONG else 1),
+    )
 
 
 def _latest(place: Path, ids: Sequence[ObjectId]) -> int:

@@ -14,12 +14,12 @@ from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.serialization import Create, Delete, SetData, Transaction
 
 from bridges.merritt.conftest import LONG_SESSION_S, started
-from bridges.merritt.test_locks import until
 from bridges.merritt.trees import locks, new_batch, new_job, tree
 from bridges.merritt.verbs import VERBS
 from long_tests import LONG
 from spinney.bridges.merritt import JobState, MerrittCommitUncertain, MerrittQueue
 from spinney.bridges.merritt.nodes import existing
+from waiting import until
 from zookeeper_servers import ensemble, standalone
 
 TESTS = Path(__file__).parents[2]

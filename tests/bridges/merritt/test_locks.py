@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from threading import Barrier, Thread
 
@@ -20,15 +19,7 @@ from spinney.bridges.merritt import (
     MerrittLocked,
     MerrittQueue,
 )
-
-_DEADLINE_S = 30.0
-
-
-def until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + _DEADLINE_S
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+from waiting import until
 
 
 def test_jobs_are_acquired_in_order_of_priority_and_number(queue: MerrittQueue) -> None:

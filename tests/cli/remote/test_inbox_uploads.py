@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,10 +14,10 @@ import pytest
 from cli.shell import furnish
 from small_disk import small_disk
 from spinney.folders.upload_folder import UPLOADS
+from waiting import until
 
 from .conftest import Both, end
 
-Until = Callable[[Callable[[], object]], None]
 LONG = 96 << 20
 
 
@@ -32,10 +32,10 @@ def idle(tmp_path: Path) -> Both:
 
 
 @contextmanager
-def node(both: Both, until_true: Until) -> Iterator[None]:
+def node(both: Both) -> Iterator[None]:
     process = both.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
     yield
-    until_true(lambda: both.shell.listed("nodes"))  # before that it would not end in order
+    until(lambda: both.shell.listed("nodes"))  # before that it would not end in order
     end(process)
 
 
@@ -75,10 +75,10 @@ def check(both: Both, job: str) -> None:
     assert received(both) == []
 
 
-def test_an_upload_goes_on_when_a_killed_server_is_back(idle: Both, until_true: Until) -> None:
+def test_an_upload_goes_on_when_a_killed_server_is_back(idle: Both) -> None:
     server = idle.serve()
     upload = uploading(idle)
-    until_true(lambda: any(received(idle)))
+    until(lambda: any(received(idle)))
     kill(server)
     (came,) = received(idle)
     assert came < LONG
@@ -89,10 +89,10 @@ def test_an_upload_goes_on_when_a_killed_server_is_back(idle: Both, until_true: 
     check(idle, out.strip())
 
 
-def test_a_killed_command_goes_on_where_it_stopped(idle: Both, until_true: Until) -> None:
+def test_a_killed_command_goes_on_where_it_stopped(idle: Both) -> None:
     with idle.listening():
         upload = uploading(idle)
-        until_true(lambda: any(received(idle)))
+        until(lambda: any(received(idle)))
         kill(upload)
         (came,) = received(idle)
         assert 0 < came < LONG
@@ -106,7 +106,7 @@ def test_a_killed_command_goes_on_where_it_stopped(idle: Both, until_true: Until
         assert "became job" in idle.refused(1, "inbox", "upload", "in", "long.bin")
 
 
-def test_a_node_finishes_what_a_killed_uploader_has_left(idle: Both, until_true: Until) -> None:
+def test_a_node_finishes_what_a_killed_uploader_has_left(idle: Both) -> None:
     """Only the step in the store was done when it was killed."""
     place = idle.shell.folder
     dying = """
@@ -121,8 +121,8 @@ main.run(["inbox", "upload", "in", "long.bin"])
     assert killed.returncode == -signal.SIGKILL
     (job,) = idle.shell.listed("list")
     assert job["state"] == "held"
-    with node(idle, until_true):
-        until_true(lambda: state(idle, str(job["id"])) == "completed")
+    with node(idle):
+        until(lambda: state(idle, str(job["id"])) == "completed")
     check(idle, str(job["id"]))
 
 

@@ -4,16 +4,15 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.shell import furnish
+from waiting import until
 
 from .conftest import Both, end
-
-Until = Callable[[Callable[[], object]], None]
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def kill(server: "subprocess.Popen[str]") -> None:
     server.communicate()
 
 
-def test_following_and_waiting_go_on_when_the_server_is_back(working: Both, until_true: Until) -> None:
+def test_following_and_waiting_go_on_when_the_server_is_back(working: Both) -> None:
     # given
     folder = working.shell.folder
     server = working.serve()
@@ -53,11 +52,11 @@ def test_following_and_waiting_go_on_when_the_server_is_back(working: Both, unti
     out, err, waited, err_of_wait = (
         folder / name for name in ("logs.out", "logs.err", "wait.out", "wait.err")
     )
-    until_true(lambda: "started" in out.read_text() and "0 of 1" in waited.read_text())
+    until(lambda: "started" in out.read_text() and "0 of 1" in waited.read_text())
 
     # when: it is killed, and what it follows goes on without it
     kill(server)
-    until_true(lambda: "waiting for it" in err.read_text() and "waiting for it" in err_of_wait.read_text())
+    until(lambda: "waiting for it" in err.read_text() and "waiting for it" in err_of_wait.read_text())
     (folder / "go").touch()
     with working.listening():
         codes = [follower.wait(timeout=60) for follower in (logs, wait)]

@@ -1,9 +1,8 @@
 """Access, fixity and cleaning by the command line, with a node at work."""
 
 import json
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from cli.shell import Shell
 from long_tests import LONG
 from reports.mail_server import Behaviour, mail_server
+from waiting import until
 
 from ..places import ALL, NEAR, endpoint_of
 from .given import MAIL, Service, service
@@ -56,19 +56,13 @@ class House:
 
     def ran(self, schedule: str) -> dict[str, Any]:
         """A job of that schedule, made now, when it has settled."""
-        self.until(
+        until(
             lambda: self.shell.call("schedule", "show", schedule).returncode == 0
         )  # the node has declared it
         self.shell.ok("schedule", "run", schedule)
         (job,) = self.shell.listed("list", "--type", schedule, "--limit", "1")
         self.shell.call("wait", str(job["id"]))
         return json.loads(self.shell.ok("show", str(job["id"]), "--json"))["job"]
-
-    def until(self, look: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not look():
-            assert time.monotonic() < deadline, "it did not come true in time"
-            time.sleep(0.1)
 
 
 def test_a_request_ends_with_a_package_that_has_a_path_and_a_url(served: House, tmp_path: Path) -> None:
@@ -130,7 +124,7 @@ def test_an_audit_reads_what_is_due_and_finds_what_is_damaged(served: House) -> 
         assert torn in inventory.damaged_since()
     assert served.document("fixity")["due"] == 0
     # Then the admins have a mail, and no other after the next run
-    served.until(lambda: len(served.mails.received) == 1)
+    until(lambda: len(served.mails.received) == 1)
     assert served.mails.received[0].recipients == ["staff@example.org"]
     assert torn in served.mails.received[0].mail.get_body(("plain",)).get_content()
     served.ran("ingest.fixity")
@@ -144,7 +138,7 @@ def test_what_has_expired_is_removed_and_made_anew_under_another_token(served: H
     before = toml.read_text()
     toml.write_text(before.replace(ACCESS, f"{ACCESS}keep_days = 1e-9\n"))
     old = served.document("fetch", ark)
-    served.until(lambda: served.document("token", old["token"])["status"] == "expired")
+    until(lambda: served.document("token", old["token"])["status"] == "expired")
     toml.write_text(before)
 
     ran = served.ran("ingest.cleaning")

@@ -3,7 +3,6 @@
 import json
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,9 +14,10 @@ from reports.mail_server import Behaviour, mail_server
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
 from spinney.store.sql import open_store
+from waiting import until
 
 from ..web import Exchange
-from .house import PATIENCE_S, House
+from .house import House
 
 FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
 
@@ -401,10 +401,7 @@ def test_free_connections_of_a_host_are_waited_for_without_a_slot(working: House
             return {job.waits_for for parent in parents for job in jobs(working, parent_id=parent)}
 
         with slots(working, 3):  # of which two may download
-            deadline = time.monotonic() + PATIENCE_S
-            while waiting() != {None, f"lock:download:{working.web.host}"}:
-                assert time.monotonic() < deadline, "it did not come true in time"
-                time.sleep(0.05)
+            until(lambda: waiting() == {None, f"lock:download:{working.web.host}"})
             other = working.submit(working.file("of-the-batch.txt", b"held by the batch"), "--kind", "file")
             working.until(other, "completed")
             assert waiting() == {None, f"lock:download:{working.web.host}"}

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import Any
 from cli.shell import Shell
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.bridges.merritt import Batch, MerrittQueue
+from waiting import until
 
 DEADLINE_S = 90.0
 
@@ -141,8 +141,5 @@ class IngestService:
             self.spinney("queue", queue, "--limit", "declared")
 
     def until(self, what: str, look: Callable[[], Any], deadline_s: float = DEADLINE_S) -> Any:
-        give_up = time.monotonic() + deadline_s
-        while not (seen := look()):
-            assert time.monotonic() < give_up, f"{what}: not within {deadline_s:.0f} s\n{self.log()[-4000:]}"
-            time.sleep(0.1)
-        return seen
+        """Return what ``look`` returns, as soon as it is true."""
+        return until(look, lambda: f"{what}\n{self.log()[-4000:]}", deadline_s)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from bridges.merritt.test_locks import until
 from bridges.merritt.trees import locks, new_batch, put_batch
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.merritt import orders
@@ -18,6 +17,7 @@ from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.bridges.merritt import Batch, BatchState, JobState, MerrittQueue
 from spinney.bridges.merritt.batches import Batches
 from spinney.errors import UsageError
+from waiting import until
 
 TESTS = Path(__file__).parents[3]
 KILLED_AFTER_ITS_FIRST_WRITE = """

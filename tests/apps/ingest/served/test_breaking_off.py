@@ -13,10 +13,10 @@ from spinney.model.jobs import Filter
 from spinney.web.request_context import REFRESH_S
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import ServerBusy, StorePool
+from waiting import until
 
 from .conftest import build
 
-PATIENCE_S = 30.0
 HEAD = (
     b"POST /api/v1/apps/ingest/submit?name=map.tif&profile=maps&kind=file HTTP/1.1\r\nHost: localhost\r\n"
     b"X-Asker: ann\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\nsome bytes"
@@ -30,13 +30,6 @@ FORM = (
 )
 
 
-def until(folder: Path, count: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while len(list(folder.iterdir())) != count:
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("head", [HEAD, FORM], ids=["body", "form"])
 def test_half_a_payload_leaves_nothing(head: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, app = build(tmp_path, monkeypatch)
@@ -44,8 +37,8 @@ def test_half_a_payload_leaves_nothing(head: bytes, tmp_path: Path, monkeypatch:
     listening = Listening(app, ServerSettings())
     with socket.create_connection(("127.0.0.1", listening.port)) as sender:
         sender.sendall(head)
-        until(incoming, 1)
-    until(incoming, 0)
+        until(lambda: len(list(incoming.iterdir())) == 1)
+    until(lambda: len(list(incoming.iterdir())) == 0)
     listening.end()
     with service.store() as store:
         assert not store.bulk.find(Filter(), limit=1)
@@ -67,7 +60,7 @@ def test_a_payload_that_nobody_may_hand_over_any_more_leaves_nothing(
     listening = Listening(app, ServerSettings())
     with socket.create_connection(("127.0.0.1", listening.port)) as sender:
         sender.sendall(HEAD)
-        until(incoming, 1)
+        until(lambda: len(list(incoming.iterdir())) == 1)
         if why == "busy":
             monkeypatch.setattr(StorePool, "run", busy)
         else:
@@ -75,7 +68,7 @@ def test_a_payload_that_nobody_may_hand_over_any_more_leaves_nothing(
             time.sleep(REFRESH_S)
         sender.sendall(b"x" * 990)
         answer = sender.recv(1000)
-    until(incoming, 0)
+    until(lambda: len(list(incoming.iterdir())) == 0)
     monkeypatch.undo()
     listening.end()
     assert answer.split()[1] == (b"503" if why == "busy" else b"401")
