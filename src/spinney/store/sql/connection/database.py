@@ -22,6 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
+    import sqlite3
+
+    import psycopg
+
     from spinney.store.contract import Listener
     from spinney.store.sql.connection.schema_state import SchemaState
 
@@ -31,6 +35,16 @@ MOVES = (
 )
 """The counters by which caches know whether they are up to date. Two look-ups, because SQLite builds a table of a list
 (``in (…)``) each time, which costs more than both."""
+
+
+@contextmanager
+def closed_on_error(connection: "sqlite3.Connection | psycopg.Connection[Any]") -> Iterator[None]:
+    """Close a connection whose first steps fail, so that nobody keeps it."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def damaged(data: bytes) -> str:

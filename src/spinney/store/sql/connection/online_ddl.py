@@ -12,6 +12,7 @@ the index and removes the mark.
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -69,8 +70,7 @@ def begin(connection: "Connection", schema: str) -> None:
 
 def _oldest(connector: "Connector") -> str:
     """Name the oldest transaction that has a lock on a table of this store, as the end of a sentence."""
-    connection = connector.connect()
-    try:
+    with closing(connector.connect()) as connection:
         row = connection.execute(
             "select pid, usename, extract(epoch from now() - xact_start) "
             "from pg_stat_activity join pg_locks using (pid) where granted and pid <> pg_backend_pid() "
@@ -78,8 +78,6 @@ def _oldest(connector: "Connector") -> str:
             "order by xact_start limit 1",
             (f'"{connector.schema}"',),
         ).fetchone()
-    finally:
-        connection.close()
     if row is None:
         return ""
     pid, user, open_s = row
@@ -93,8 +91,7 @@ def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = tim
     """Build the indexes that are marked as still to be built, beside writers, however long it takes. Only one process
     builds at a time, and on a direct connection, because the lock belongs to a session, which a pooler does not keep.
     Raises StoreUnusable behind a pooler."""
-    connection = connector.connect()
-    try:
+    with closing(connector.connect()) as connection:
         marked = _marked(connection, connector.schema)
         if marked and connector.pooled(connection):
             raise StoreUnusable(
@@ -112,8 +109,6 @@ def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = tim
             for mark, sql in _marked(connection, connector.schema):
                 _build(connection, connector.schema, _name(mark), sql)
                 connection.execute(f'delete from "{connector.schema}".meta where name = %s', (mark,))
-    finally:
-        connection.close()
 
 
 def _marked(connection: "psycopg.Connection[Any]", schema: str) -> list[Any]:

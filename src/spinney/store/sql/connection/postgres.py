@@ -24,7 +24,7 @@ import psycopg
 from spinney.model.errors import StoreUnusable
 from spinney.model.fleet import POLL_S
 from spinney.store.sql.connection import grants, online_ddl, vacuum_schedule
-from spinney.store.sql.connection.database import MOVES, Database, RowChange, Tx
+from spinney.store.sql.connection.database import MOVES, Database, RowChange, Tx, closed_on_error
 from spinney.store.sql.connection.notifications import PostgresListener, channel
 from spinney.store.sql.connection.postgres_connection import Connection, Connector
 from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, translated
@@ -167,12 +167,9 @@ class PostgresDatabase(Database):
         moment."""
         with self._connector.explained():
             connection = self._connector.connect()
-            try:
+            with closed_on_error(connection):
                 if not self._connector.pooled(connection):
                     return PostgresListener(connection, self.schema, self.name)
-            except BaseException:
-                connection.close()
-                raise
             connection.close()
             log.info("%s is reached through a pooler: nodes poll every %g s", self.name, POLL_S)
             return None
@@ -189,10 +186,9 @@ class PostgresDatabase(Database):
 
         def alter() -> None:
             with transaction("postgresql+psycopg://", connect) as connection:
-                settings = self._connector.each(connection.connection.driver_connection)  # type: ignore[arg-type]
-                if settings:
-                    connection.exec_driver_sql(settings)
                 driver: Any = connection.connection.driver_connection
+                if settings := self._connector.each(driver):
+                    connection.exec_driver_sql(settings)
                 grants.require_owner(driver, self.name, self.schema)
                 # If two processes create one store at the same time, the second waits and finds it created.
                 connection.exec_driver_sql(
@@ -211,33 +207,23 @@ class PostgresDatabase(Database):
             online_ddl.build_indexes(self._connector)
 
     def grant(self, roles: Sequence[str]) -> None:
-        with self._connector.explained():
-            connection = self._connector.connect()
-            try:
-                self._connector.require_store(connection)
-                grants.require_owner(connection, self.name, self.schema)
-                grants.require_roles(connection, roles)
-                statements = grants.grants(self.schema, roles, connection.info.server_version)
-                connection.execute("; ".join(["begin", *statements, "commit"]))
-            finally:
-                connection.close()
+        with self._connector.connected() as connection:
+            self._connector.require_store(connection)
+            grants.require_owner(connection, self.name, self.schema)
+            grants.require_roles(connection, roles)
+            statements = grants.grants(self.schema, roles, connection.info.server_version)
+            connection.execute("; ".join(["begin", *statements, "commit"]))
 
     def script(self, roles: Sequence[str]) -> str:
-        from spinney.store.sql.migrations.init_script import (
-            script,  # Alembic is slow to import and rarely needed
-        )
+        # Alembic is slow to import and rarely needed.
+        from spinney.store.sql.migrations.init_script import script
 
-        with self._connector.explained():
-            connection = self._connector.connect()
-            try:
-                schema_state = self._connector.schema_state(connection)
-                schema_exists = connection.execute(
-                    "select to_regnamespace(%s)", (f'"{self.schema}"',)
-                ).fetchone() != (None,)
-                grants.require_roles(connection, roles)
-                statements = grants.grants(self.schema, roles, connection.info.server_version)
-            finally:
-                connection.close()
+        with self._connector.connected() as connection:
+            schema_state = self._connector.schema_state(connection)
+            namespace = connection.execute("select to_regnamespace(%s)", (f'"{self.schema}"',)).fetchone()
+            schema_exists = namespace != (None,)
+            grants.require_roles(connection, roles)
+            statements = grants.grants(self.schema, roles, connection.info.server_version)
         return script(self.schema, schema_state, schema_is_there=schema_exists, grants=statements)
 
     @property
@@ -246,12 +232,8 @@ class PostgresDatabase(Database):
         return f"spinney {self.schema}"
 
     def schema_state(self) -> SchemaState | None:
-        with self._connector.explained():
-            connection = self._connector.connect()
-            try:
-                return self._connector.schema_state(connection)
-            finally:
-                connection.close()
+        with self._connector.connected() as connection:
+            return self._connector.schema_state(connection)
 
     @contextmanager
     def look_long(self) -> Iterator[Tx]:
@@ -268,24 +250,18 @@ class PostgresDatabase(Database):
         before the commit."""
         from spinney.store.sql.schema import metadata  # slow to import, and rarely needed
 
-        with self._connector.explained():
-            connection = self._connector.connect()
+        with (
+            self._connector.connected() as connection
+        ):  # at its end the server rolls back what is not committed
             connection.patience_s = online_ddl.AS_LONG_AS_IT_TAKES_S
-            try:
-                connection.execute(
-                    f"begin isolation level read committed; {self._connector.each(connection)}"
-                )
-                connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
-                for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
-                    connection.execute(f"set local {setting} = 0")
-                connection.execute(_TURN)
-                yield PostgresTx(connection, self._vacuum_schedule)
-                connection.execute(
-                    f"analyze {', '.join(metadata.tables)}"
-                )  # else the first plans are guessed
-                self._commit(connection, "commit")
-            finally:
-                connection.close()  # the server rolls back what is not committed
+            connection.execute(f"{_BEGIN}; {self._connector.each(connection)}")
+            connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
+            for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                connection.execute(f"set local {setting} = 0")
+            connection.execute(_TURN)
+            yield PostgresTx(connection, self._vacuum_schedule)
+            connection.execute(f"analyze {', '.join(metadata.tables)}")  # else the first plans are guessed
+            self._commit(connection, "commit")
 
     def close(self) -> None:
         for connection in (self._writer, self._reader):
@@ -318,11 +294,8 @@ class PostgresDatabase(Database):
         if connection is not None and not connection.closed:
             return connection
         connection = self._connector.connect(planned_once=planned_once)
-        try:
+        with closed_on_error(connection):
             self._connector.require_store(connection)
-        except BaseException:
-            connection.close()
-            raise
         self.connected += 1
         return connection
 

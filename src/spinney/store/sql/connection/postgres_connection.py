@@ -17,7 +17,7 @@ as long as people do.
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -28,6 +28,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.values.store_urls import DEFAULT_SCHEMA, require_escaped, without_password
+from spinney.store.sql.connection.database import closed_on_error
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 
 LEAST_VERSION = 140000
@@ -144,11 +145,8 @@ class Connector:
         """Open a connection. ``planned_once``: each of its statements is planned once, whatever its arguments. Raises
         psycopg.Error; see ``explained``."""
         connection = Connection.connect(self._conninfo, autocommit=True, **self._transport_settings())
-        try:
+        with closed_on_error(connection):
             self._furnish(connection, planned_once)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _furnish(self, connection: Connection, planned_once: bool) -> None:
@@ -234,6 +232,12 @@ class Connector:
         row = connection.execute(f'select version_num from "{self.schema}".alembic_version').fetchone()
         meta = connection.execute(f'select name, value from "{self.schema}".meta').fetchall()
         return SchemaState(schema=row[0] if row else "", meta=dict(meta))
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """Give a connection of its own, which is closed afterwards, and explain its errors."""
+        with self.explained(), closing(self.connect()) as connection:
+            yield connection
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ copies a store, writes and makes checkpoints only inside the queue.
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ import orjson
 from spinney.host.ownership import make_directory
 from spinney.model.errors import StoreUnusable
 from spinney.model.values.paths import beside
-from spinney.store.sql.connection.database import Database, Tx, damaged
+from spinney.store.sql.connection.database import Database, Tx, closed_on_error, damaged
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 from spinney.store.sql.connection.sqlite_file import (
@@ -165,19 +165,15 @@ class SqliteDatabase(Database):
         StoreReplaced."""
         if self._writer is None or self._write_queue is None:
             writer = self._to_store()
-            try:
+            with closed_on_error(writer), explained(self.path):
                 write_queue = self._write_queue = self._write_queue or WriteQueue(self.run_folder)
 
                 def set_up() -> None:
                     with write_queue.passed():
                         self._set_up(writer)
 
-                with explained(self.path):
-                    self._insist(set_up)
-                    writer.execute("pragma busy_timeout = 0")
-            except BaseException:
-                writer.close()
-                raise
+                self._insist(set_up)
+                writer.execute("pragma busy_timeout = 0")
             self._writer = writer
             self._durable, self._late = True, False
         require_same_file(self.path, self._file)
@@ -208,13 +204,9 @@ class SqliteDatabase(Database):
     def _open_reader(self) -> sqlite3.Connection:
         if self._reader is None:
             reader = self._to_store()
-            try:
-                with explained(self.path):
-                    reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
-                    self._insist(lambda: self._set_up(reader))
-            except BaseException:
-                reader.close()
-                raise
+            with closed_on_error(reader), explained(self.path):
+                reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
+                self._insist(lambda: self._set_up(reader))
             self._reader = reader
         require_same_file(self.path, self._file)
         return self._reader
@@ -234,8 +226,7 @@ class SqliteDatabase(Database):
         created."""
 
         def run() -> bool:
-            connection = self.connect(_BUSY_S)
-            try:
+            with closing(self.connect(_BUSY_S)) as connection:
                 connection.execute("begin immediate")
                 if connection.execute("select exists(select 1 from sqlite_master)").fetchone()[0]:
                     return False
@@ -243,8 +234,6 @@ class SqliteDatabase(Database):
                     connection.execute(sql, values)
                 connection.execute("commit")
                 return True
-            finally:
-                connection.close()
 
         return self._in_turn(run)
 
@@ -262,44 +251,33 @@ class SqliteDatabase(Database):
     def _in_turn(self, change: Callable[[], T]) -> T:
         """Make the file if it is missing, and call this while no other process writes."""
         self.make_file()
-        write_queue = WriteQueue(self.run_folder)
+        with closing(WriteQueue(self.run_folder)) as write_queue, explained(self.path):
 
-        def in_turn() -> T:
-            with write_queue.passed():
-                return change()
+            def in_turn() -> T:
+                with write_queue.passed():
+                    return change()
 
-        try:
-            with explained(self.path):
-                return self._insist(in_turn)
-        finally:
-            write_queue.close()
+            return self._insist(in_turn)
 
     def schema_state(self) -> SchemaState | None:
         refuse_network(self.path)
         if not self.path.exists():
             return None
-        with explained(self.path):
-            connection = self._insist(self._opened)
-            try:
-                return self._insist(lambda: _schema_state(connection))
-            finally:
-                connection.close()
+        with explained(self.path), closing(self._insist(self._opened)) as connection:
+            return self._insist(lambda: _schema_state(connection))
 
     @contextmanager
     def fill(self) -> Iterator[Tx]:
         self.make_file()
-        write_queue = WriteQueue(self.run_folder)
-        try:
-            with write_queue.passed(), explained(self.path):
-                connection = self.connect()
-                try:
-                    connection.execute("begin immediate")
-                    yield SqliteTx(connection)
-                    connection.execute("commit")
-                finally:
-                    connection.close()  # which rolls back what is not committed
-        finally:
-            write_queue.close()
+        with (
+            closing(WriteQueue(self.run_folder)) as write_queue,
+            write_queue.passed(),
+            explained(self.path),
+            closing(self.connect()) as connection,  # its end rolls back what is not committed
+        ):
+            connection.execute("begin immediate")
+            yield SqliteTx(connection)
+            connection.execute("commit")
 
     # --- the file -------------------------------------------------------------------------
 
@@ -330,14 +308,11 @@ class SqliteDatabase(Database):
         make_directory(self.run_folder, like=self.path)
         with explained(self.path):
             connection = self._insist(self._opened)
-            try:
+            with closed_on_error(connection):
                 schema_state = self._insist(lambda: _schema_state(connection))
                 if schema_state is None:
                     raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
                 require_workable(str(self.path), schema_state)
-            except BaseException:
-                connection.close()
-                raise
         # Only now: on an overlay of file systems the first opening for writing makes a file of it.
         self._file = self._file or self.path.stat()
         return connection
@@ -345,11 +320,8 @@ class SqliteDatabase(Database):
     def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
         """Return a connection to the file, whatever it holds. ``busy_s``: how long SQLite itself waits for a lock."""
         connection = self._opened(busy_s)
-        try:
+        with closed_on_error(connection):
             self._set_up(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:

@@ -10,6 +10,7 @@ import secrets
 import sqlite3
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -49,14 +50,10 @@ def generate(file: Path) -> str:
     from spinney.store.sql.connection.sqlite import SqliteDatabase
     from spinney.store.sql.migrations.upgrades import upgrade
 
-    database = SqliteDatabase(file)
-    upgrade(database)
-    connection = database.connect()
-    try:
-        return script_of(connection)
-    finally:
-        connection.close()
-        database.close()
+    with closing(SqliteDatabase(file)) as database:
+        upgrade(database)
+        with closing(database.connect()) as connection:
+            return script_of(connection)
 
 
 def script_of(connection: sqlite3.Connection) -> str:
