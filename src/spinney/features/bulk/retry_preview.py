@@ -7,7 +7,7 @@ A test that compares a preview with what then ran keeps the two in agreement
 
 from collections.abc import Callable, Collection, Sequence
 
-from spinney.model.attempts.progress import again_stages, next_stage, stages_from
+from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import NoSuchJob
 from spinney.model.lineage import ancestors
 from spinney.model.operators.bulk_orders import Order, Verb
@@ -92,7 +92,7 @@ class Preview:
         if self.order.stage is None:
             return self._left(row, spec, ()) or self._left(row, spec, again_stages(spec))
         behind = stages_from(spec, self.order.stage)
-        due = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+        due = job_rows.next_stage(self.tx, row.id, spec)
         if not behind or (due is not None and due not in behind):
             return None
         return self._left(row, spec, behind, finished=False)

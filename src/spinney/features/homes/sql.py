@@ -12,11 +12,9 @@ from spinney.model.homes import Home
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
-from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 3
@@ -104,10 +102,10 @@ class SqlHomes:
             if job_rows.leased_fence(tx, job_id) is not None:
                 raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
             job_rows.move_final(tx, job_id)  # before the node is forgotten
-            was_ready = row.state is State.PENDING and _taken_out(tx, self._session, row)
+            cascade = Cascade(tx, registry, now_us)
+            was_ready = row.state is State.PENDING and cascade.leave_ready(row)
             tx.run("update jobs set node_id = null where id = ?", (job_id,))
             if was_ready:
-                cascade = Cascade(tx, registry, now_us)
                 cascade.return_to_ready(job_rows.find(tx, job_id))
                 cascade.drain()
             note(tx, now_us, actor, "rehome", {"job": job_id, "host": home.host, "path": home.path}, 1)
@@ -142,9 +140,3 @@ class SqlHomes:
             raise Refused(
                 "the folders of this store are shared, so that all its nodes see them; there is nothing to release"
             )
-
-
-def _taken_out(tx: Tx, session: Session, row: job_rows.Row) -> bool:
-    """Take a job out of ``ready``, and return whether it was there."""
-    placement.leave_ready(tx, session.registry, row)
-    return tx.changed() > 0

@@ -20,10 +20,10 @@ from spinney.features.doctor.sql.rule import (
     in_place,
     states,
 )
-from spinney.model.attempts.progress import next_stage
 from spinney.model.states import State
 from spinney.store.sql.registry import job_rows
-from spinney.store.sql.transitions import locks, placement
+from spinney.store.sql.transitions import locks
+from spinney.store.sql.transitions.placement import Placement
 
 _ACTIVE = {State.PENDING, State.COMPLETED}
 """The states of jobs without a row in ``inactive_jobs``."""
@@ -57,7 +57,7 @@ def _proceed(repair: RepairContext, facts: Facts) -> None:
     spec = repair.registry.types.get(row.type)
     if spec is None:
         return
-    stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+    stage = job_rows.next_stage(tx, row.id, spec)
     tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
     row = row._replace(stage=stage)
     if stage is None:
@@ -71,10 +71,10 @@ def _hold_for_its_stage(repair: RepairContext, facts: Facts) -> None:
     for it, so that nothing waits for a job that does not run."""
     row = job_rows.find(repair.tx, facts["id"])
     if row.state is State.PENDING:
-        placement.leave_ready(repair.tx, repair.registry, row)
+        repair.cascade.leave_ready(row)
     repair.cascade.free_locks(row.id, locks.RESERVED)
     reason = f"its next stage {row.stage!r} has vanished from job type {row.type!r}"
-    placement.set_aside(repair.tx, row, State.HELD, now_us=repair.now_us, reason=reason)
+    repair.cascade.set_aside(row, State.HELD, reason=reason)
 
 
 def _set_settled_us(repair: RepairContext, facts: Facts) -> None:
@@ -105,7 +105,7 @@ def _set_aside_anew(repair: RepairContext, facts: Facts) -> None:
         reason = (
             "why is not known any more; 'spinney doctor' put it back" if row.state is State.HELD else None
         )
-        placement.set_aside(tx, row, row.state, now_us=since_us, reason=reason)
+        Placement(tx, repair.registry, since_us).set_aside(row, row.state, reason=reason)
 
 
 _SET_ASIDE_ANEW = Repair("writes the entry anew as the state of the job asks for", _set_aside_anew)

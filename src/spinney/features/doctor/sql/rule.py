@@ -20,7 +20,6 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
 PAGE = 5_000
@@ -56,7 +55,7 @@ class RepairContext(NamedTuple):
         hold, or among the jobs that wait."""
         row = job_rows.find(self.tx, job_id)
         if row.state == "pending" and row.stage is not None:
-            placement.leave_ready(self.tx, self.registry, row)
+            self.cascade.leave_ready(row)
         self.cascade.place(row)
 
     def take_lease(self, job_id: int, fence: int) -> None:

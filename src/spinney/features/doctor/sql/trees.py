@@ -25,7 +25,6 @@ from spinney.model.states import State
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import padded
-from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import BAD
 
 _BAD = states(BAD)
@@ -57,7 +56,7 @@ def _move(repair: RepairContext, row: Row, parent: Row | None) -> None:
         row.state is State.PENDING and row.stage is not None and job_rows.leased_fence(tx, row.id) is None
     )
     if was_ready:
-        placement.leave_ready(tx, repair.registry, row)
+        repair.cascade.leave_ready(row)
     tx.run("delete from serial_order where root_id = ? and lineage = ?", (row.root_id, row.lineage))
     was_in_line = tx.changed() > 0
     job_lineage = lineage(row.id, None if parent is None else parent.lineage)

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
-from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter
 from spinney.store.sql.claim.lane_heads import LaneHeads
@@ -27,7 +26,7 @@ from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
-from spinney.store.sql.transitions import failures, hold_moves, locks, placement
+from spinney.store.sql.transitions import failures, hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 from spinney.store.sql.transitions.lease_writes import grant
 
@@ -399,8 +398,7 @@ class Claim:
             busy_lock = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
         except BadParameters as error:
             # The claim's other jobs must not be affected, and a retry would fail again.
-            placement.leave_ready(self.tx, self.registry, row)
-            self.cascade.free_locks(row.id, locks.RESERVED)
+            self.cascade.withdraw(row)
             mark = failures.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
             self.cascade.fail(row, str(error), mark=mark)
             self._removed += 1
@@ -410,17 +408,8 @@ class Claim:
         if self._lock_moves < LOCK_MOVES:
             self._lock_moves += 1
             self._removed += 1
-            placement.leave_ready(self.tx, self.registry, row)
-            self.cascade.free_locks(row.id, locks.RESERVED)
-            placement.set_aside(
-                self.tx,
-                row,
-                State.WAITING,
-                now_us=self.now_us,
-                waits_for=f"lock:{busy_lock}",
-                reason=f"for the lock {busy_lock}",
-            )
-            self.cascade.began_to_wait(row.id)
+            self.cascade.withdraw(row)
+            self.cascade.wait(row, f"lock:{busy_lock}", f"for the lock {busy_lock}")
         return False
 
 

@@ -302,11 +302,10 @@ class Recorder:
         spec = self.registry.types.get(row.type)
         stage = row.stage
         if spec is not None:
-            names = [s.name for s in spec.stages]
-            passed = job_rows.passed_stages(tx, row.id, names)
+            passed = job_rows.passed_stages(tx, row.id, spec)
             if record.outcome is not Outcome.FINISH and not passed.isdisjoint(again_stages(spec)):
                 self._supersede_early_reports(row, spec, lease)
-                passed = job_rows.passed_stages(tx, row.id, names)
+                passed = job_rows.passed_stages(tx, row.id, spec)
             stage = next_stage(spec, passed)
         tx.run(
             "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
@@ -400,30 +399,18 @@ class Recorder:
         """Bring the job into the state that was decided. A job that its own stage holds gets no
         ``waits_for``, by which it is told from one that an operator's hold covers. ``why``: the cause, for
         jobs that fail."""
-        tx, c, now = self.tx, self.cascade, self.now_us
+        tx, c = self.tx, self.cascade
         reason = record.message or decided.reason
         if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
             c.place(row, leased=True)
         elif decided.state is State.SCHEDULED:
-            wake_us = now + round(decided.delay_s * 1e6)
-            placement.set_aside(
-                tx, row, State.SCHEDULED, now_us=now, wake_us=wake_us, reason=reason, leased=True
-            )
+            wake_us = self.now_us + round(decided.delay_s * 1e6)
+            c.set_aside(row, State.SCHEDULED, wake_us=wake_us, reason=reason, leased=True)
         elif decided.state is State.HELD:
-            placement.set_aside(tx, row, State.HELD, now_us=now, reason=reason, leased=True)
+            c.set_aside(row, State.HELD, reason=reason, leased=True)
         elif decided.state is State.WAITING:
             lock = record.lock or ""
-            placement.set_aside(
-                tx,
-                row,
-                State.WAITING,
-                now_us=now,
-                waits_for=f"lock:{lock}",
-                reason=f"for the lock {lock}",
-                lock_request=record.lock_request,
-                leased=True,
-            )
-            c.began_to_wait(row.id)
+            c.wait(row, f"lock:{lock}", f"for the lock {lock}", lock_request=record.lock_request, leased=True)
             # Since it was refused, the lock, or some of it, may have become free.
             wide = record.lock_request is not None or self.registry.capacities.in_force(lock) > 1
             if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:

@@ -8,7 +8,7 @@ those of other modules."""
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import hold_moves, locks, placement
+from spinney.store.sql.transitions import hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 RESERVED_US = 60_000_000
@@ -58,15 +58,9 @@ class SweepStep:
                 if row is None:
                     hold_moves.out_of_ready(self.tx, [tuple(key)])
                     continue
-                placement.leave_ready(self.tx, self.registry, row)
-                self.cascade.free_locks(row.id, locks.RESERVED)
-                placement.set_aside(
-                    self.tx,
-                    row,
-                    State.HELD,
-                    now_us=self.now_us,
-                    reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
-                )
+                self.cascade.withdraw(row)
+                reason = f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}"
+                self.cascade.set_aside(row, State.HELD, reason=reason)
             self.more = self.more or len(rows) == self.limit
 
     def free_locks(self, after: str) -> str:

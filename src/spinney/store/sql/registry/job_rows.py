@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from spinney.model import states
+from spinney.model.attempts import progress
 from spinney.model.errors import DuplicateKey, NoSuchJob
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
+from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
 
 
@@ -99,7 +101,7 @@ def is_hidden(tx: Tx, job_id: int) -> bool:
     )
 
 
-def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
+def passed_stages(tx: Tx, job_id: int, spec: TypeSpec) -> set[str]:
     """Return the stages that need not run. After the outcome ``finish`` these are all, until some are to run
     again.
 
@@ -111,10 +113,22 @@ def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
         (job_id,),
     ):
         if outcome == Outcome.FINISH and superseded is None:
-            return set(all_stages)
+            return {s.name for s in spec.stages}
         if outcome in PASSED:
             passed.add(stage)
     return passed
+
+
+def next_stage(tx: Tx, job_id: int, spec: TypeSpec) -> str | None:
+    """Return the stage that a job of this type runs next; None: all have passed."""
+    return progress.next_stage(spec, passed_stages(tx, job_id, spec))
+
+
+def waits_for(tx: Tx, job_id: int) -> str | None:
+    """Return what a waiting job waits for, as ``Job.waits_for``; of a failed job ``children`` or ``needs``, or None
+    when it failed by a stage of its own."""
+    what: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
+    return what
 
 
 def require_free_key(tx: Tx, scope: int, key: str) -> None:

@@ -15,7 +15,6 @@ free locks with waiting jobs). Parents need no bound: a job has one."""
 import logging
 from collections.abc import Container
 
-from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import NoSuchJob
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
@@ -24,6 +23,7 @@ from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.transitions import children, deadlocks, locks, placement
+from spinney.store.sql.transitions.placement import Placement
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +31,11 @@ DEPENDANTS_STEP = 200
 """How many dependants of a settled or reopened job one transaction updates; the rest follow in steps."""
 PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
+_FOR_ITS_TURN = "for an earlier job of its serial tree"
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
-class Cascade:
+class Cascade(Placement):
     """The cascade of one transaction: add changes, then ``drain``.
 
     What is still to be looked at is kept in dictionaries without values: sets whose order does not depend on
@@ -42,7 +43,7 @@ class Cascade:
     settled it meanwhile."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int) -> None:
-        self.tx, self.registry, self.now_us = tx, registry, now_us
+        super().__init__(tx, registry, now_us)
         self._parents: dict[int, None] = {}
         self._dependants: dict[int, None] = {}
         self._locks: dict[str, None] = {}
@@ -75,21 +76,14 @@ class Cascade:
         just been taken away. Raises UnlawfulTransition."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
-            placement.leave_ready(tx, self.registry, row)
+            self.leave_ready(row)
         if state is State.COMPLETED:
             tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
             job_rows.set_state(tx, row, state, leased=leased)
             tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
         else:
-            placement.set_aside(
-                tx,
-                row,
-                state,
-                now_us=self.now_us,
-                waits_for=because,
-                reason=reason,
-                fingerprint=fingerprint,
-                leased=leased,
+            self.set_aside(
+                row, state, waits_for=because, reason=reason, fingerprint=fingerprint, leased=leased
             )
             tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
         self.settled(row, state)
@@ -160,50 +154,33 @@ class Cascade:
             self.settle(row, State.CANCELLED, reason=cancel_reason, leased=leased)
             return
         if row.at_us is not None and row.at_us > self.now_us:
-            placement.set_aside(
-                tx,
-                row,
-                State.SCHEDULED,
-                now_us=self.now_us,
-                wake_us=row.at_us,
-                reason="for its time",
-                leased=leased,
-            )
+            self.set_aside(row, State.SCHEDULED, wake_us=row.at_us, reason="for its time", leased=leased)
             return
         still_open, broken = placement.needs_left(tx, row.id)
         if broken is not None:
             message = f"job {broken[0]}, which it needs, {children.ending(broken[1])}"
             self.fail(row, message, because="needs", leased=leased)
         elif still_open:
-            self._stand_aside(row, "needs", "for jobs that it needs", leased)
+            self._stand_aside(row, "needs", "for jobs that it needs", leased=leased)
         elif children.older_open(self.tx, row):
-            self._stand_aside(row, "children", "for its subjobs", leased)
+            self.wait_for_children(row, leased=leased)
         elif self._is_strict(row) and (bad := children.older_bad(self.tx, row)) is not None:
             self.fail(row, children.because_of(tx, bad), because="children", leased=leased)
         elif self.is_serial(row) and not self._first_in_line(row):
             # An earlier job may wait for locks that it keeps over stages; it takes them again.
             self.free_locks(row.id, None)
-            placement.set_aside(
-                tx,
-                row,
-                State.WAITING,
-                now_us=self.now_us,
-                waits_for="serial",
-                reason="for an earlier job of its serial tree",
-                leased=leased,
-            )
-            self.began_to_wait(row.id)
+            self.wait(row, "serial", _FOR_ITS_TURN, leased=leased)
         elif row.stage is None:
             self.proceed(row, leased=leased)
         else:
             # A held job keeps its place in the serial order, which a hold must not change. Those behind it wait for it,
             # and its message names the hold.
-            placement.to_ready(tx, self.registry, row, now_us=self.now_us, leased=leased)
+            self.to_ready(row, leased=leased)
 
     def return_to_ready(self, row: Row) -> None:
         """Make a job claimable again that was taken out of ``ready`` to change its row. Locks that are reserved for it
         stay so, unless a hold covers it now."""
-        placement.to_ready(self.tx, self.registry, row, now_us=self.now_us)
+        self.to_ready(row)
         if hold_coverage.stands_held(self.tx, row.id):
             self.free_locks(row.id, locks.RESERVED)
 
@@ -228,20 +205,38 @@ class Cascade:
             row = job_rows.set_state(self.tx, row, State.WAITING)
         self.settle(row, State.FAILED, reason=reason, because=because, fingerprint=mark, leased=leased)
 
+    def withdraw(self, row: Row) -> None:
+        """Remove a pending job from ``ready``, and release the locks that are reserved for it."""
+        self.leave_ready(row)
+        self.free_locks(row.id, locks.RESERVED)
+
+    def wait(
+        self,
+        row: Row,
+        waits_for: str,
+        reason: str,
+        *,
+        lock_request: tuple[int, int | None] | None = None,
+        leased: bool = False,
+    ) -> None:
+        """Let the job wait (see ``set_aside``), and check for a deadlock."""
+        self.set_aside(
+            row, State.WAITING, waits_for=waits_for, reason=reason, lock_request=lock_request, leased=leased
+        )
+        self.began_to_wait(row.id)
+
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Let the job wait for the children of its passed stage; it continues when the last of them has settled."""
-        self._stand_aside(row, "children", "for its subjobs", leased)
+        self._stand_aside(row, "children", "for its subjobs", leased=leased)
 
     def only_for_children(self, row: Row) -> None:
         """Let a job with a cancel request wait for its open children and for nothing else, whatever it waited for, so
         that it is not claimed any more, and is cancelled when the last of them has settled."""
-        waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
-        if row.state is State.WAITING and waits == "children":
+        if row.state is State.WAITING and job_rows.waits_for(self.tx, row.id) == "children":
             return
         if row.state is State.PENDING:
-            placement.leave_ready(self.tx, self.registry, row)
-            self.free_locks(row.id, locks.RESERVED)
-        self._stand_aside(row, "children", "for its subjobs", leased=False)
+            self.withdraw(row)
+        self.wait_for_children(row, leased=False)
 
     def began_to_wait(self, job_id: int) -> None:
         """Check for a deadlock, because the job waits, and others may wait for it, by a lock that it keeps or
@@ -284,9 +279,8 @@ class Cascade:
         row = existing_row(tx, parent_id)
         if row is None or row.state is not State.WAITING or placement.open_children(tx, parent_id):
             return
-        if self._waits_for(parent_id) != "children":
-            return
-        self.proceed(row)
+        if job_rows.waits_for(tx, parent_id) == "children":
+            self.proceed(row)
 
     def proceed(self, row: Row, *, leased: bool = False) -> None:
         """Move a job to its next stage, or settle it, after its children have settled.
@@ -298,10 +292,7 @@ class Cascade:
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
         spec = self.registry.types.get(row.type)
-        if spec is None:
-            stage = row.stage
-        else:
-            stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+        stage = row.stage if spec is None else job_rows.next_stage(tx, row.id, spec)
         strict = self._is_strict(row)
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
@@ -329,16 +320,12 @@ class Cascade:
         if job_rows.is_hidden(self.tx, job_id):
             return
         row = existing_row(self.tx, job_id)
-        if row is None or row.state is not State.WAITING or self._waits_for(job_id) != "needs":
+        if row is None or row.state is not State.WAITING or job_rows.waits_for(self.tx, job_id) != "needs":
             return
         began = job_id in self._waiters
         self.place(row)
-        if not began and job_id in self._waiters and self._waits_for(job_id) == "needs":
+        if not began and job_id in self._waiters and job_rows.waits_for(self.tx, job_id) == "needs":
             del self._waiters[job_id]  # it waits for fewer than before, which closes no ring
-
-    def _waits_for(self, job_id: int) -> str | None:
-        what: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
-        return what
 
     # --- locks ----------------------------------------------------------------------------
 
@@ -418,16 +405,8 @@ class Cascade:
         """Remove a later job from ``ready``, because an earlier one has come."""
         later = existing_row(self.tx, job_id)
         if later is not None and later.state is State.PENDING:
-            self.free_locks(job_id, locks.RESERVED)
-            placement.leave_ready(self.tx, self.registry, later)
-            placement.set_aside(
-                self.tx,
-                later,
-                State.WAITING,
-                now_us=self.now_us,
-                waits_for="serial",
-                reason="for an earlier job of its serial tree",
-            )
+            self.withdraw(later)
+            self.set_aside(later, State.WAITING, waits_for="serial", reason=_FOR_ITS_TURN)
 
     def _leave_line(self, row: Row) -> None:
         """Remove the job from its tree's serial order if it is there, so that the next one is checked."""
@@ -450,18 +429,14 @@ class Cascade:
         if first is None or job_rows.is_hidden(self.tx, first):
             return
         row = existing_row(self.tx, first)
-        waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (first,))
-        if row is not None and row.state is State.WAITING and waits == "serial":
+        if row is not None and row.state is State.WAITING and job_rows.waits_for(self.tx, first) == "serial":
             self.place(row)
 
     # --- helping --------------------------------------------------------------------------
 
-    def _stand_aside(self, row: Row, waits_for: str, reason: str, leased: bool) -> None:
-        placement.set_aside(
-            self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason, leased=leased
-        )
+    def _stand_aside(self, row: Row, waits_for: str, reason: str, *, leased: bool) -> None:
+        self.wait(row, waits_for, reason, leased=leased)
         self._leave_line(row)
-        self.began_to_wait(row.id)
 
 
 def existing_row(tx: Tx, job_id: int) -> Row | None:

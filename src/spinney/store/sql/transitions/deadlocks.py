@@ -27,11 +27,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.rights.actor import Actor
@@ -45,6 +44,9 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import failures
+
+if TYPE_CHECKING:
+    from spinney.store.sql.transitions.cascades import Cascade
 
 log = logging.getLogger(__name__)
 
@@ -356,22 +358,7 @@ _FIRST_IN_LINE = (
 # --- breaking ---------------------------------------------------------------------------------
 
 
-class Breaking(Protocol):
-    """The transaction in which a cycle is broken, and what it does with the victim (``cascades.Cascade``)."""
-
-    tx: Tx
-    registry: Registry
-    now_us: int
-
-    def settle(
-        self, row: Row, state: State, *, reason: str | None = None, fingerprint: str | None = None
-    ) -> None: ...
-    def free_locks(self, job_id: int, fence: int | None) -> None: ...
-    def place(self, row: Row) -> None: ...
-    def prefer(self, job_id: int, lock: str) -> None: ...
-
-
-def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
+def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
     """Break a cycle that these jobs have closed by beginning to wait; return whether there was one, so that there may
     be more. The caller drains."""
     if cascade.tx.value(_ANY_KEPT) is None:
@@ -379,7 +366,7 @@ def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
     return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
 
-def _break(cascade: Breaking, ring: Ring) -> bool:
+def _break(cascade: "Cascade", ring: Ring) -> bool:
     """Break the cycle if it has locks, else it cannot be broken; return whether it was.
 
     The victim is the job at which the path from the youngest keeper reaches a lock (see the module). The
@@ -415,12 +402,12 @@ def _break(cascade: Breaking, ring: Ring) -> bool:
     return True
 
 
-def _restart(cascade: Breaking, row: Row, spec: TypeSpec) -> None:
+def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
     """Release all locks, and start again with the stage that took the first of them."""
     tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
     job_rows.supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
-    stage = next_stage(spec, job_rows.passed_stages(tx, row.id, stages))
+    stage = job_rows.next_stage(tx, row.id, spec)
     tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
     cascade.free_locks(row.id, None)
     cascade.place(job_rows.find(tx, row.id))

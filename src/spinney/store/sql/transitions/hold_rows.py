@@ -21,7 +21,6 @@ from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import COLUMNS, HELD_BY_HOLD
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import locks, placement
 from spinney.store.sql.transitions.cascades import Cascade
 
 ENDED_STEP = 100
@@ -62,10 +61,9 @@ def hold_one(
     hold = _put(tx, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
     _tell(tx, registry)
     if row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
-        placement.leave_ready(tx, registry, row)
-        placement.set_aside(tx, row, State.HELD, now_us=now_us, waits_for=HELD_BY_HOLD, reason=str(hold))
         cascade = Cascade(tx, registry, now_us)
-        cascade.free_locks(row.id, locks.RESERVED)
+        cascade.withdraw(row)
+        cascade.set_aside(row, State.HELD, waits_for=HELD_BY_HOLD, reason=str(hold))
         cascade.drain()
     return hold
 

@@ -9,7 +9,7 @@ An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs t
 
 import orjson
 
-from spinney.model.attempts.progress import again_stages, next_stage, stages_from
+from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
@@ -134,7 +134,7 @@ class Operation:
         if row.state is State.WAITING and (bad := self._bad_children(row)):
             return bad
         row = self._settled(job_id, REOPENABLE)
-        return self._bad_children(row) if regrowth.failed_because(self.tx, row.id) == "children" else []
+        return self._bad_children(row) if job_rows.waits_for(self.tx, row.id) == "children" else []
 
     def retry_each(self, job_ids: list[int]) -> None:
         """Retry some children; one that has been opened meanwhile is skipped, and so is one that is superseded, because
@@ -158,9 +158,7 @@ class Operation:
             # Stages from ``stage`` on are superseded, so that they run again although they may have passed.
             spec = self._spec(row)
             behind = stages_from(spec, self._stage(row, stage))
-            first_open = next_stage(
-                spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
-            )
+            first_open = job_rows.next_stage(self.tx, row.id, spec)
             if first_open is not None and first_open not in behind:
                 raise Refused(
                     f"stage {first_open!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
@@ -215,7 +213,7 @@ class Operation:
         the id ``after``. Empty for any other job."""
         row = self.find(job_id)
         if row.state is not State.WAITING and not (
-            row.state in REOPENABLE and regrowth.failed_because(self.tx, row.id) == "children"
+            row.state in REOPENABLE and job_rows.waits_for(self.tx, row.id) == "children"
         ):
             return []
         return self._bad_children(row, after=after, limit=limit)
@@ -241,8 +239,7 @@ class Operation:
         counts as come. Raises UnknownType, DuplicateKey (its key has been taken since), and Refused when
         nothing is left to run or a job above is cancelled."""
         spec = self._spec(row)
-        passed = job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
-        stage = next_stage(spec, passed)
+        stage = job_rows.next_stage(self.tx, row.id, spec)
         if stage is None:
             again = again_stages(spec)
             if not again and placement.bad_child(self.tx, row.id) is None:
@@ -319,8 +316,7 @@ class Operation:
         """Remove it from ``ready``; return whether it was there (a job of a long submission may not be placed yet)."""
         if leased or row.state is not State.PENDING:
             return False
-        placement.leave_ready(self.tx, self.registry, row)
-        return self.tx.changed() > 0
+        return self.cascade.leave_ready(row)
 
     # --- release --------------------------------------------------------------------------
 
@@ -432,7 +428,7 @@ class Operation:
         has its folder until that is removed, too."""
         tx, c = self.tx, self.cascade
         held = row.state is State.HELD
-        placement.set_aside(tx, row, State.DELETED, now_us=self.now_us, reason=f"deleted by {self.by}")
+        c.set_aside(row, State.DELETED, reason=f"deleted by {self.by}")
         for table in ("attempts", "data", "progress", "keys", "needs"):
             tx.run(f"delete from {table} where job_id = ?", (row.id,))  # literals
         tx.run("delete from cancel_requests where job_id = ?", (row.id,))

@@ -2,8 +2,8 @@
 
 It is determined anew each time, in this order: a cancel request, a future time, needs, open children of
 earlier stages, the serial order, a hold; when none of them applies, it is in ``ready``.
-``cascades.Cascade.place`` asks these questions; this module has the statements that answer them, and those
-that put a job into ``ready`` or ``inactive_jobs``.
+``cascades.Cascade.place`` asks these questions; this module has the statements that answer them, and (``Placement``)
+those that put a job into ``ready`` or ``inactive_jobs``.
 
 An open job that is not leased has a row in exactly one of these two tables, except while a long submission is
 being placed. Locks are not in the list: a claim finds out whether they are free, and lets the job wait."""
@@ -18,120 +18,117 @@ from spinney.store.sql.registry.ready_order import position, ready_share
 from spinney.store.sql.registry.registry import Registry, effective_queue
 
 
-def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
+def cancel_reason(tx: Tx, row: Row) -> str | None:
     """Return the reason of a cancel request on the job or (for its tree) on an ancestor, as a predicate:
-    ``cancelled by ann: too many``. None: there is none. ``above_only``: of an ancestor only. Where nobody
-    cancels anything, which is usual, this costs one look into an empty table."""
+    ``cancelled by ann: too many``. None: there is none. Where nobody cancels anything, which is usual,
+    this costs one look into an empty table."""
     if tx.value("select 1 from cancel_requests limit 1") is None:
         return None
-    for job_id in [*ancestors(row.lineage), *([] if above_only else [row.id])]:
+    for job_id in (*ancestors(row.lineage), row.id):
         request = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
         if request is not None and (job_id == row.id or request[2]):
             return f"cancelled by {request[0]}" + (f": {request[1]}" if request[1] else "")
     return None
 
 
-def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool = False) -> None:
-    """Make the job claimable for its stage; one that a hold covers is held instead.
+class Placement:
+    """The writes of one transaction that put open jobs into ``ready`` or ``inactive_jobs``, and take them out."""
 
-    The hold is checked last, so that ``held`` means that only the hold keeps the job. ``leased``: its lease has just
-    been taken away. Raises SpinneyError for a job without a stage to run.
-    """
-    if row.stage is None:
-        raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
-    spec = registry.types.get(row.type)
-    queue_name = row.queue_moved or row.queue
-    if spec is not None:
-        queue_name = effective_queue(spec, row.stage, row.queue_moved, row.queue_named, row.queue_parent)
-    queue = registry.queue(queue_name)
-    if queue_name != row.queue:
-        tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
-    hold = hold_coverage.first(tx, registry.holds, row, queue_name)
-    if hold is not None:
-        set_aside(
-            tx,
-            row,
-            State.HELD,
-            now_us=now_us,
-            waits_for=hold_coverage.HELD_BY_HOLD,
-            reason=str(hold),
-            leased=leased,
+    def __init__(self, tx: Tx, registry: Registry, now_us: int) -> None:
+        self.tx, self.registry, self.now_us = tx, registry, now_us
+
+    def to_ready(self, row: Row, *, leased: bool = False) -> None:
+        """Make the job claimable for its stage; one that a hold covers is held instead.
+
+        The hold is checked last, so that ``held`` means that only the hold keeps the job. ``leased``: its lease has
+        just been taken away. Raises SpinneyError for a job without a stage to run.
+        """
+        tx, registry = self.tx, self.registry
+        if row.stage is None:
+            raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
+        spec = registry.types.get(row.type)
+        queue_name = row.queue_moved or row.queue
+        if spec is not None:
+            queue_name = effective_queue(spec, row.stage, row.queue_moved, row.queue_named, row.queue_parent)
+        queue = registry.queue(queue_name)
+        if queue_name != row.queue:
+            tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
+        hold = hold_coverage.first(tx, registry.holds, row, queue_name)
+        if hold is not None:
+            waits_for = hold_coverage.HELD_BY_HOLD
+            self.set_aside(row, State.HELD, waits_for=waits_for, reason=str(hold), leased=leased)
+            return
+        if row.state is not State.PENDING:
+            tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
+        if row.state is not State.PENDING or leased:
+            job_rows.set_state(tx, row, State.PENDING, leased=leased)
+        lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
+        key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
+        tx.run(
+            "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
+            (lane, *key, row.id),
         )
-        return
-    _leave_aside(tx, row)
-    if row.state is not State.PENDING or leased:
-        job_rows.set_state(tx, row, State.PENDING, leased=leased)
-    lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
-    key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
-    tx.run(
-        "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
-        (lane, *key, row.id),
-    )
-    registry.watermarks.entered(tx, lane, key)
+        registry.watermarks.entered(tx, lane, key)
 
+    def leave_ready(self, row: Row) -> bool:
+        """Remove a pending job from ``ready``, by its key there, and return whether it was there: a job of a long
+        submission that is not placed yet was not."""
+        tx, registry = self.tx, self.registry
+        queue = registry.queue(row.queue)
+        assert row.stage is not None
+        tx.run(
+            "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
+            (
+                registry.lane(tx, row.queue, row.type, row.stage, registry.homes.of(tx, row.node_id)),
+                row.priority,
+                ready_share(queue, row.share),
+                position(queue, row.id, row.lineage),
+            ),
+        )
+        return tx.changed() > 0
 
-def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
-    """Remove a pending job from ``ready``, by its key there. Nothing happens when it has no row, as a job of
-    a long submission that is not placed yet; ``tx.changed`` tells."""
-    queue = registry.queue(row.queue)
-    assert row.stage is not None
-    tx.run(
-        "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
-        (
-            registry.lane(tx, row.queue, row.type, row.stage, registry.homes.of(tx, row.node_id)),
-            row.priority,
-            ready_share(queue, row.share),
-            position(queue, row.id, row.lineage),
-        ),
-    )
-
-
-def set_aside(
-    tx: Tx,
-    row: Row,
-    state: State,
-    *,
-    now_us: int,
-    wake_us: int | None = None,
-    waits_for: str | None = None,
-    reason: str | None = None,
-    fingerprint: str | None = None,
-    lock_request: tuple[int, int | None] | None = None,
-    leased: bool = False,
-) -> None:
-    """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
-    ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none. ``wake_us``:
-    when it becomes due; ``waits_for``: as ``Job.waits_for``, of a failed job ``children`` or ``needs`` if they are the
-    cause; ``reason``: for people; ``fingerprint``: of its failure. ``leased``: its lease has just been taken away."""
-    if row.state is not state or leased:
-        job_rows.set_state(tx, row, state, leased=leased)
-    if leased and row.queue_moved not in (None, row.queue):
-        # It was moved while it had the lease, which was of the old queue.
-        tx.run("update jobs set queue = ? where id = ?", (row.queue_moved, row.id))
-    tx.run(
-        "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
-        "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
-        "wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
-        "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint, "
-        "wants_amount = excluded.wants_amount, wants_capacity = excluded.wants_capacity",
-        (
-            row.id,
-            state,
-            now_us,
-            wake_us,
-            waits_for,
-            row.priority,
-            reason,
-            fingerprint,
-            *(lock_request or (None, None)),
-        ),
-    )
-
-
-def _leave_aside(tx: Tx, row: Row) -> None:
-    if row.state is not State.PENDING:
-        tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
+    def set_aside(
+        self,
+        row: Row,
+        state: State,
+        *,
+        wake_us: int | None = None,
+        waits_for: str | None = None,
+        reason: str | None = None,
+        fingerprint: str | None = None,
+        lock_request: tuple[int, int | None] | None = None,
+        leased: bool = False,
+    ) -> None:
+        """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
+        ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none.
+        ``wake_us``: when it becomes due; ``waits_for``: as ``Job.waits_for``, of a failed job ``children`` or ``needs``
+        if they are the cause; ``reason``: for people; ``fingerprint``: of its failure. ``leased``: its lease has just
+        been taken away."""
+        tx = self.tx
+        if row.state is not state or leased:
+            job_rows.set_state(tx, row, state, leased=leased)
+        if leased and row.queue_moved not in (None, row.queue):
+            # It was moved while it had the lease, which was of the old queue.
+            tx.run("update jobs set queue = ? where id = ?", (row.queue_moved, row.id))
+        tx.run(
+            "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
+            "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
+            "wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
+            "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint, "
+            "wants_amount = excluded.wants_amount, wants_capacity = excluded.wants_capacity",
+            (
+                row.id,
+                state,
+                self.now_us,
+                wake_us,
+                waits_for,
+                row.priority,
+                reason,
+                fingerprint,
+                *(lock_request or (None, None)),
+            ),
+        )
 
 
 def open_children(tx: Tx, job_id: int) -> bool:

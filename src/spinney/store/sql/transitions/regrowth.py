@@ -20,7 +20,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import cascades, locks, placement, removal
+from spinney.store.sql.transitions import cascades, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
 
 
@@ -62,18 +62,17 @@ class Regrowth:
             if parent.state is State.CANCELLED:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
             if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
-                placement.leave_ready(self.tx, self.registry, parent)
-                self.cascade.free_locks(parent.id, locks.RESERVED)
+                self.cascade.withdraw(parent)
                 self.cascade.place(parent)
                 parent = job_rows.find(self.tx, parent.id)
             elif parent.state is State.PENDING:
                 # Its attempt may report what was; the record looks for that (``children.older_stages_run_since``).
                 self.tx.run("update leases set plain = ? where job_id = ?", (False, parent.id))
-            if parent.state is State.WAITING and waits_for(self.tx, parent.id) == "children":
+            if parent.state is State.WAITING and job_rows.waits_for(self.tx, parent.id) == "children":
                 self._report_again(parent, spawn_stage)
             if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
                 return
-            if parent.state is State.FAILED and failed_because(self.tx, parent.id) is None:
+            if parent.state is State.FAILED and job_rows.waits_for(self.tx, parent.id) is None:
                 return
             self._wait_again(parent, "children", "for its subjobs, of which some run again", spawn_stage)
             self._todo.append((parent.id, 0, True))
@@ -133,11 +132,10 @@ class Regrowth:
         if row is None:
             return
         if opened and row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
-            placement.leave_ready(tx, self.registry, row)
-            self.cascade.free_locks(row.id, locks.RESERVED)
+            self.cascade.withdraw(row)
             self.cascade.place(row)
             return
-        if row.state is not State.FAILED or failed_because(tx, row.id) != "needs":
+        if row.state is not State.FAILED or job_rows.waits_for(tx, row.id) != "needs":
             return
         if not opened and placement.needs_left(tx, row.id)[1] is not None:
             return
@@ -163,10 +161,7 @@ class Regrowth:
             stage = supersede_again(self.tx, row, spec, spawn_stage)
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
         retake_key(self.tx, row)
-        placement.set_aside(
-            self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason
-        )
-        self.cascade.began_to_wait(row.id)
+        self.cascade.wait(row, waits_for, reason)
         self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
         self.reopened.append(row.id)
 
@@ -180,17 +175,6 @@ class Regrowth:
 
 
 # --- of one job -------------------------------------------------------------------------------
-
-
-def waits_for(tx: Tx, job_id: int) -> str | None:
-    """Return what a waiting job waits for, as ``Job.waits_for``."""
-    what: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
-    return what
-
-
-def failed_because(tx: Tx, job_id: int) -> str | None:
-    """Return why a failed job failed when it was not by a stage of its own: ``children`` or ``needs``; else None."""
-    return waits_for(tx, job_id)
 
 
 def retake_key(tx: Tx, row: Row) -> None:
@@ -207,8 +191,7 @@ def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = 
     """Supersede those of its stages marked ``again`` that have passed, with the subjobs that they spawned, so that they
     run once more, unless one of its stages has ended with ``finish``; return its next stage. ``spawn_stage``: only
     stages behind this one, whose subjob is opened again: that subjob goes on counting."""
-    names = [stage.name for stage in spec.stages]
-    passed = job_rows.passed_stages(tx, row.id, names)
+    passed = job_rows.passed_stages(tx, row.id, spec)
     finished = "select 1 from attempts where job_id = ? and outcome = 'finish' and superseded is null"
     again = passed.intersection(again_stages(spec, spawn_stage))
     if again and tx.value(finished, (row.id,)) is None:
