@@ -399,8 +399,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             "by job_id limit ?"
         )
         with self.database.look() as tx:
-            rows = tx.all(sql, (after, int(home is None), home or 0, limit))
-        return [job_id for (job_id,) in rows]
+            return tx.column(sql, (after, int(home is None), home or 0, limit))
 
     def note_removed_folders(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:

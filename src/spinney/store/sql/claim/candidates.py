@@ -240,7 +240,7 @@ class Candidates:
         per_lane = []
         for lane in lanes:
             share, low = self.registry.watermarks.start_of(lane.id, priority, after)
-            per_lane.append([s for (s,) in self.tx.all(_SHARES, (lane.id, priority, share, low, limit))])
+            per_lane.append(self.tx.column(_SHARES, (lane.id, priority, share, low, limit)))
         if len(per_lane) == 1:
             return per_lane[0]
         return list(islice(dict.fromkeys(merge(*per_lane)), limit))

@@ -170,7 +170,7 @@ class Claim:
     def _probe_is_out(self, lane: Lane) -> bool:
         """Return whether a job of a stage that was put to sleep is probing; the others wait for it, in all queues."""
         sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
-        return self.tx.value(sql, (self.registry.beside(lane),)) is not None
+        return self.tx.exists(sql, (self.registry.beside(lane),))
 
     def _lane_request(self, lane: Lane) -> LaneRequest:
         return self.claim_request.lanes[(lane.type, lane.stage)]

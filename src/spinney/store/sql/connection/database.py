@@ -108,6 +108,14 @@ class Tx(ABC):
         row = self.one(sql, args)
         return None if row is None else row[0]
 
+    def column(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
+        """Return the first column of all rows."""
+        return [row[0] for row in self.all(sql, args)]
+
+    def exists(self, sql: str, args: Sequence[Any] = ()) -> bool:
+        """Return whether there is a row."""
+        return self.one(sql, args) is not None
+
     def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of "select columns source", whose values are numbers and texts, in the order in
         which the database finds them. It is for statements that return thousands of rows: on SQLite they come

@@ -70,12 +70,11 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> boo
     limit = nodes.limit(tx, registry.queue(row.queue))
     if limit is not None and len(registry.occupied(tx, row.queue) | {(lease.node_id, lease.slot)}) > limit:
         return False
-    urgent = tx.value(
+    return not tx.exists(
         "select 1 from lanes l where l.home in (0, ?) "
         "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
         (lane.home, row.priority),
     )
-    return urgent is None
 
 
 def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:

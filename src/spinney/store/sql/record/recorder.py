@@ -138,7 +138,7 @@ class Recorder:
             ),
         ):
             if some:
-                special.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
+                special.update(self.tx.column(sql, (ids,)))
         return special
 
     @staticmethod
@@ -413,7 +413,7 @@ class Recorder:
             c.wait(row, f"lock:{lock}", f"for the lock {lock}", lock_request=record.lock_request, leased=True)
             # Since it was refused, the lock, or some of it, may have become free.
             wide = record.lock_request is not None or self.registry.capacities.in_force(lock) > 1
-            if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
+            if wide or not tx.exists("select 1 from locks where name = ?", (lock,)):
                 c.lock_freed(lock)
         else:
             tx.run("update jobs set code = ? where id = ?", (record.code, row.id))

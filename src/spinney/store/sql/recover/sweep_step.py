@@ -27,19 +27,19 @@ class SweepStep:
         """Place jobs whose time has come, the earliest first, up to the limit; return how many.
 
         They are found by the partial index on ``wake_us``, which only jobs that wait for a time are in."""
-        rows = self.tx.all(
+        job_ids = self.tx.column(
             "select job_id from inactive_jobs where wake_us is not null and wake_us <= ? order by wake_us limit ?",
             (self.now_us, self.limit),
         )
-        for (job_id,) in rows:
+        for job_id in job_ids:
             row = existing_row(self.tx, job_id)
             if row is not None:
                 self.cascade.place(row)
             else:  # otherwise it would be due for ever, before all others
                 self.tx.run("update inactive_jobs set wake_us = null where job_id = ?", (job_id,))
         self.cascade.drain()
-        self.more = self.more or len(rows) == self.limit
-        return len(rows)
+        self.more = self.more or len(job_ids) == self.limit
+        return len(job_ids)
 
     def vanished_stages(self) -> None:
         """Hold jobs whose next stage their registered type does not have any more, with the reason. No node
@@ -68,11 +68,11 @@ class SweepStep:
         because a larger capacity wakes jobs of the first locks of a family only. Return the position at which the next
         step goes on; empty: from the beginning. ``after``: the position that the step before has returned."""
         # A reservation that led to no claim for so long keeps the lock from others.
-        reserved = self.tx.all(
+        reserved = self.tx.column(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
             (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
         )
-        for (job_id,) in reserved:
+        for job_id in reserved:
             self.cascade.free_locks(job_id, locks.RESERVED)
         # Then the locks that jobs wait for, by one seek in the partial index for each: as many as the limit allows,
         # from where the last call ended.
@@ -99,7 +99,7 @@ class SweepStep:
             "select job_id from cancel_requests where tree = 1 and exists (select 1 from jobs where "
             "jobs.id = cancel_requests.job_id)"
         )
-        return [job_id for (job_id,) in self.tx.all(sql)]
+        return self.tx.column(sql)
 
 
 def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, bool]:

@@ -143,7 +143,7 @@ def read(tx: Tx) -> ActiveHolds:
 
 def known_of_single_ones(tx: Tx) -> tuple[bool, int | None]:
     """Return whether there are holds on single jobs, and when the first of all holds ends."""
-    any_ = tx.value("select 1 from holds where scope = 'job' limit 1") is not None
+    any_ = tx.exists("select 1 from holds where scope = 'job' limit 1")
     return any_, tx.value("select min(until_us) from holds where until_us is not null")
 
 

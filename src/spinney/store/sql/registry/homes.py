@@ -124,10 +124,8 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
 
 def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
     """Refuse a new root in the place of another one, because a disk may not be mounted."""
-    before = tx.value(
-        "select 1 from homes where host = ? and path = ? and gone = 0 limit 1", (node.host, root.path)
-    )
-    if before is not None:
+    same_place = "select 1 from homes where host = ? and path = ? and gone = 0 limit 1"
+    if tx.exists(same_place, (node.host, root.path)):
         raise NodeRefused(
             f"{root.path} on host {node.host} is not the folder root that was there before (its mark is another): is "
             f"the disk mounted? Mount it, or, when what was in it is lost, let go of it first: spinney rehome --host "

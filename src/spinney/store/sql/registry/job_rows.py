@@ -93,11 +93,8 @@ VISIBLE = (
 
 def is_hidden(tx: Tx, job_id: int) -> bool:
     """Return whether the job belongs to a submission that is still being written."""
-    return (
-        tx.value(
-            "select 1 from staging where first_id <= ? and last_id >= ? and published <> 1", (job_id, job_id)
-        )
-        is not None
+    return tx.exists(
+        "select 1 from staging where first_id <= ? and last_id >= ? and published <> 1", (job_id, job_id)
     )
 
 

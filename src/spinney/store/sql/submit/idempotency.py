@@ -81,4 +81,4 @@ def _is_dead(tx: Tx, first_id: int, now_us: int) -> bool:
         "update staging set published = -1 where first_id = ? and published = 0 and beat_us < ?",
         (first_id, now_us - staging.ABANDONED_US),
     )
-    return tx.value("select 1 from staging where first_id = ? and published = 0", (first_id,)) is None
+    return not tx.exists("select 1 from staging where first_id = ? and published = 0", (first_id,))

@@ -160,7 +160,7 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
 def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
     """Raise NoSuchJob unless the job exists, or will be created by the same stage."""
     if job_rows.is_hidden(tx, need):
-        sibling = fence is not None and tx.value(
+        sibling = fence is not None and tx.exists(
             "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
         )
         if not sibling:
@@ -189,7 +189,7 @@ def _who_waits_for(tx: Tx, row: Row) -> set[int]:
         if job_id in waiting:
             continue
         waiting.add(job_id)
-        todo += [n for (n,) in tx.all("select job_id from needs where need_id = ?", (job_id,))]
+        todo += tx.column("select job_id from needs where need_id = ?", (job_id,))
         parent = tx.value("select parent_id from jobs where id = ?", (job_id,))
         if parent is not None:
             todo.append(parent)
@@ -304,13 +304,13 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     _hold_covered(cascade, first, last)
     for group in _pending_groups(tx, registry, first, last):
         _into_ready(tx, registry, *group)
-    specials = tx.all(
+    specials = tx.column(
         # One that has an inactive row has run already, and waits for its subjobs, say.
         "select id from jobs where id between ? and ? and state = 'waiting' "
         "and not exists (select 1 from inactive_jobs p where p.job_id = jobs.id) order by id",
         (first, last),
     )
-    for (job_id,) in specials:
+    for job_id in specials:
         cascade.place(job_rows.find(tx, job_id))
         # Where a parent waits for it by now, the call that placed the last of them checks that parent.
         cascade.closes_no_ring(job_id)
@@ -359,12 +359,12 @@ def _hold_covered(cascade: Cascade, first: int, last: int) -> None:
     wide = registry.holds.wide
     if not wide:
         return
-    pending = tx.all(
+    pending = tx.column(
         "select id from jobs where id between ? and ? and state = 'pending' "
         "and not exists (select 1 from leases l where l.job_id = jobs.id)",
         (first, last),
     )
-    covered = hold_coverage.among(tx, registry.holds, wide, [job_id for (job_id,) in pending])
+    covered = hold_coverage.among(tx, registry.holds, wide, pending)
     if covered:
         # A published job may have been opened again before it was placed, and may be in ``ready`` already.
         hold_moves.out_of_ready(tx, hold_moves.keys(registry, hold_moves.some(tx, registry, covered)))

@@ -195,7 +195,7 @@ def _require_there(tx: Tx, need: int, ids: list[int]) -> None:
     if (
         need < 0
         and (job_id := _earlier(ids, -need))
-        and tx.value("select 1 from jobs where id = ?", (job_id,)) is None
+        and not tx.exists("select 1 from jobs where id = ?", (job_id,))
     ):
         raise Refused(
             f"retention has removed job {job_id}, which has its key for ever, so that no job can need it; "

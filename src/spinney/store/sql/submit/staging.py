@@ -144,10 +144,7 @@ def publish_spawned(tx: Tx, registry: Registry, fence: int, now_us: int) -> None
 
 def spawns_children(tx: Tx, fence: int) -> bool:
     """Return whether children would be created if this attempt passed."""
-    return (
-        tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
-        is not None
-    )
+    return tx.exists("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
 
 
 def disown(tx: Tx, fence: int) -> None:

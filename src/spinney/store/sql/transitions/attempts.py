@@ -29,7 +29,7 @@ def require_lease(tx: Tx, job_id: int, fence: int) -> None:
 
     There is one writer at a time, so the lease cannot be taken away before the caller's transaction ends.
     """
-    if tx.value("select 1 from leases where job_id = ? and fence = ?", (job_id, fence)) is None:
+    if not tx.exists("select 1 from leases where job_id = ? and fence = ?", (job_id, fence)):
         raise StaleFence(job_id, fence)
 
 

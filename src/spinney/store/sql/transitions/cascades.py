@@ -98,7 +98,7 @@ class Cascade(Placement):
         if row.parent_id is not None:
             self.child_settled(row.id, row.parent_id, bad=state in BAD)
         dependant_ids = dependants(tx, row.id, 0, DEPENDANTS_STEP + 1)
-        self._dependants.update((n, None) for n in dependant_ids[:DEPENDANTS_STEP])
+        self._dependants.update(dict.fromkeys(dependant_ids[:DEPENDANTS_STEP]))
         if len(dependant_ids) > DEPENDANTS_STEP:
             tell_later(tx, row.id, dependant_ids[-1])
         tx.run("delete from keys where job_id = ? and forever = 0", (row.id,))
@@ -133,8 +133,8 @@ class Cascade(Placement):
         job."""
         where = "job_id = ?" if fence is None else "job_id = ? and fence in (?, ?)"
         args = (job_id,) if fence is None else (job_id, fence, locks.RESERVED)
-        names = self.tx.all(f"delete from locks where {where} returning name", args)
-        self._locks.update((name, None) for (name,) in names)
+        names = self.tx.column(f"delete from locks where {where} returning name", args)
+        self._locks.update(dict.fromkeys(names))
 
     @property
     def freed_locks(self) -> Container[str]:
@@ -379,27 +379,24 @@ class Cascade(Placement):
             "insert into serial_order (root_id, lineage, job_id) values (?, ?, ?) on conflict do nothing",
             (row.root_id, row.lineage, row.id),
         )
-        line = tx.all(
+        line = tx.column(
             "select job_id from serial_order where root_id = ? order by lineage limit 2", (row.root_id,)
         )
-        if line[0][0] != row.id:
-            return False
-        if self._somebody_runs(row):
+        if line[0] != row.id or self._somebody_runs(row):
             return False
         if len(line) == 2:
-            self._step_back(line[1][0])
+            self._step_back(line[1])
         return True
 
     def _somebody_runs(self, row: Row) -> bool:
         """Return whether a later job is running (this one was opened again meanwhile), for which it has to wait."""
         # By the leases, of which there are no more than slots and jobs ahead; a tree may have any number of
         # jobs.
-        running = self.tx.value(
+        return self.tx.exists(
             "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
             "and (select root_id from jobs where id = l.job_id) = ? limit 1",
             (row.id, row.root_id),
         )
-        return running is not None
 
     def _step_back(self, job_id: int) -> None:
         """Remove a later job from ``ready``, because an earlier one has come."""
@@ -452,7 +449,7 @@ def existing_row(tx: Tx, job_id: int) -> Row | None:
 def dependants(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
     """Return the jobs that need it, by id, from ``first`` on."""
     sql = "select job_id from needs where need_id = ? and job_id >= ? order by job_id limit ?"
-    return [job_id for (job_id,) in tx.all(sql, (need_id, first, limit))]
+    return tx.column(sql, (need_id, first, limit))
 
 
 def tell_later(tx: Tx, need_id: int, next_id: int) -> None:

@@ -23,30 +23,28 @@ _ENDINGS: dict[str, str] = {
 
 def older_open(tx: Tx, row: Row) -> bool:
     """Return whether children of other stages than the current one are open."""
-    if not placement.open_children(tx, row.id):
-        return False
-    return tx.value(f"select 1 {_OLDER} limit 1", (row.id, 0, row.stage)) is not None
+    return placement.open_children(tx, row.id) and tx.exists(
+        f"select 1 {_OLDER} limit 1", (row.id, 0, row.stage)
+    )
 
 
 def older_stages_with_open(tx: Tx, row: Row) -> list[str | None]:
     """Return the stages other than the current one that spawned children which are open."""
     if not older_open(tx, row):
         return []
-    rows = tx.all(f"select distinct jobs.spawn_stage {_OLDER}", (row.id, 0, row.stage))
-    return [spawn_stage for (spawn_stage,) in rows]
+    return tx.column(f"select distinct jobs.spawn_stage {_OLDER}", (row.id, 0, row.stage))
 
 
 def older_stages_run_since(tx: Tx, row: Row, fence: int) -> list[str | None]:
     """Return the stages other than the current one that spawned children of which an attempt was claimed after this
     fence, that of an attempt of their parent: they were opened again meanwhile. All children are read."""
-    rows = tx.all(
+    return tx.column(
         "select distinct spawn_stage from jobs where parent_id = ? and superseded is null "
         "and spawn_stage is distinct from ? "
         # Not by the view ``history``, of which SQLite would read all jobs first.
         "and (final_fence > ? or exists (select 1 from attempts a where a.job_id = jobs.id and a.fence > ?))",
         (row.id, row.stage, fence, fence),
     )
-    return [spawn_stage for (spawn_stage,) in rows]
 
 
 def older_bad(tx: Tx, row: Row) -> int | None:

@@ -180,7 +180,7 @@ class _Search:
         listed = _listed(job_ids)
         waiters = [_Waiter(*row) for row in self.tx.all(_WAITERS, (listed,))]
         concerned = {waiter.job_id for waiter in waiters if waiter.lock}
-        concerned.update(job_id for (job_id,) in self.tx.all(_KEEPING, (listed,)))
+        concerned.update(self.tx.column(_KEEPING, (listed,)))
         for job_id in [job_id for job_id in job_ids if job_id in concerned][:ALONE]:
             yield from _Search(self.tx, self.registry).rings([job_id])
 
@@ -273,12 +273,11 @@ class _Search:
     def _behind(self, waiter: "_Waiter", own: set[int]) -> int:
         """Return how many jobs get a lock with a larger capacity before it. A lock of 1 needs no such check: jobs
         before it in the queue wait for the same owner."""
-        if self.tx.value(_SHARED, (waiter.lock, _listed(own), waiter.job_id)) is not None:
+        if self.tx.exists(_SHARED, (waiter.lock, _listed(own), waiter.job_id)):
             return 0
         if waiter.lock not in self.lines:
-            line = self.tx.all(_LINE, (waiter.waits_for, FOLLOWED + 1))
-            self.lines[waiter.lock] = [job_id for (job_id,) in line]
-            self._places.update((job_id, place) for place, (job_id,) in enumerate(line))
+            line = self.lines[waiter.lock] = self.tx.column(_LINE, (waiter.waits_for, FOLLOWED + 1))
+            self._places.update((job_id, place) for place, job_id in enumerate(line))
         return self._places.get(waiter.job_id, FOLLOWED + 1)
 
 
@@ -361,7 +360,7 @@ _FIRST_IN_LINE = (
 def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
     """Break a cycle that these jobs have closed by beginning to wait; return whether there was one, so that there may
     be more. The caller drains."""
-    if cascade.tx.value(_ANY_KEPT) is None:
+    if not cascade.tx.exists(_ANY_KEPT):
         return False
     return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
@@ -424,5 +423,5 @@ def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
                 declared.setdefault(lock_names.render(lock.template, params), number)
             except BadParameters:
                 continue  # the claim of that stage reports it
-    job_locks = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
-    return min((declared.get(name, 0) for (name,) in job_locks), default=len(spec.stages))
+    names = tx.column("select name from locks where job_id = ? and fence is null", (row.id,))
+    return min((declared.get(name, 0) for name in names), default=len(spec.stages))

@@ -211,9 +211,9 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
 
 def _free_reserved(cascade: Cascade, ids: Sequence[int]) -> None:
     """Release locks that were reserved for these jobs, because a hold may last long."""
-    freed = cascade.tx.all(
+    freed = cascade.tx.column(
         "delete from locks where fence = ? and job_id in (select j.value from json_each(?) j) returning name",
         (locks.RESERVED, orjson.dumps(ids).decode()),
     )
-    for (name,) in freed[:WOKEN_STEP]:
+    for name in freed[:WOKEN_STEP]:
         cascade.lock_freed(name)

@@ -223,12 +223,11 @@ class Operation:
         children count only where all must complete: those of a batch stay cancelled, because somebody decided
         that."""
         cancelled_too = self._spec(row).children == "completed"
-        rows_ = self.tx.all(
+        return self.tx.column(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
             f"and bad = 1 and child_id > ? {'' if cancelled_too else 'and jobs.state <> ?'} order by child_id limit ?",
             (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
         )
-        return [c for (c,) in rows_]
 
     def _open(self, row: Row) -> None:
         """Open a settled job again, with its ancestors and its dependants.
@@ -402,12 +401,11 @@ class Operation:
         """Return the last jobs below it that are not deleted yet, in descending lineage order, so that
         children come before their parents."""
         start, until = subtree(top.lineage)
-        rows_ = self.tx.all(
+        return self.tx.column(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
             f"and state <> 'deleted' and {job_rows.VISIBLE} order by lineage desc limit ?",
             (top.root_id, start, until, limit),
         )
-        return [job_id for (job_id,) in rows_]
 
     def _needed_no_more(self, job_ids: list[int]) -> bool:
         """Delete needs of completed ones of these jobs, which count as met; return False when there are more.
@@ -419,7 +417,7 @@ class Operation:
             "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
         )
         listed = orjson.dumps(job_ids).decode()
-        self.regrowth.tell([need_id for (need_id,) in self.tx.all(untold, (listed,))])
+        self.regrowth.tell(self.tx.column(untold, (listed,)))
         return not self.tx.all(untold, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
 
     def _delete_one(self, row: Row) -> None:

@@ -22,7 +22,7 @@ def cancel_reason(tx: Tx, row: Row) -> str | None:
     """Return the reason of a cancel request on the job or (for its tree) on an ancestor, as a predicate:
     ``cancelled by ann: too many``. None: there is none. Where nobody cancels anything, which is usual,
     this costs one look into an empty table."""
-    if tx.value("select 1 from cancel_requests limit 1") is None:
+    if not tx.exists("select 1 from cancel_requests limit 1"):
         return None
     for job_id in (*ancestors(row.lineage), row.id):
         request = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
@@ -133,13 +133,10 @@ class Placement:
 
 def open_children(tx: Tx, job_id: int) -> bool:
     """Return whether a child is still open (also when not all accepted children are placed yet)."""
-    return (
-        tx.value(
-            "select 1 where exists (select 1 from children_left where parent_id = ? and bad = 0) "
-            "or exists (select 1 from staging where parent_id = ? and published = 1)",
-            (job_id, job_id),
-        )
-        is not None
+    return tx.exists(
+        "select 1 where exists (select 1 from children_left where parent_id = ? and bad = 0) "
+        "or exists (select 1 from staging where parent_id = ? and published = 1)",
+        (job_id, job_id),
     )
 
 

@@ -179,9 +179,7 @@ class Regrowth:
 
 def retake_key(tx: Tx, row: Row) -> None:
     """Take the key of a job that is opened again. Raises DuplicateKey when another job has it."""
-    if row.key is None:
-        return
-    if tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
+    if row.key is None or tx.exists("select 1 from keys where job_id = ?", (row.id,)):
         return
     job_rows.require_free_key(tx, 0, row.key)
     tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
@@ -194,7 +192,7 @@ def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = 
     passed = job_rows.passed_stages(tx, row.id, spec)
     finished = "select 1 from attempts where job_id = ? and outcome = 'finish' and superseded is null"
     again = passed.intersection(again_stages(spec, spawn_stage))
-    if again and tx.value(finished, (row.id,)) is None:
+    if again and not tx.exists(finished, (row.id,)):
         job_rows.supersede(tx, row.id, again)
         passed -= again
     return next_stage(spec, passed)

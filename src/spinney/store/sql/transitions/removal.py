@@ -74,7 +74,7 @@ def mark(tx: Tx, root_ids: Sequence[int]) -> None:
 
 def any_marked(tx: Tx) -> bool:
     """Return whether trees are marked for removal, or being removed."""
-    return tx.value("select 1 from removals limit 1") is not None
+    return tx.exists("select 1 from removals limit 1")
 
 
 class Removal:
@@ -86,8 +86,8 @@ class Removal:
         self.removed: list[int] = []
         self._sight = LOOKED_AT
         self._batch: list[int] = []
-        self._has_cancel_requests = tx.value("select 1 from cancel_requests limit 1") is not None
-        self._met_needs = tx.value("select 1 from met_needs limit 1") is not None
+        self._has_cancel_requests = tx.exists("select 1 from cancel_requests limit 1")
+        self._met_needs = tx.exists("select 1 from met_needs limit 1")
 
     def run(self) -> None:
         """Check and remove, as much as one transaction allows; ``removed`` has the removed jobs."""
@@ -146,11 +146,11 @@ class Removal:
             top = tx.value("select lineage from jobs where id = ?", (root_id,))
             start, until = subtree(top)
             sql = "select 1 from cancel_requests where lineage = ? or (lineage > ? and lineage < ?) limit 1"
-            if tx.value(sql, (top, start, until)) is not None:
+            if tx.exists(sql, (top, start, until)):
                 return True
         if self._met_needs:
             sql = "select 1 from met_needs m join jobs j on j.id = m.need_id where j.root_id = ? limit 1"
-            if tx.value(sql, (root_id,)) is not None:
+            if tx.exists(sql, (root_id,)):
                 return True
         return root_id in self._held_trees
 
@@ -167,12 +167,12 @@ class Removal:
     def _collect(self, root_id: int) -> None:
         """Add the last jobs of the tree to the batch, up to its size."""
         room = STEP - len(self._batch)
-        rows = self.tx.all(
+        job_ids = self.tx.column(
             "select id from jobs where parent_id is not null and root_id = ? order by lineage desc limit ?",
             (root_id, room),
         )
-        self._batch += [job_id for (job_id,) in rows]
-        if len(rows) < room:
+        self._batch += job_ids
+        if len(job_ids) < room:
             self._batch.append(root_id)
 
     def _remove(self) -> None:
@@ -214,7 +214,7 @@ class Removal:
             "select distinct h.name from json_each(?) j join holds h on h.name = cast(j.value as text) "
             "where h.scope in ('job', 'tree')"
         )
-        for (name,) in self.tx.all(sql, (listed,)):
+        for name in self.tx.column(sql, (listed,)):
             hold_rows.end_those_on(self.tx, self.registry, int(name), self.now_us, Scope.JOB, Scope.TREE)
 
 
