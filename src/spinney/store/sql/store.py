@@ -466,7 +466,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
 
     def counts(self, job_filter: Filter) -> Mapping[str, int]:
         with self.database.look() as tx:
-            return job_queries.counts(tx, job_filter)
+            return state_counts.counts(tx.all, job_filter)
 
     def below(
         self, job_ids: Sequence[int], *, within: AccessScope | None = None
