@@ -15,7 +15,7 @@ import orjson
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.rights.actor import Actor
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.session import Session
 
 _COLUMNS = "seq, at_us, by, verb, what, count, reason, call, link"
@@ -116,7 +116,7 @@ class SqlAudit:
             steps = tx.all(
                 "select call, verb, max(seq), max(at_us), sum(count), count(*) from audit "
                 "where call in (select j.value from json_each(?) /* text */ j) group by call, verb",
-                (orjson.dumps(list({e.call for e in firsts})).decode(),),
+                (list_text({e.call for e in firsts}),),
             )
         totals = {(call, verb_): rest for call, verb_, *rest in steps}
         return [_call(entry, *totals[entry.call, entry.verb]) for entry in firsts]

@@ -10,8 +10,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import Load
@@ -36,7 +34,7 @@ from spinney.store.contract import (
 )
 from spinney.store.parts import Parts
 from spinney.store.sql.claim.rotation import Rotation
-from spinney.store.sql.connection.database import Database, RowChange, Tx
+from spinney.store.sql.connection.database import Database, RowChange, Tx, list_text
 from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
 from spinney.store.sql.read import job_queries, state_counts
 from spinney.store.sql.registry import homes, nodes
@@ -224,7 +222,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         filled = self._registry.filled
         if not filled:
             return False
-        lanes = orjson.dumps(sorted(filled)).decode()
+        lanes = list_text(sorted(filled))
         row = tx.value(
             "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
             (lanes,),
@@ -243,7 +241,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         after a crash whether an attempt has begun."""
         with self._write() as tx:
             for start in range(0, len(fences), STARTED_STEP):
-                some = orjson.dumps(list(fences[start : start + STARTED_STEP])).decode()
+                some = list_text(fences[start : start + STARTED_STEP])
                 sql = "update leases set running_us = ? where fence in (select j.value from json_each(?) j)"
                 tx.run(sql, (now_us, some))
 

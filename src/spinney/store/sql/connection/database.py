@@ -13,11 +13,13 @@ context manager: it commits when the block ends and rolls back when the block ra
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
 
 from spinney.model.errors import UsageError
 
@@ -45,6 +47,11 @@ def closed_on_error(connection: "sqlite3.Connection | psycopg.Connection[Any]") 
     except BaseException:
         connection.close()
         raise
+
+
+def list_text(values: Iterable[object]) -> str:
+    """Return a list as a statement takes it: as the JSON text of which ``json_each`` makes rows."""
+    return orjson.dumps(list(values)).decode()
 
 
 def damaged(data: bytes) -> str:

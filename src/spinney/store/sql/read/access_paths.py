@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
 from spinney.store import skip_scan
+from spinney.store.sql.connection.database import list_text
 
 ENOUGH = 20_000
 """An access path with more rows counts as long."""
@@ -85,9 +84,7 @@ def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str
     matched only by a condition that repeats its own, such as ``collection is not null``."""
     indexes: list[Sequence[tuple[str, Sequence[Any]]]] = []
     if job_filter.ids is not None:
-        indexes.append(
-            [("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(job_filter.ids).decode()])]
-        )
+        indexes.append([("jobs.id in (select j.value from json_each(?) j)", [list_text(job_filter.ids)])])
     if job_filter.key is not None:
         has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
         indexes.append([(has_it, [job_filter.parent_id or 0, job_filter.key])])
@@ -218,7 +215,7 @@ def _lanes(job_filter: Filter) -> tuple[str, Sequence[Any]]:
     kind = {"type": job_filter.type, "queue": job_filter.queue, "stage": job_filter.stage}
     lane_conditions = {f"{column} = ?": value for column, value in kind.items() if value is not None}
     if job_filter.within is not None and job_filter.within.queues is not None:
-        listed = orjson.dumps(job_filter.within.queues).decode()
+        listed = list_text(job_filter.within.queues)
         lane_conditions["queue in (select q.value from json_each(?) /* text */ q)"] = listed
     if not lane_conditions:
         return "1 = 1", ()

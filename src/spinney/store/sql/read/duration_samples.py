@@ -11,12 +11,10 @@ time, or the end of the stage before) to the start of the attempt. Nothing is wr
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.stats import Percentiles
 from spinney.model.outcomes import PASSED
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read.access_paths import kinds
 from spinney.store.sql.registry.registry import Registry
 
@@ -103,7 +101,7 @@ class Wait(NamedTuple):
 def waits(tx: Tx, job_ids: Sequence[int]) -> list[Wait]:
     """Return the waits of all attempts of these jobs, except those that began after a failure."""
     rows_of: dict[int, list[Any]] = {}
-    for row in tx.all(_LOOK_AT, (orjson.dumps(list(job_ids)).decode(),)):
+    for row in tx.all(_LOOK_AT, (list_text(job_ids),)):
         rows_of.setdefault(row[0], []).append(row)
     return [
         Wait(job_id, rows[0][1], stage, attempt.ended_us - attempt.run_us, attempt.wait_us)

@@ -16,12 +16,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import access_paths
 from spinney.store.sql.read.access_paths import ASIDE, Conditions, RunQuery, UnionPart, union_part
 from spinney.store.sql.registry.job_rows import VISIBLE
@@ -142,7 +141,7 @@ def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> se
     changing = replace(job_filter, ids=None, root_id=None, parent_id=None, below=None)
     where, args = conditions(changing)
     where += [VISIBLE, *_one_of(_states(changing)), "jobs.id in (select j.value from json_each(?) j)"]
-    rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, _json(job_ids)])
+    rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, list_text(job_ids)])
     return {row[0] for row in rows}
 
 
@@ -185,7 +184,7 @@ def conditions(job_filter: Filter) -> Conditions:
             say(f"jobs.{column} || '' = ?", value)
     _say_place(job_filter, say)
     if job_filter.ids is not None:
-        say("jobs.id in (select j.value from json_each(?) j)", _json(job_filter.ids))
+        say("jobs.id in (select j.value from json_each(?) j)", list_text(job_filter.ids))
     for condition, at_us in (
         ("jobs.created_us < ?", job_filter.created_before_us),
         ("jobs.created_us >= ?", job_filter.created_after_us),
@@ -202,7 +201,10 @@ def conditions(job_filter: Filter) -> Conditions:
             ("queue", job_filter.within.queues),
         ):
             if names is not None:
-                say(f"jobs.{column} || '' in (select j.value from json_each(?) /* text */ j)", _json(names))
+                say(
+                    f"jobs.{column} || '' in (select j.value from json_each(?) /* text */ j)",
+                    list_text(names),
+                )
     if job_filter.beyond is not None:
         say(*_outside(job_filter.beyond))
     if job_filter.tree_at_rest:
@@ -221,7 +223,7 @@ def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
         for column, names in (("collection", limits.collections), ("queue", limits.queues))
         if names is not None
     ]
-    values = [_json(names) for names in (limits.collections, limits.queues) if names is not None]
+    values = [list_text(names) for names in (limits.collections, limits.queues) if names is not None]
     return f"({' or '.join(terms) or '1 = 0'})", *values
 
 
@@ -285,7 +287,3 @@ def _state_is(state: State) -> str:
         started = "is null" if state is State.CLAIMED else "is not null"
         return f"exists (select 1 from leases w where w.job_id = jobs.id and w.running_us {started})"
     return f"jobs.state = '{state.value}'"
-
-
-def _json(values: Sequence[int] | Sequence[str]) -> str:
-    return orjson.dumps(list(values)).decode()

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Attempt, Filter, Job
@@ -18,7 +16,7 @@ from spinney.model.lineage import ancestors, subtree
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, json_value, of_job
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry.job_rows import VISIBLE
 
@@ -61,7 +59,7 @@ def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> li
     from before it (0: from the last)."""
     ids = filter_queries.ids(tx.all, job_filter, after=after, limit=limit, newest=newest)
     sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
-    return _jobs(tx, tx.all(sql, (orjson.dumps(ids).decode(),)))
+    return _jobs(tx, tx.all(sql, (list_text(ids),)))
 
 
 def tree(tx: Tx, job_id: int, limit: int, within: AccessScope | None) -> list[Job]:

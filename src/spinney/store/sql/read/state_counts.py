@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.jobs import ChildSummary, Filter
 from spinney.model.states import State
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.read.access_paths import RunQuery, UnionPart
 from spinney.store.sql.registry.job_rows import VISIBLE
@@ -52,7 +51,7 @@ def below(
     )
     states: dict[int, dict[str, int]] = {}
     warnings: dict[int, int] = {}
-    for parent, state, jobs, warned in run_query(sql, (orjson.dumps(list(job_ids)).decode(), *args)):
+    for parent, state, jobs, warned in run_query(sql, (list_text(job_ids), *args)):
         states.setdefault(parent, {})[state] = jobs
         warnings[parent] = warnings.get(parent, 0) + int(warned or 0)
     return {

@@ -13,14 +13,12 @@ row stays when a streak ends (with no jobs in it), because the registry must cha
 import uuid
 from collections.abc import Iterable
 
-import orjson
-
 from spinney.model.attempts.failures import Cause
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_list
-from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows
 
@@ -51,7 +49,7 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
         "insert into streaks (type, stage, fingerprint, jobs, failed_us) values (?, ?, ?, ?, ?) "
         "on conflict (type, stage) do update set fingerprint = excluded.fingerprint, jobs = excluded.jobs, "
         "failed_us = excluded.failed_us",
-        (*stage, cause.fingerprint, "[]" if tripped else orjson.dumps(jobs).decode(), now_us),
+        (*stage, cause.fingerprint, "[]" if tripped else list_text(jobs), now_us),
     )
     if streak is None:
         registry.touch(tx)

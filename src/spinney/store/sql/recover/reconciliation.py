@@ -7,10 +7,8 @@ a lease that it does not know was granted in the answer that it has not received
 
 from collections.abc import Iterable, Sequence
 
-import orjson
-
 from spinney.model.jobs import Reconciliation, Record
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 
 
 def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation:
@@ -19,7 +17,7 @@ def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation
     An attempt that has ended is in ``attempts``, or, as the final one of a plain job, in its row in ``jobs``.
     Both are looked up by job and compared by fence, because neither has an index on fences."""
     leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
-    jobs = orjson.dumps([r.job_id for r in records]).decode()
+    jobs = list_text([r.job_id for r in records])
     ended = {
         *_pairs(
             tx.all(

@@ -8,12 +8,10 @@ once."""
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.model.lineage import ancestors
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry.job_rows import Row
 
 HELD_BY_HOLD = "hold"
@@ -214,7 +212,7 @@ def clause(wide: Iterable[WideHold]) -> tuple[str, list[str]]:
     if Scope.EVERYTHING in names:
         return "1 = 1", []
     terms = [_TERMS[scope] for scope in names]
-    return f"({' or '.join(terms) or '1 = 0'})", [orjson.dumps(n).decode() for n in names.values()]
+    return f"({' or '.join(terms) or '1 = 0'})", [list_text(n) for n in names.values()]
 
 
 _TERMS: Mapping[Scope, str] = {
@@ -237,7 +235,7 @@ def among(tx: Tx, holds: ActiveHolds, wide: Sequence[WideHold], ids: Sequence[in
     rows = tx.all(
         "select jobs.id, jobs.queue, jobs.type, jobs.collection, jobs.submitter, jobs.lineage "
         f"from json_each(?) l cross join jobs where jobs.id = l.value and {condition}",
-        (orjson.dumps(ids).decode(), *binds),
+        (list_text(ids), *binds),
     )
     return {
         id_: holds.over(queue, type_, collection, submitter, lineage, id_)[0]
@@ -251,7 +249,7 @@ def among_single(tx: Tx, ids: Sequence[int]) -> dict[int, Hold]:
     rows = tx.all(
         f"select l.value, {', '.join(f'h.{c}' for c in COLUMNS.split(', '))} from json_each(?) l "
         "join holds h on h.scope = 'job' and h.name = cast(l.value as text) order by h.id desc",
-        (orjson.dumps(ids).decode(),),
+        (list_text(ids),),
     )
     return {row[0]: hold(row[1:]) for row in rows}
 

@@ -20,7 +20,7 @@ from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
 from spinney.model.types import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.unreadable import json_list
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 
 _COLUMNS = (
@@ -50,7 +50,7 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
             node.started_us,
             now_us,
             node.version,
-            orjson.dumps(list(node.types)).decode(),
+            list_text(node.types),
             None if node.serves.all else orjson.dumps(node.serves.to_json()).decode(),
             home,
             node.lease_s,

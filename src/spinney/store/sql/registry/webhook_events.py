@@ -10,12 +10,10 @@ it is resumed."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.settings.webhooks import BATCH, EVERY, STATES, Webhook
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 
 _TOLD = frozenset(STATES)
 _IS_BATCH = (
@@ -90,7 +88,7 @@ def _write(tx: Tx, subscription: Subscription, ids: Sequence[int], state: State,
         "t.batch, cast(? as bigint), cast(? as bigint), 'due' from "
         f"(select jobs.id as id, {_IS_BATCH} as batch, jobs.collection as collection from json_each(?) j "
         f"join jobs on jobs.id = j.value) t {conditions}",
-        (first - 1, subscription.id, str(state), now_us, now_us, orjson.dumps(list(ids)).decode(), *args),
+        (first - 1, subscription.id, str(state), now_us, now_us, list_text(ids), *args),
     )
 
 
@@ -103,7 +101,7 @@ def _conditions(subscription: Subscription, state: State) -> tuple[str, list[Any
         args.append(subscription.collection)
     if subscription.within.collections is not None:
         terms.append("t.collection in (select k.value from json_each(?) /* text */ k)")
-        args.append(orjson.dumps(list(subscription.within.collections)).decode())
+        args.append(list_text(subscription.within.collections))
     if state not in subscription.events and EVERY not in subscription.events:
         terms.append("t.batch = 1")
     return (f"where {' and '.join(terms)}" if terms else "", args)

@@ -29,8 +29,6 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.rights.actor import Actor
@@ -39,7 +37,7 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
@@ -177,7 +175,7 @@ class _Search:
 
     def _rings_of_each(self, job_ids: Sequence[int]) -> Iterator[Ring]:
         """Search each job that waits for a lock or keeps one alone, because what all wait for is too much to follow."""
-        listed = _listed(job_ids)
+        listed = list_text(job_ids)
         waiters = [_Waiter(*row) for row in self.tx.all(_WAITERS, (listed,))]
         concerned = {waiter.job_id for waiter in waiters if waiter.lock}
         concerned.update(self.tx.column(_KEEPING, (listed,)))
@@ -233,7 +231,7 @@ class _Search:
 
     def _follow(self, job_ids: Iterable[int]) -> None:
         waiting: dict[str, list[_Waiter]] = defaultdict(list)
-        for row in self.tx.all(_WAITERS, (_listed(job_ids),)):
+        for row in self.tx.all(_WAITERS, (list_text(job_ids),)):
             waiter = _Waiter(*row)
             waiting[waiter.waits_for.partition(":")[0]].append(waiter)
         self._for_locks(waiting["lock"])
@@ -245,7 +243,7 @@ class _Search:
         if not waiters:
             return
         links: dict[int, list[Link]] = defaultdict(list)
-        for job_id, other_id in self.tx.all(sql, (_listed(w.job_id for w in waiters), FOLLOWED + 1)):
+        for job_id, other_id in self.tx.all(sql, (list_text(w.job_id for w in waiters), FOLLOWED + 1)):
             links[job_id].append(Link(job_id, edge, other_id))
         for job_id, targets in links.items():
             self.waits[job_id] = _Wait(job_id, targets, {}, 0)
@@ -254,7 +252,7 @@ class _Search:
         if not waiters:
             return
         keepers: dict[str, dict[int, int]] = defaultdict(dict)
-        names = orjson.dumps(sorted({w.lock for w in waiters})).decode()
+        names = list_text(sorted({w.lock for w in waiters}))
         for name, job_id, amount in self.tx.all(_KEEPERS, (names, FOLLOWED + 1)):
             keepers[name][job_id] = amount
         for waiter in waiters:
@@ -273,7 +271,7 @@ class _Search:
     def _behind(self, waiter: "_Waiter", own: set[int]) -> int:
         """Return how many jobs get a lock with a larger capacity before it. A lock of 1 needs no such check: jobs
         before it in the queue wait for the same owner."""
-        if self.tx.exists(_SHARED, (waiter.lock, _listed(own), waiter.job_id)):
+        if self.tx.exists(_SHARED, (waiter.lock, list_text(own), waiter.job_id)):
             return 0
         if waiter.lock not in self.lines:
             line = self.lines[waiter.lock] = self.tx.column(_LINE, (waiter.waits_for, FOLLOWED + 1))
@@ -298,10 +296,6 @@ class _Waiter(NamedTuple):
     def lock(self) -> str:
         """Return the name of the lock; empty when it waits for something else."""
         return self.waits_for.partition(":")[2]
-
-
-def _listed(ids: Iterable[int]) -> str:
-    return orjson.dumps(list(ids)).decode()
 
 
 # Each statement takes a list of jobs (or names of locks), and returns only edges to jobs that wait

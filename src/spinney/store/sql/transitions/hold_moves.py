@@ -10,12 +10,10 @@ order then, and finds each row by its key. A lane and ``inactive_jobs`` may have
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.model import states
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
-from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
@@ -55,7 +53,7 @@ _COLUMNS = ", ".join(f"jobs.{column}" for column in PlacedJob._fields if column 
 def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:
     """Return what moving these jobs needs to know of them; ids without a job are left out."""
     sql = f"select {_COLUMNS}, {registry.homes.sql} from json_each(?) j join jobs on jobs.id = j.value"
-    return [PlacedJob._make(row) for row in tx.all(sql, (orjson.dumps(list(ids)).decode(),))]
+    return [PlacedJob._make(row) for row in tx.all(sql, (list_text(ids),))]
 
 
 def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tuple[int, int, int, str, int]]:
@@ -70,7 +68,7 @@ def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tu
                 "select r.lane, r.priority, r.share, r.position, r.job_id from json_each(?) j cross join jobs "
                 "cross join ready r where jobs.id = j.value and r.lane = ? and r.priority = jobs.priority "
                 f"and r.share = {share_sql(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
-                (orjson.dumps(some_ids).decode(), lane),
+                (list_text(some_ids), lane),
             )
     return rows
 
@@ -109,7 +107,7 @@ def _by_place(
     rows = tx.all(
         f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
         f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
-        (orjson.dumps(ids).decode(), *args),
+        (list_text(ids), *args),
     )
     groups: dict[tuple[Any, ...], list[int]] = {}
     for row in rows:
@@ -158,7 +156,7 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
     for job_id, hold in covered.items():
         by_hold.setdefault(hold.id, (hold, []))[1].append(job_id)
     for hold, ids in by_hold.values():
-        listed = orjson.dumps(ids).decode()
+        listed = list_text(ids)
         # "where true" is for SQLite, whose parser would take the "on" of "on conflict" for that of a join
         # (https://sqlite.org/lang_upsert.html, "Parsing Ambiguity").
         tx.run(
@@ -185,7 +183,7 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
     placed = 0
     for (queue_name, type_, stage, home), some_ids in groups.items():
         queue, lane = registry.queue(queue_name), registry.lane_to_fill(tx, queue_name, type_, stage, home)
-        group = orjson.dumps(some_ids).decode()
+        group = list_text(some_ids)
         tx.run(
             "insert into ready (lane, priority, share, position, job_id) "
             f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
@@ -198,7 +196,7 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
         registry.watermarks.entered_among(
             tx, lane, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (group,)
         )
-    listed = orjson.dumps(ids).decode()
+    listed = list_text(ids)
     tx.run(
         "delete from inactive_jobs where job_id in (select j.value from json_each(?) j) and state "
         "= 'held' and waits_for = ?",
@@ -213,7 +211,7 @@ def _free_reserved(cascade: Cascade, ids: Sequence[int]) -> None:
     """Release locks that were reserved for these jobs, because a hold may last long."""
     freed = cascade.tx.column(
         "delete from locks where fence = ? and job_id in (select j.value from json_each(?) j) returning name",
-        (locks.RESERVED, orjson.dumps(ids).decode()),
+        (locks.RESERVED, list_text(ids)),
     )
     for name in freed[:WOKEN_STEP]:
         cascade.lock_freed(name)

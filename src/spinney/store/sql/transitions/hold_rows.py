@@ -9,14 +9,12 @@ swept in the same way: ``counters.lift`` says how many have ended."""
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import COLUMNS, HELD_BY_HOLD
 from spinney.store.sql.registry.job_rows import Row
@@ -117,7 +115,7 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
         return
     tx.run(
         "delete from holds where id in (select j.value from json_each(?) j)",
-        (orjson.dumps([hold.id for hold in holds]).decode(),),
+        (list_text([hold.id for hold in holds]),),
     )
     wide = sum(hold.scope is not Scope.JOB for hold in holds)
     if wide:

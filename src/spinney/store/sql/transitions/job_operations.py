@@ -7,8 +7,6 @@ next claim on. Opening a settled job again regrows its ancestors and its dependa
 An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs them for single jobs and trees,
 ``spinney.features.bulk`` for many jobs; both write the audit."""
 
-import orjson
-
 from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
@@ -16,7 +14,7 @@ from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Scope, UnderHold
 from spinney.model.states import SETTLED, State, require
 from spinney.model.types import TypeSpec
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
@@ -416,7 +414,7 @@ class Operation:
             "select m.need_id from json_each(?) j cross join met_needs m cross join jobs "
             "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
         )
-        listed = orjson.dumps(job_ids).decode()
+        listed = list_text(job_ids)
         self.regrowth.tell(self.tx.column(untold, (listed,)))
         return not self.tx.all(untold, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
 

@@ -11,13 +11,11 @@ is dropped by the sweep after a minute."""
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
-import orjson
-
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions.lock_waiters import Waiter, first_waiting, with_some
 
@@ -178,7 +176,7 @@ def _kept_above(tx: Tx, name: str, job_id: int) -> tuple[int, int]:
     above = ancestors(tx.value("select lineage from jobs where id = ?", (job_id,)))
     if not above:
         return 0, 0
-    rows, high, low = tx.one(_KEPT, (name, orjson.dumps(above).decode()))
+    rows, high, low = tx.one(_KEPT, (name, list_text(above)))
     return rows, (int(high) << _HALF) + int(low)
 
 

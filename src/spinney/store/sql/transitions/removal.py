@@ -18,14 +18,12 @@ are left, in lineage order, the top at the very end.
 from collections.abc import Sequence
 from functools import cached_property
 
-import orjson
-
 from spinney.model.errors import Refused
 from spinney.model.lineage import subtree, top_of
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.retention import RetentionRules
 from spinney.model.states import SETTLED
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows
@@ -179,7 +177,7 @@ class Removal:
         """Remove the jobs of the batch, whose attempts, data and needs ``clear`` has deleted.
         ``counters.removed`` keeps the highest removed id, by which the doctor tells a removed job from one
         that is missing."""
-        tx, listed = self.tx, _listed(self._batch)
+        tx, listed = self.tx, list_text(self._batch)
         if self.registry.holds.any:
             self._end_holds(listed)
         for table in ("inactive_jobs", "progress", "cancel_requests"):
@@ -229,13 +227,13 @@ def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, n
 
 def clear(tx: Tx, job_ids: Sequence[int]) -> bool:
     """Delete attempts, data and needs of these jobs; return False when there are more."""
-    listed = _listed(job_ids)
+    listed = list_text(job_ids)
     return all(_cleared(tx, listed, *statement) for statement in _HANGING)
 
 
 def delete_met_needs(tx: Tx, job_ids: Sequence[int]) -> bool:
     """Delete the needs that the completed ones of these jobs have met; return False when there are more."""
-    return _cleared(tx, _listed(job_ids), *_MET)
+    return _cleared(tx, list_text(job_ids), *_MET)
 
 
 def _cleared(tx: Tx, listed: str, sql: str, most: int) -> bool:
@@ -268,7 +266,3 @@ _HANGING = (
     _MET,
 )
 """Statements with the number of rows that they may delete."""
-
-
-def _listed(ids: Sequence[int]) -> str:
-    return orjson.dumps(ids).decode()
