@@ -301,7 +301,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
         with self._write() as tx:
-            home, moved = homes.enter(tx, homes.JoiningNode(node.name, node.host, node.boot_id, node.root))
+            home, moved = homes.enter(tx, node)
             if moved:
                 self._registry.touch(tx)
             return nodes.join(tx, node, home, now_us)

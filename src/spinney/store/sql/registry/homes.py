@@ -13,10 +13,10 @@ Where folders are shared all homes are 0, and these tables are not queried.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from spinney.model.errors import NodeRefused
 from spinney.model.homes import FolderRoot, Home
+from spinney.model.jobs import NodeInfo
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.job_rows import Row
 
@@ -80,16 +80,7 @@ def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
     return homes.by_id.get(homes.of(tx, at_work or row.node_id))
 
 
-class JoiningNode(NamedTuple):
-    """A node that joins, with its host, the boot of that, and its folder root (None: folders are shared)."""
-
-    name: str
-    host: str
-    boot_id: str
-    root: FolderRoot | None
-
-
-def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
+def enter(tx: Tx, node: NodeInfo) -> tuple[int, bool]:
     """Return the home of a joining node, and whether the home has changed, so that caches have to be read
     again.
 
@@ -122,7 +113,7 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
     return home, True
 
 
-def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
+def _require_not_another(tx: Tx, node: NodeInfo, root: FolderRoot) -> None:
     """Refuse a new root in the place of another one, because a disk may not be mounted."""
     same_place = "select 1 from homes where host = ? and path = ? and gone = 0 limit 1"
     if tx.exists(same_place, (node.host, root.path)):
@@ -133,7 +124,7 @@ def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
         )
 
 
-def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> None:
+def _require_no_copy(tx: Tx, home: int, node: NodeInfo, root: FolderRoot) -> None:
     """Refuse a copied root, which has the mark of the original; one job must not have two folders."""
     other = tx.one(
         "select name, host from nodes where home = ? and state <> 'left' and host <> ? and boot_id <> ? limit 1",
@@ -147,7 +138,7 @@ def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> 
         )
 
 
-def _require_not_beside(tx: Tx, home: int, path: str, node: JoiningNode, root: FolderRoot) -> None:
+def _require_not_beside(tx: Tx, home: int, path: str, node: NodeInfo, root: FolderRoot) -> None:
     """Refuse a root at another path of the host than the one in use, since it may be a copy. A container sees the same
     root at a path of its own, but has a host name of its own, too."""
     other = tx.value(

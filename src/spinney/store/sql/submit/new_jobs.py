@@ -100,17 +100,16 @@ def plan(registry: Registry, submission: Submission, parent: Parent | None = Non
     )
 
 
+_NAMES = {"queue": names.name, "collection": names.name, "share": names.label, "submitter": names.label}
+
+
 def _check(spec: TypeSpec, submission: Submission) -> None:
     if submission.priority is not None and submission.priority not in PRIORITIES:
         raise UsageError(f"priority {submission.priority} is out of range; use 0 (first) to 99 (last)")
-    for kind in ("queue", "collection"):
+    for kind, check in _NAMES.items():
         value = getattr(submission, kind)
         if value is not None:
-            names.name(kind, value)
-    for kind in ("share", "submitter"):
-        value = getattr(submission, kind)
-        if value is not None:
-            names.label(kind, value)
+            check(kind, value)
     if submission.trace is not None and traceparents.valid(submission.trace) != submission.trace:
         raise UsageError(
             f"trace {submission.trace!r:.80} is no traceparent of W3C Trace Context; leave it out, or send one of "

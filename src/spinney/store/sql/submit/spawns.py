@@ -30,10 +30,11 @@ class Spawner:
 
     job_id: int
     fence: int
-    parent: Parent | None
+    parent: Parent | None = None
     """Its job, for children; None: the jobs are independent."""
-    collection: str | None
-    submitter: str | None
+    collection: str | None = None
+    submitter: str | None = None
+    """What independent jobs inherit; children have it from ``parent``."""
     beside: int | None = None
     """For independent jobs: the share of those that earlier parts of the same call created."""
 
@@ -50,7 +51,7 @@ def of_children(tx: Tx, registry: Registry, job_id: int, fence: int) -> Spawner:
     parent = Parent(
         row=row, collection=collection, submitter=submitter, serial=root is not None and root.serial
     )
-    return Spawner(job_id=job_id, fence=fence, parent=parent, collection=collection, submitter=submitter)
+    return Spawner(job_id=job_id, fence=fence, parent=parent)
 
 
 def of_own_jobs(tx: Tx, job_id: int, fence: int, beside: int | None) -> Spawner:
@@ -60,9 +61,7 @@ def of_own_jobs(tx: Tx, job_id: int, fence: int, beside: int | None) -> Spawner:
     require_lease(tx, job_id, fence)
     collection, submitter = _origin(tx, job_id)
     share = None if beside is None else tx.value("select share from jobs where id = ?", (beside,))
-    return Spawner(
-        job_id=job_id, fence=fence, parent=None, collection=collection, submitter=submitter, beside=share
-    )
+    return Spawner(job_id=job_id, fence=fence, collection=collection, submitter=submitter, beside=share)
 
 
 def _origin(tx: Tx, job_id: int) -> tuple[str | None, str | None]:

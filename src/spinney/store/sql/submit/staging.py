@@ -10,6 +10,7 @@ is one small update, which decides a race between a slow writer and a sweep that
 deleted when the last of its jobs is placed, or deleted. (A few jobs that a stage has spawned are placed by
 the record itself.)"""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -38,7 +39,6 @@ def write_steps(
     plans: list[Plan],
     first_id: int,
     now_us: int,
-    clock: Callable[[], float],
     lightly: Write | None = None,
     attempt: tuple[int, int] | None = None,
 ) -> int:
@@ -47,17 +47,18 @@ def write_steps(
 
     ``attempt``: the job and fence of the attempt that makes the call, to which the last step gives the jobs.
 
-    ``clock``: seconds of a monotonic clock, by which the call shows that its writer is alive. ``lightly``: transactions
-    that are not synced, for a call that is finally published by one that is. If a server loses some of them, that is
-    detected: each step must find the beat of the one before."""
-    begun, beat_us = clock(), now_us
+    A monotonic clock shows that the writer of the call is alive. ``lightly``: transactions that are not synced, for a
+    call that is finally published by one that is. If a server loses some of them, that is detected: each step must find
+    the beat of the one before."""
+    begun_s, beat_us = time.monotonic(), now_us
     last_id = first_id + new_jobs.size(plans) - 1
     try:
         with write() as tx:
             todo = new_jobs.runs(tx, registry, plans, first_id, new_jobs.STEP)
         for run in todo:
             with (lightly or write)() as tx:
-                before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
+                elapsed_us = round((time.monotonic() - begun_s) * 1e6)
+                before, beat_us = beat_us, max(beat_us + 1, now_us + elapsed_us)
                 _require(tx, first_id, beat_us, before if lightly else None)
                 if attempt is not None:
                     require_lease(tx, *attempt)
@@ -74,7 +75,8 @@ def write_steps(
             )
             dropped = not tx.changed()  # by others, or it is published, because the last step was committed
         while not dropped:
-            dropped = _drop(write, first_id, last_id)
+            with write() as tx:
+                dropped = drop(tx, first_id, last_id)
         raise
 
 
@@ -190,11 +192,6 @@ def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
         return None
     tx.run("update staging set published = -1, fence = null where first_id = ?", (run[0],))
     return run[0], run[1]
-
-
-def _drop(write: Write, first_id: int, last_id: int) -> bool:
-    with write() as tx:
-        return drop(tx, first_id, last_id)
 
 
 def drop(tx: Tx, first_id: int, last_id: int, limit: int = new_jobs.STEP) -> bool:

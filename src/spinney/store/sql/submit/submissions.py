@@ -1,6 +1,5 @@
 """Submissions and spawns: the calls that create jobs, each in one transaction or, where it is long, in steps."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -46,10 +45,11 @@ class SqlSubmissions:
         from spinney.store.sql.submit import idempotency, new_jobs, staging
         from spinney.store.sql.transitions.hold_rows import hold_new
 
-        with self.session.write(awaited=True) as tx:
+        write, registry = self.session.write, self.session.registry
+        with write(awaited=True) as tx:
             if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
                 return before
-            plans = [new_jobs.plan(self.session.registry, s) for s in submissions]
+            plans = [new_jobs.plan(registry, s) for s in submissions]
             new_jobs.check_needs(tx, plans, None)
             total = new_jobs.size(plans)
             if under is not None and total > UNDER_MAX:
@@ -57,10 +57,10 @@ class SqlSubmissions:
                     f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
                 )
             if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
-                ids = new_jobs.inline(tx, self.session.registry, plans, now_us)
+                ids = new_jobs.inline(tx, registry, plans, now_us)
                 held = self._held_on_arrival(tx, ids)
                 if under is not None:
-                    hold_new(tx, self.session.registry, ids, under, now_us)
+                    hold_new(tx, registry, ids, under, now_us)
                     held = len(ids)
                 if once is not None and ids:
                     idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
@@ -71,11 +71,9 @@ class SqlSubmissions:
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
             if once is not None:
                 idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
-        lightly = partial(self.session.write, durable=False)
-        beat_us = staging.write_steps(
-            self.session.write, self.session.registry, plans, first_id, now_us, time.monotonic, lightly
-        )
-        with self.session.write() as tx:
+        lightly = partial(write, durable=False)
+        beat_us = staging.write_steps(write, registry, plans, first_id, now_us, lightly)
+        with write() as tx:
             staging.publish(tx, first_id, beat_us)
             if once is not None:
                 idempotency.publish(tx, once, first_id)
@@ -128,37 +126,31 @@ class SqlSubmissions:
         steps, of which the last gives them to the attempt."""
         from spinney.store.sql.submit import new_jobs, spawns, staging
 
-        with self.session.write() as tx:
+        write, registry = self.session.write, self.session.registry
+        with write() as tx:
             spawner = spawner_of(tx)
-            plans = spawns.plans(tx, self.session.registry, submissions, spawner)
+            plans = spawns.plans(tx, registry, submissions, spawner)
             keyed = spawns.keyed(plans)
             if keyed:
                 ids: list[int] = []
-                spawns.spawn_keyed(tx, self.session.registry, keyed[:KEYED_STEP], spawner, ids, now_us)
+                spawns.spawn_keyed(tx, registry, keyed[:KEYED_STEP], spawner, ids, now_us)
             elif not new_jobs.size(plans):
                 return SpawnResult(ids=[])
             else:
                 first_id, total = spawns.stage(tx, plans, spawner, now_us)
                 if total <= new_jobs.STEP:
-                    for run in new_jobs.runs(tx, self.session.registry, plans, first_id, total):
+                    for run in new_jobs.runs(tx, registry, plans, first_id, total):
                         new_jobs.write_run(tx, run, now_us, first_id)
         if keyed:
             for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
-                with self.session.write() as tx:
+                with write() as tx:
                     step = keyed[start : start + KEYED_STEP]
-                    spawns.spawn_keyed(tx, self.session.registry, step, spawner_of(tx), ids, now_us)
+                    spawns.spawn_keyed(tx, registry, step, spawner_of(tx), ids, now_us)
             return SpawnResult(ids=ids)
         if total > new_jobs.STEP:
             try:
-                staging.write_steps(
-                    self.session.write,
-                    self.session.registry,
-                    plans,
-                    first_id,
-                    now_us,
-                    time.monotonic,
-                    attempt=(spawner.job_id, spawner.fence),
-                )
+                attempt = spawner.job_id, spawner.fence
+                staging.write_steps(write, registry, plans, first_id, now_us, attempt=attempt)
             except StoreUnavailable as error:
                 # The last step may have been committed; a repeated request would create the jobs twice.
                 raise CommitUncertain(
@@ -174,11 +166,12 @@ class SqlSubmissions:
         from spinney.store.sql.transitions.cascades import Cascade
         from spinney.store.sql.transitions.regrowth import Regrowth
 
+        registry = self.session.registry
         with self.session.write(durable=False) as tx:
-            parent_id = staging.step(tx, self.session.registry, now_us, new_jobs.STEP)
-            cascade = Cascade(tx, self.session.registry, now_us)
+            parent_id = staging.step(tx, registry, now_us, new_jobs.STEP)
+            cascade = Cascade(tx, registry, now_us)
             if parent_id is None:
-                return 0 if Regrowth(tx, self.session.registry, cascade, now_us).step() else None
+                return 0 if Regrowth(tx, registry, cascade, now_us).step() else None
             if parent_id > 0:
                 cascade.parent_changed(parent_id)
                 # Its children were placed only now, and may wait in turn.
