@@ -186,13 +186,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         # When a power failure undoes a claim without records, its jobs are still pending: no harm.
         with self._write(durable=bool(records)) as tx:
             cascade = Cascade(tx, self._registry, now_us)
-            recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
+            recorder = Recorder(cascade, self._random.random())
             recorder.run(records, claim_request)
             leases, starved, claim_again, idle = recorder.kept_leases, False, False, False
             if claim_request is not None:
-                claim = Claim(
-                    tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept_leases
-                )
+                claim = Claim(cascade, self._rotation, claim_request, recorder.kept_leases)
                 claimed = claim.run()
                 if claimed and not records:
                     # A server may lose unsynced transactions while nodes live: they would continue to run jobs that
@@ -367,7 +365,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             with self._write() as tx:
                 records = nodes.lost(tx, node_id, running, self._registry.once_lanes(), STEP, now_us)
                 cascade = Cascade(tx, self._registry, now_us)
-                Recorder(tx, self._registry, cascade, self._random.random(), now_us).run(records, None)
+                Recorder(cascade, self._random.random()).run(records, None)
             concerned += [r.job_id for r in records]
             if len(records) < STEP:
                 return concerned

@@ -150,7 +150,7 @@ def _recover(repair: RepairContext, facts: Facts) -> None:
         repair.now_us,
         message="its node died under it" if began_us else None,
     )
-    Recorder(repair.tx, repair.registry, repair.cascade, 0.0, repair.now_us).run([record], None)
+    Recorder(repair.cascade, 0.0).run([record], None)
 
 
 _END_LEASE = Repair("takes the lease away; what the attempt reports will be refused", _end_lease)

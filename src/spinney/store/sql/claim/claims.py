@@ -23,9 +23,9 @@ from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidate
 from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.claim.rotation import Rotation
-from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.database import RowChange
 from spinney.store.sql.registry import nodes
-from spinney.store.sql.registry.registry import Lane, Registry
+from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.transitions import failures, hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 from spinney.store.sql.transitions.lease_writes import grant
@@ -65,17 +65,15 @@ class Claim:
 
     def __init__(
         self,
-        tx: Tx,
-        registry: Registry,
-        rotation: Rotation,
         cascade: Cascade,
+        rotation: Rotation,
         claim_request: ClaimRequest,
-        now_us: int,
         kept_leases: Sequence[Lease] = (),
     ) -> None:
         """``kept_leases``: those that continue with their next stage in their slot, which the node counts as free."""
-        self.tx, self.registry, self.rotation, self.cascade = tx, registry, rotation, cascade
-        self.claim_request, self.now_us = claim_request, now_us
+        tx, registry = self.tx, self.registry = cascade.tx, cascade.registry
+        self.cascade, self.now_us = cascade, cascade.now_us
+        self.rotation, self.claim_request = rotation, claim_request
         self.starved = False
         self._lock_moves = 0
         self._removed = 0

@@ -84,10 +84,8 @@ class _Flag(Dumper):
         return b"1" if obj else b"0"
 
 
-_PASSING = {
-    "25P03",  # idle for too long in a transaction
-}
-"""SQL states of temporary conditions that the driver takes for programming errors."""
+_IDLE_TOO_LONG = "25P03"
+"""The SQL state of a transaction that paused for too long, which the driver takes for a programming error."""
 
 _NO_ROOM = ("too many clients", "connection slots are reserved", "too many connections")
 """Messages of a server without free connections, in English; in other languages a more general sentence is shown."""
@@ -254,7 +252,7 @@ class Connector:
             "so it is not known whether that was done; look before you do it again"
         )
 
-    def _sentence(self, error: BaseException | None) -> Exception:
+    def _sentence(self, error: psycopg.Error) -> Exception:
         """Return the error that a caller gets for one of the driver: StoreUnavailable for what may pass (no
         connection, a full disk, a limit of time), StoreUnusable for what somebody has to change, else the
         error itself, which is a fault of a statement."""
@@ -267,9 +265,7 @@ class Connector:
                 f"{self.name} did not answer in time ({_one_line(error)}); "
                 "look who keeps it (pg_stat_activity), then go on"
             )
-        if isinstance(error, psycopg.Error) and (
-            isinstance(error, TransactionTooLong) or error.sqlstate == _TOO_LONG
-        ):
+        if isinstance(error, TransactionTooLong) or error.sqlstate == _TOO_LONG:
             return StoreUnavailable(
                 f"{self.name} answered, but a transaction took too long ({_one_line(error)}); look what keeps "
                 "the server or this process busy, then go on: nothing was half-written"
@@ -283,8 +279,9 @@ class Connector:
             return StoreUnusable(
                 f"{self.name} refuses: {_one_line(error)}; have its owner run 'spinney init --grant {self.user}'"
             )
-        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or (
-            isinstance(error, psycopg.Error) and error.sqlstate in _PASSING
+        if (
+            isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            or error.sqlstate == _IDLE_TOO_LONG
         ):
             if any(words in str(error) for words in _NO_ROOM):
                 return StoreUnavailable(
@@ -294,7 +291,7 @@ class Connector:
             return StoreUnavailable(
                 f"{self.name} cannot be reached: {_one_line(error)}; start it, or name another store"
             )
-        return error if isinstance(error, Exception) else StoreUnusable(f"{self.name}: {error}")
+        return error
 
 
 def _one_line(error: BaseException) -> str:

@@ -106,7 +106,7 @@ def explained(path: Path) -> Iterator[None]:
         raise explanation(path, error) from error
 
 
-def explanation(path: Path, error: BaseException | None) -> Exception:
+def explanation(path: Path, error: sqlite3.Error) -> Exception:
     """Return the error that a caller gets for one of the driver: StoreUnavailable (a full disk, one that does not
     answer), StoreUnusable (no database, no right to write), StoreLocked, or the error itself when it is a fault of the
     statement."""
@@ -130,7 +130,7 @@ def explanation(path: Path, error: BaseException | None) -> Exception:
             f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
             f"sizes, then go on"
         )
-    return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+    return error
 
 
 def unwritable(path: Path) -> StoreUnusable:

@@ -23,14 +23,14 @@ from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
-from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.database import RowChange
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, throughput
 from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
-from spinney.store.sql.registry.registry import Lane, Registry
+from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
 from spinney.store.sql.transitions import children, failures, hold_moves, placement, regrowth
@@ -53,9 +53,9 @@ _SPECIAL = (
 class Recorder:
     """The records of one flush, and what follows from them, made for one transaction."""
 
-    def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, draw: float, now_us: int) -> None:
-        self.tx, self.registry, self.cascade = tx, registry, cascade
-        self.draw, self.now_us = draw, now_us
+    def __init__(self, cascade: Cascade, draw: float) -> None:
+        self.tx, self.registry, self.now_us = cascade.tx, cascade.registry, cascade.now_us
+        self.cascade, self.draw = cascade, draw
         self.refused: list[Record] = []
         self.kept_leases: list[Lease] = []
         self._causes: dict[str, Cause] = {}

@@ -171,7 +171,7 @@ class SqlSubmissions:
             parent_id = staging.step(tx, registry, now_us, new_jobs.STEP)
             cascade = Cascade(tx, registry, now_us)
             if parent_id is None:
-                return 0 if Regrowth(tx, registry, cascade, now_us).step() else None
+                return 0 if Regrowth(cascade).step() else None
             if parent_id > 0:
                 cascade.parent_changed(parent_id)
                 # Its children were placed only now, and may wait in turn.

@@ -36,7 +36,7 @@ class Operation:
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
         self.cascade = Cascade(tx, registry, now_us)
-        self.regrowth = Regrowth(tx, registry, self.cascade, now_us)
+        self.regrowth = Regrowth(self.cascade)
         self.left_open = False
         """Whether a pass over a tree with a cancel request has found an open job."""
         self.ids: list[int] = []

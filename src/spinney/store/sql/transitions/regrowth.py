@@ -19,7 +19,6 @@ from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
-from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import cascades, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
 
@@ -29,8 +28,8 @@ class Regrowth:
     do. It updates at most ``cascades.DEPENDANTS_STEP`` dependants, over all its calls; the caller drains
     ``cascade``."""
 
-    def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, now_us: int) -> None:
-        self.tx, self.registry, self.cascade, self.now_us = tx, registry, cascade, now_us
+    def __init__(self, cascade: Cascade) -> None:
+        self.tx, self.registry, self.cascade = cascade.tx, cascade.registry, cascade
         self.reopened: list[int] = []
         self._todo: list[tuple[int, int, bool]] = []
         """Jobs whose dependants are to be updated: the id, the first dependant, and whether the job was just opened."""
