@@ -38,6 +38,13 @@ SUBMIT = (str(Role.SUBMITTER), str(Role.OPERATOR), str(Role.ADMIN), INTERNAL)
 """The values of ``TypeSpec.submit``: the lowest role that may submit jobs of a type, or no role at all."""
 SUBMIT_LIMITS = ("collection", "queue", "share", "submitter")
 """The limits of a user that a parameter of a job type may be checked against."""
+_WORDS = {
+    "children": ("completed", "settled"),
+    "names": ("any", GENERATED),
+    "on_lost": ("requeue", "orphan"),
+    "on_deadlock": ("fail", "restart"),
+}
+"""The options of a type that are one of two words."""
 KEEP_MAX_S = 1000 * 366 * 86_400
 """The longest time for which settled jobs can be kept, other than for ever: a thousand years."""
 
@@ -146,14 +153,9 @@ class StageSpec:
             raise UsageError(
                 f"{where}: backoff must be a Backoff such as Backoff(base_s=2), not {self.backoff!r}"
             )
-        if self.timeout_s is not None and not (_is_number(self.timeout_s) and self.timeout_s > 0):
-            raise UsageError(
-                f"{where}: timeout must be more than 0 seconds and finite, not {self.timeout_s!r}"
-            )
-        if self.stack_after_s is not None and not (_is_number(self.stack_after_s) and self.stack_after_s > 0):
-            raise UsageError(
-                f"{where}: stack_after must be more than 0 seconds and finite, not {self.stack_after_s!r}"
-            )
+        for option, seconds in (("timeout", self.timeout_s), ("stack_after", self.stack_after_s)):
+            if seconds is not None and not (_is_number(seconds) and seconds > 0):
+                raise UsageError(f"{where}: {option} must be more than 0 seconds and finite, not {seconds!r}")
         if not _is_number(self.grace_s) or self.grace_s < 0:
             raise UsageError(f"{where}: grace must be 0 seconds or more and finite, not {self.grace_s!r}")
         _check_flag(where, "again", self.again)
@@ -240,16 +242,11 @@ class TypeSpec:
         twice = sorted({n for n in stage_names if stage_names.count(n) > 1})
         if twice:
             raise UsageError(f"job type {self.name!r} has two stages named {twice[0]!r}; rename one")
-        if self.children not in ("completed", "settled"):
-            raise UsageError(f"job type {self.name!r}: children must be 'completed' or 'settled'")
-        if self.names not in ("any", GENERATED):
-            raise UsageError(f"job type {self.name!r}: names must be 'any' or {GENERATED!r}")
-        if self.on_lost not in ("requeue", "orphan"):
-            raise UsageError(f"job type {self.name!r}: on_lost must be 'requeue' or 'orphan'")
-        if self.on_deadlock not in ("fail", "restart"):
-            raise UsageError(f"job type {self.name!r}: on_deadlock must be 'fail' or 'restart'")
+        for option, words in _WORDS.items():
+            if getattr(self, option) not in words:
+                raise UsageError(f"{where}: {option} must be {words[0]!r} or {words[1]!r}")
         if self.priority is not None and (type(self.priority) is not int or self.priority not in PRIORITIES):
-            raise UsageError(f"job type {self.name!r}: priority must lie within 0 (first) to 99")
+            raise UsageError(f"{where}: priority must lie within 0 (first) to 99")
 
     def stage(self, name: str) -> StageSpec | None:
         """Return the stage of that name, or None when the type does not have it (any more)."""
@@ -388,12 +385,11 @@ SETTABLE = frozenset({"limit", "type", "pinned", "barred"})
 ready rows."""
 
 
-def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
-    """Raise UsageError unless the value is a whole number from ``least`` on. A bool is none, although it is
-    an int."""
-    if type(value) is not int or not least <= value <= COUNT_MAX:
+def _check_count(where: str, option: str, value: object) -> None:
+    """Raise UsageError unless the value is a whole number from 1 on. A bool is none, although it is an int."""
+    if type(value) is not int or not 1 <= value <= COUNT_MAX:
         raise UsageError(
-            f"{where}: {option} must be {least} or more, a whole number up to {COUNT_MAX}, not {value!r}"
+            f"{where}: {option} must be 1 or more, a whole number up to {COUNT_MAX}, not {value!r}"
         )
 
 

@@ -8,6 +8,7 @@ kept a head."""
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.records import insert
 from spinney.store.sql.session import Session
 
 _COLUMNS = "seq, at_us, by, verb, what, count, reason, call, link"
@@ -42,20 +44,7 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any
         reason=actor.reason,
         call=actor.call,
     )
-    tx.run(
-        f"insert into audit ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            entry.seq,
-            entry.at_us,
-            entry.by,
-            entry.verb,
-            entry.what,
-            entry.count,
-            entry.reason,
-            entry.call,
-            digest(before, entry),
-        ),
-    )
+    insert(tx, "audit", asdict(entry) | {"link": digest(before, entry)})
 
 
 class SqlAudit:

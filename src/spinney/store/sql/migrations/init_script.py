@@ -6,7 +6,6 @@ results of both.
 """
 
 import io
-import secrets
 from collections.abc import Sequence
 
 from alembic.migration import MigrationContext
@@ -14,8 +13,8 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
-from spinney.store.sql.connection.schema_state import WORKS_WITH, SchemaState
-from spinney.store.sql.migrations.upgrades import OWN, scripts_with_finish
+from spinney.store.sql.connection.schema_state import SchemaState
+from spinney.store.sql.migrations.upgrades import OWN, first_marks, scripts_with_finish
 
 _TURN = "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
 
@@ -61,9 +60,7 @@ def _revisions(schema_state: SchemaState | None) -> str:
 
 def _marks(schema_state: SchemaState | None) -> list[str]:
     scripts = ScriptDirectory(str(OWN))
-    finished = scripts_with_finish(scripts) if schema_state is None else []
-    works_with = finished[-1].revision if finished else scripts.get_base()
-    values = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
+    values = first_marks(scripts, scripts_with_finish(scripts) if schema_state is None else [])
     return [
         f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing"
         for n, v in values.items()

@@ -66,9 +66,7 @@ def upgrade(
             finished = scripts_with_finish(scripts) if current is None else []
             for script in finished:
                 script.module.finish()
-        first = scripts.get_base()
-        works_with = finished[-1].revision if finished else first
-        values = {"folder_token": secrets.token_hex(16), WORKS_WITH: str(works_with), **(meta or {})}
+        values = first_marks(scripts, finished) | dict(meta or {})
         if current is None and for_new_store:
             values |= for_new_store
         for name, value in values.items():
@@ -78,6 +76,13 @@ def upgrade(
             )
 
     database.upgrade(run)
+
+
+def first_marks(scripts: ScriptDirectory, finished: Sequence[Script]) -> dict[str, str]:
+    """Return the rows of ``meta`` that a store gets when it is made. ``finished``: the revisions whose ``finish()`` has
+    run."""
+    works_with = finished[-1].revision if finished else scripts.get_base()
+    return {"folder_token": secrets.token_hex(16), WORKS_WITH: str(works_with)}
 
 
 def finish(database: Database, *, folder: Path = OWN) -> Sequence[str]:

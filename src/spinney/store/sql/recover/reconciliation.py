@@ -5,7 +5,7 @@ never will be. The node compares the answer with what it sent: a record that is 
 a lease that it does not know was granted in the answer that it has not received (``spinney.node``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from spinney.model.jobs import Reconciliation, Record
 from spinney.store.sql.connection.database import Tx, list_text
@@ -16,23 +16,14 @@ def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation
 
     An attempt that has ended is in ``attempts``, or, as the final one of a plain job, in its row in ``jobs``.
     Both are looked up by job and compared by fence, because neither has an index on fences."""
-    leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
     jobs = list_text([r.job_id for r in records])
     ended = {
-        *_pairs(
-            tx.all(
-                "select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value", (jobs,)
-            )
+        *tx.all(
+            "select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value", (jobs,)
         ),
-        *_pairs(
-            tx.all("select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,))
-        ),
+        *tx.all("select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,)),
     }
     return Reconciliation(
-        leased=[(job_id, fence) for job_id, fence in leased],
+        leased=tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,)),
         recorded=frozenset(r.fence for r in records if (r.job_id, r.fence) in ended),
     )
-
-
-def _pairs(rows: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
-    return ((job_id, fence) for job_id, fence in rows)

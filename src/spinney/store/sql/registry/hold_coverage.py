@@ -147,17 +147,8 @@ def known_of_single_ones(tx: Tx) -> tuple[bool, int | None]:
 
 def hold(row: Sequence[Any]) -> Hold:
     """Return the hold of a row of ``COLUMNS``."""
-    id_, scope, name, reason, by, since_us, until_us, automatic = row
-    return Hold(
-        id=id_,
-        scope=Scope(scope),
-        name=name,
-        reason=reason,
-        by=by,
-        since_us=since_us,
-        until_us=until_us,
-        automatic=bool(automatic),
-    )
+    values = dict(zip(COLUMNS.split(", "), row, strict=True))
+    return Hold(**values | {"scope": Scope(values["scope"]), "automatic": bool(values["automatic"])})
 
 
 # --- one job ----------------------------------------------------------------------------------

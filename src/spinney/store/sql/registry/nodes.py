@@ -129,21 +129,16 @@ def _such(tx: Tx, where: str, values: Sequence[object] = ()) -> list[NodeInfo]:
 
 def info(row: Sequence[object]) -> NodeInfo:
     """Return the node of a row: the columns of ``_COLUMNS``, and behind them those that ``all_nodes`` adds."""
-    values = dict(
-        zip(
-            (*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_external_worker"),
-            row,
-            strict=True,
-        )
-    )
-    values["types"] = tuple(json_list(values["types"]))
-    values["serves"] = serves(values["serves"])
-    values["drained"], values["is_external_worker"] = (
-        bool(values["drained"]),
-        bool(values["is_external_worker"]),
-    )
-    values["load"] = Load.from_json(values["load"])  # type: ignore[arg-type]
-    return NodeInfo(**values)  # type: ignore[arg-type]  # columns of this module, in its order
+    names = (*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_external_worker")
+    values: dict[str, Any] = dict(zip(names, row, strict=True))
+    values |= {
+        "types": tuple(json_list(values["types"])),
+        "serves": serves(values["serves"]),
+        "drained": bool(values["drained"]),
+        "is_external_worker": bool(values["is_external_worker"]),
+        "load": Load.from_json(values["load"]),
+    }
+    return NodeInfo(**values)
 
 
 def slots_serving(tx: Tx, queue: QueueSpec) -> int:
