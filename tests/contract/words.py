@@ -306,7 +306,7 @@ class Site:
         return self.store.release(job_id, by="ann", now_us=self.now)
 
     def delete(self, job_id: int) -> set[int]:
-        return {gone.job_id for gone in self.store.delete(job_id, by="ann", now_us=self.now)}
+        return set(self.store.delete(job_id, by="ann", now_us=self.now))
 
     def recover(self, node: Node, running: Mapping[int, int] | None = None) -> list[int]:
         node.busy.clear()

@@ -8,6 +8,7 @@ store without these indexes, or with damaged ones, it is aborted."""
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -98,10 +99,8 @@ def _read(path: Path, sql: str, values: Mapping[str, str | None]) -> list[tuple[
     # create the log's files. Where there is a log, its index is only read, too.
     log = beside(path, "-wal").exists()
     how = "mode=ro&readonly_shm=1" if log else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{how}", uri=True, timeout=0)
+    file = f"file:{quote(str(path.absolute()))}?{how}"
     strides = iter(range(_STRIDES))
-    connection.set_progress_handler(lambda: next(strides, None) is None, _STRIDE)
-    try:
+    with closing(sqlite3.connect(file, uri=True, timeout=0)) as connection:
+        connection.set_progress_handler(lambda: next(strides, None) is None, _STRIDE)
         return connection.execute(sql, values).fetchall()
-    finally:
-        connection.close()

@@ -84,13 +84,6 @@ class ChangedJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedFolder:
-    """A deleted job whose folder is to be removed, too."""
-
-    job_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnResult:
     """The answer to a running attempt that creates jobs."""
 
@@ -454,9 +447,9 @@ class JobOperations(Protocol):
         """Release a held job; its state is determined anew (children, needs, time). Raises NoSuchJob, and Refused for a
         job that is not held, or that a wider hold keeps held."""
 
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
-        """Delete a settled or held job with all jobs below it; a tombstone stays. Dependants are updated first by how
-        it ended. Keys are free again, also those taken for ever.
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[int]:
+        """Delete a settled or held job with all jobs below it, and return them; a tombstone stays. Dependants are
+        updated first by how it ended. Keys are free again, also those taken for ever.
 
         Raises Refused when a job below is open (cancel it first). The caller removes the folders; ``deleted_folders``
         lists them until ``note_removed_folders``."""

@@ -8,7 +8,7 @@ There are two kinds of paths. One enters an index of ``jobs``: ids, a key, a par
 submitter, a pair of type and queue, a tree. The other reads a narrow table by state, for every state but
 completed. To count the candidates costs little; a wrong path would read millions of rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -64,17 +64,20 @@ EVERYTHING = AccessPath([("1 = 1", ())], ENOUGH)
 
 def cheapest(run_query: RunQuery, job_filter: Filter) -> AccessPath:
     """Return the index with the fewest rows to read; among long ones the one that keeps the order of ids."""
-    paths = [AccessPath(parts, _size(run_query, parts)) for parts in _indexes(run_query, job_filter)]
+    paths = []
+    for parts in _indexes(run_query, job_filter):
+        sources = [(f"jobs where {condition}", args) for condition, args in parts]
+        paths.append(AccessPath(parts, bounded_count(run_query, sources, ENOUGH)))
     return min([*paths, EVERYTHING], key=lambda path: path.size)
 
 
-def _size(run_query: RunQuery, parts: Sequence[tuple[str, Sequence[Any]]]) -> int:
-    """Return how many rows the ranges of an index have together, counted up to ``ENOUGH``."""
+def bounded_count(run_query: RunQuery, sources: Iterable[tuple[str, Sequence[Any]]], most: int) -> int:
+    """Return how many rows these tables with conditions have together, counted up to ``most``."""
     total = 0
-    for condition, args in parts:
-        sql = f"select count(*) from (select 1 from jobs where {condition} limit ?) found"
-        total += run_query(sql, [*args, ENOUGH - total])[0][0]
-        if total >= ENOUGH:
+    for source, args in sources:
+        sql = f"select count(*) from (select 1 from {source} limit ?) found"
+        total += run_query(sql, [*args, most - total])[0][0]
+        if total >= most:
             break
     return total
 
@@ -201,12 +204,7 @@ def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]
     if State.PENDING in states:
         lanes, args = _lanes(job_filter)
         parts.append((f"ready narrow where {lanes}", args))
-    total = 0
-    for part, args in parts:
-        total += run_query(
-            f"select count(*) from (select 1 from {part} limit ?) found", [*args, ENOUGH - total]
-        )[0][0]
-    return total
+    return bounded_count(run_query, parts, ENOUGH)
 
 
 def _lanes(job_filter: Filter) -> tuple[str, Sequence[Any]]:

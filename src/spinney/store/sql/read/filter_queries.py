@@ -126,13 +126,9 @@ def ids(
 
 def count(run_query: RunQuery, job_filter: Filter, *, most: int) -> int:
     """Return how many jobs match, counted up to ``most``."""
-    total = 0
-    for part in union_parts(run_query, job_filter):
-        sql = f"select count(*) from (select 1 from {part.source} where {part.where} limit ?) found"
-        total += run_query(sql, [*part.args, most - total])[0][0]
-        if total >= most:
-            break
-    return total
+    parts = union_parts(run_query, job_filter)
+    sources = ((f"{part.source} where {part.where}", part.args) for part in parts)
+    return access_paths.bounded_count(run_query, sources, most)
 
 
 def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> set[int]:
@@ -218,13 +214,13 @@ def conditions(job_filter: Filter) -> Conditions:
 
 def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
     """Return the condition that a job is outside these limits."""
+    named = {"collection": limits.collections, "queue": limits.queues}
+    lists = {column: list_text(names) for column, names in named.items() if names is not None}
     terms = [
         f"(jobs.{column} is null or jobs.{column} not in (select j.value from json_each(?) /* text */ j))"
-        for column, names in (("collection", limits.collections), ("queue", limits.queues))
-        if names is not None
+        for column in lists
     ]
-    values = [list_text(names) for names in (limits.collections, limits.queues) if names is not None]
-    return f"({' or '.join(terms) or '1 = 0'})", *values
+    return f"({' or '.join(terms) or '1 = 0'})", *lists.values()
 
 
 def _say_place(job_filter: Filter, say: Callable[..., None]) -> None:

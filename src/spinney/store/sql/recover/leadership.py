@@ -6,6 +6,7 @@ that checks again, so that only one of many gets it. A node that is only silent 
 dead by its own clock. The leader's work may be done twice without harm, so nothing is fenced by it."""
 
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import upsert
 
 MAINTENANCE = "maintenance"
 
@@ -26,9 +27,5 @@ def take(tx: Tx, node_id: int, dead: int | None) -> int | None:
     current = leader(tx, dead)
     if current is not None or tx.value("select state from nodes where id = ?", (node_id,)) != "active":
         return current
-    tx.run(
-        "insert into leadership (name, node_id) values (?, ?) on conflict (name) do update set "
-        "node_id = excluded.node_id",
-        (MAINTENANCE, node_id),
-    )
+    upsert(tx, "leadership", "name", {"name": MAINTENANCE, "node_id": node_id})
     return node_id

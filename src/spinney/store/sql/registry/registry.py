@@ -24,7 +24,7 @@ from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, kn
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import capacities, former_secrets, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
-from spinney.store.sql.registry.webhook_events import Subscription, subscription
+from spinney.store.sql.registry.webhook_events import Subscription
 
 
 class UnreadableDeclaration(StoreUnusable):
@@ -112,7 +112,7 @@ class Registry:
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
         webhook_rows = tx.all("select id, name, spec from webhooks order by id")
         hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in webhook_rows]
-        self.subscriptions = [subscription(id_, hook) for id_, hook in hooks if hook.paused is None]
+        self.subscriptions = [Subscription(id_, hook) for id_, hook in hooks if hook.paused is None]
         self._closed.clear()
         self.version = version
 
@@ -198,18 +198,14 @@ class Registry:
             "insert into lanes (id, queue, type, stage, asleep_until_us, probing, home) values (?, ?, ?, ?, ?, ?, ?)",
             tuple(lane),
         )
-        self._add(tx, lane)
-        return lane.id
-
-    def _add(self, tx: Tx, lane: Lane) -> None:
-        """Add a new lane to the cache, and increment the counter for the caches of others."""
-        version = tx.take("registry")
+        # The cache gets the lane here, and the caches of others by the counter.
+        self.version = tx.take("registry")
         self.lanes[lane.id] = lane
-        self._lane_ids[(lane.queue, lane.type, lane.stage, lane.home)] = lane.id
-        if self.holds.stops(lane.queue, lane.type):
+        self._lane_ids[(queue, type_, stage, home)] = lane.id
+        if self.holds.stops(queue, type_):
             self.stopped_lanes |= {lane.id}
         self._closed.clear()
-        self.version = version
+        return lane.id
 
     def lane_to_fill(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
         """Return the id of a lane to which jobs are added now, and remember it in ``filled``."""

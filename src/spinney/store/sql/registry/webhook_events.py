@@ -10,7 +10,6 @@ it is resumed."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from spinney.model.access import AccessScope
 from spinney.model.settings.webhooks import BATCH, EVERY, STATES, Webhook
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
@@ -36,35 +35,18 @@ class Subscription(NamedTuple):
     """The events that a webhook gets."""
 
     id: int
-    events: frozenset[str]
-    type: str | None
-    collection: str | None
-    queue: str | None
-    roots_only: bool
-    within: AccessScope
+    webhook: Webhook
 
     def fits(self, job: SettledJob, state: State) -> bool:
         """Return whether the webhook may get this event, by conditions that need no query."""
+        hook = self.webhook
         return (
-            (state in self.events or EVERY in self.events or (BATCH in self.events and job.top))
-            and (job.top or not self.roots_only)
-            and self.type in (None, job.type)
-            and self.queue in (None, job.queue)
-            and (self.within.queues is None or job.queue in self.within.queues)
+            (state in hook.events or EVERY in hook.events or (BATCH in hook.events and job.top))
+            and (job.top or not hook.roots_only)
+            and hook.type in (None, job.type)
+            and hook.queue in (None, job.queue)
+            and (hook.within.queues is None or job.queue in hook.within.queues)
         )
-
-
-def subscription(webhook_id: int, webhook: Webhook) -> Subscription:
-    """Return the subscription of a webhook."""
-    return Subscription(
-        webhook_id,
-        frozenset(webhook.events),
-        webhook.type,
-        webhook.collection,
-        webhook.queue,
-        webhook.roots_only,
-        webhook.within,
-    )
 
 
 def tell(
@@ -80,7 +62,7 @@ def tell(
 
 
 def _write(tx: Tx, subscription: Subscription, ids: Sequence[int], state: State, now_us: int) -> None:
-    conditions, args = _conditions(subscription, state)
+    conditions, args = _conditions(subscription.webhook, state)
     first = tx.take("webhook_event", len(ids))
     tx.run(
         "insert into webhook_events (seq, webhook_id, job_id, event, batch, at_us, next_us, outcome) "
@@ -92,16 +74,16 @@ def _write(tx: Tx, subscription: Subscription, ids: Sequence[int], state: State,
     )
 
 
-def _conditions(subscription: Subscription, state: State) -> tuple[str, list[Any]]:
+def _conditions(hook: Webhook, state: State) -> tuple[str, list[Any]]:
     """Return the conditions on the jobs' rows."""
     terms: list[str] = []
     args: list[Any] = []
-    if subscription.collection is not None:
+    if hook.collection is not None:
         terms.append("t.collection = ?")
-        args.append(subscription.collection)
-    if subscription.within.collections is not None:
+        args.append(hook.collection)
+    if hook.within.collections is not None:
         terms.append("t.collection in (select k.value from json_each(?) /* text */ k)")
-        args.append(list_text(subscription.within.collections))
-    if state not in subscription.events and EVERY not in subscription.events:
+        args.append(list_text(hook.within.collections))
+    if state not in hook.events and EVERY not in hook.events:
         terms.append("t.batch = 1")
     return (f"where {' and '.join(terms)}" if terms else "", args)

@@ -118,19 +118,12 @@ def _by_place(
 def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:
     """Return the keys that these jobs have in ``ready`` if they are there."""
     ready_keys: list[Key] = []
-    lanes = {
-        (row.queue, row.type, row.stage, row.home): registry.known_lane(
-            row.queue, row.type, row.stage or "", row.home
-        )
-        for row in rows
-    }
-    queues = {row.queue: registry.queue(row.queue) for row in rows}
     for row in rows:
-        lane, queue = lanes[row.queue, row.type, row.stage, row.home], queues[row.queue]
+        lane = registry.known_lane(row.queue, row.type, row.stage or "", row.home)
         if lane is not None:
-            ready_keys.append(
-                (lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
-            )
+            queue = registry.queue(row.queue)
+            key = (ready_share(queue, row.share), position(queue, row.id, row.lineage))
+            ready_keys.append((lane, row.priority, *key))
     return ready_keys
 
 

@@ -62,14 +62,12 @@ class Operation:
         UnlawfulTransition, and Refused for a job with open subjobs or one that is being removed.
         """
         row = self.find(job_id)
-        if row.state in SETTLED and not tree:
+        if row.state is State.DELETED or (row.state in SETTLED and not tree):
             require(row.id, row.state, State.CANCELLED)
         if not tree and not patient and placement.open_children(self.tx, row.id):
             raise Refused(
                 f"job {job_id} has open subjobs; cancel the whole tree (--tree), or its subjobs one by one"
             )
-        if row.state is State.DELETED:
-            require(row.id, row.state, State.CANCELLED)
         removal.require_kept(self.tx, row)
         self.tx.run(
             "insert into cancel_requests (job_id, lineage, tree, by, reason, at_us) values (?, ?, ?, ?, ?, ?) "
@@ -425,9 +423,8 @@ class Operation:
         tx, c = self.tx, self.cascade
         held = row.state is State.HELD
         c.set_aside(row, State.DELETED, reason=f"deleted by {self.by}")
-        for table in ("attempts", "data", "progress", "keys", "needs"):
+        for table in ("attempts", "data", "progress", "keys", "needs", "cancel_requests"):
             tx.run(f"delete from {table} where job_id = ?", (row.id,))  # literals
-        tx.run("delete from cancel_requests where job_id = ?", (row.id,))
         tx.run("update jobs set final_fence = null, final_result = null where id = ?", (row.id,))
         if row.parent_id is not None:
             tx.run("delete from children_left where parent_id = ? and child_id = ?", (row.parent_id, row.id))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import ChangedJobs, DeletedFolder, SweepResult
+from spinney.store.contract import ChangedJobs, SweepResult
 from spinney.store.sql.session import Session
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class SqlJobOperations(ABC):
             operation.release(job_id)
         return ChangedJobs(ids=operation.ids)
 
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[int]:
         """See ``JobOperations.delete``. The tree is deleted from its last job up to the top, so that what is
         left after a crash is a tree that can be deleted again."""
         call = _Call("delete", {"job": job_id}, _actor(by), now_us)
@@ -113,7 +113,7 @@ class SqlJobOperations(ABC):
             with self._operation(call) as operation:
                 done = operation.delete_step(top, STEP)
             deleted += operation.ids
-        return [DeletedFolder(job_id=j) for j in deleted]
+        return deleted
 
     @contextmanager
     def _operation(self, call: "_Call") -> Iterator["Operation"]:
