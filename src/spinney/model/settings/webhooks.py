@@ -79,15 +79,9 @@ class Webhook:
 
     def to_json(self) -> dict[str, Any]:
         """Return its settings and its creator's limits, without its secret."""
-        return {
-            "url": self.url,
-            "events": list(self.events),
-            "type": self.type,
-            "collection": self.collection,
-            "queue": self.queue,
-            "roots_only": self.roots_only,
-            "within": {"collections": self.within.collections, "queues": self.within.queues},
-        }
+        within = {"collections": self.within.collections, "queues": self.within.queues}
+        fields = {name: getattr(self, name) for name in SETTABLE}
+        return {**fields, "events": list(self.events), "within": within}
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any], **fields_beside: Any) -> "Webhook":

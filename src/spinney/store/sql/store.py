@@ -221,12 +221,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         if not filled:
             return False
         lanes = list_text(sorted(filled))
-        row = tx.value(
+        filled.clear()
+        return tx.exists(
             "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
             (lanes,),
         )
-        filled.clear()
-        return row is not None
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         from spinney.store.sql.recover import reconciliation

@@ -106,10 +106,10 @@ def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, b
     """Return the earliest time at which something becomes due, and whether deferred steps are left to do now: accepted
     jobs that are not placed yet, or dependants that are not updated yet."""
     unplaced, due = tx.one(_DUE)
-    times = [lane.asleep_until_us for lane in registry.lanes.values()]
-    times = [t for t in times if t is not None and t > now_us]
-    times += [registry.holds.ends_us] if registry.holds.ends_us is not None else []
-    return min([*times, *([] if due is None else [due])], default=None), bool(unplaced)
+    asleep = (lane.asleep_until_us for lane in registry.lanes.values())
+    times = [at_us for at_us in asleep if at_us is not None and at_us > now_us]
+    times += [at_us for at_us in (registry.holds.ends_us, due) if at_us is not None]
+    return min(times, default=None), bool(unplaced)
 
 
 # Whether deferred steps are left, and the earliest time of a job or a schedule: the first entry of an index

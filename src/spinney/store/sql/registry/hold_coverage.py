@@ -6,6 +6,8 @@ looks up its own holds by their index, and a claim need not, because a new hold 
 once."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from spinney.model.lineage import ancestors
@@ -33,49 +35,41 @@ class WideHold(NamedTuple):
     missing."""
 
 
+@dataclass(frozen=True, eq=False)
 class ActiveHolds:
     """The active holds, as the current transaction sees them. ``registry.holds`` is always up to date."""
 
-    __slots__ = (
-        "_by_name",
-        "asking",
-        "ends_us",
-        "jobs",
-        "last",
-        "lift",
-        "lift_swept",
-        "scopes",
-        "unswept",
-        "wide",
-    )
+    wide: Sequence[WideHold] = ()
+    """Oldest first."""
+    jobs: bool = False
+    """Whether there are holds on single jobs."""
+    ends_us: int | None = None
+    """The earliest time at which a hold ends by itself."""
+    last: int = 0
+    """The id of the newest hold."""
+    lift: int = 0
+    lift_swept: int = 0
+    """How many wide holds have ended, and up to which of them their jobs were released."""
 
-    def __init__(
-        self,
-        wide: Sequence[WideHold] = (),
-        *,
-        jobs: bool = False,
-        ends_us: int | None = None,
-        last: int = 0,
-        lift: int = 0,
-        lift_swept: int = 0,
-    ) -> None:
-        self.wide = tuple(wide)
-        """Oldest first."""
-        self.jobs = jobs
-        """Whether there are holds on single jobs."""
-        self.ends_us = ends_us
-        """The earliest time at which a hold ends by itself."""
-        self.last = last
-        """The id of the newest hold."""
-        self.lift, self.lift_swept = lift, lift_swept
-        """How many wide holds have ended, and up to which of them their jobs were released."""
-        self.unswept = tuple(w for w in wide if not w.swept)
-        self.asking = tuple(w for w in self.unswept if w.hold.scope not in LANE_SCOPES)
+    @cached_property
+    def unswept(self) -> tuple[WideHold, ...]:
+        return tuple(w for w in self.wide if not w.swept)
+
+    @cached_property
+    def asking(self) -> tuple[WideHold, ...]:
         """Holds for which a claim has to check each candidate, until they are swept."""
-        self.scopes = frozenset(w.hold.scope for w in wide)
-        self._by_name: dict[tuple[Scope, str], list[Hold]] = {}
-        for w in wide:
-            self._by_name.setdefault((w.hold.scope, w.hold.name), []).append(w.hold)
+        return tuple(w for w in self.unswept if w.hold.scope not in LANE_SCOPES)
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[Scope, str], list[Hold]]:
+        by_name: dict[tuple[Scope, str], list[Hold]] = {}
+        for w in self.wide:
+            by_name.setdefault((w.hold.scope, w.hold.name), []).append(w.hold)
+        return by_name
+
+    @cached_property
+    def scopes(self) -> frozenset[Scope]:
+        return frozenset(w.hold.scope for w in self.wide)
 
     @property
     def any(self) -> bool:

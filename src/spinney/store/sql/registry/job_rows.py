@@ -128,8 +128,8 @@ def waits_for(tx: Tx, job_id: int) -> str | None:
     return what
 
 
-def require_free_key(tx: Tx, scope: int, key: str) -> None:
-    """Raise DuplicateKey when a job has this key, also one that retention has removed since."""
+def take_key(tx: Tx, scope: int, key: str, job_id: int, *, forever: bool) -> None:
+    """Take a key for a job. Raises DuplicateKey when a job has it, also one that retention has removed since."""
     holder = tx.one(
         "select k.job_id, k.forever, jobs.id from keys k left join jobs on jobs.id = k.job_id "
         "where k.scope = ? and k.key = ?",
@@ -137,6 +137,9 @@ def require_free_key(tx: Tx, scope: int, key: str) -> None:
     )
     if holder is not None:
         raise DuplicateKey(key, holder[0], forever=bool(holder[1]), gone=holder[2] is None)
+    tx.run(
+        "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
+    )
 
 
 def move_final(tx: Tx, job_id: int) -> None:

@@ -268,7 +268,8 @@ def write_extras(
     DuplicateKey."""
     for n, job_id in enumerate(ids):
         if keys:
-            _take_key(tx, scope, keys[n], job_id, p.submission.forever or scope != 0)
+            forever = p.submission.forever or scope != 0
+            job_rows.take_key(tx, scope, keys[n], job_id, forever=forever)
         for need in p.submission.needs:
             need_id = need if need > 0 else id_of(-need)
             tx.run(
@@ -276,13 +277,6 @@ def write_extras(
             )
         for name, value in p.submission.data.items():
             tx.run("insert into data (job_id, name, value) values (?, ?, ?)", (job_id, name, value))
-
-
-def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
-    job_rows.require_free_key(tx, scope, key)
-    tx.run(
-        "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
-    )
 
 
 def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int) -> None:

@@ -180,8 +180,7 @@ def retake_key(tx: Tx, row: Row) -> None:
     """Take the key of a job that is opened again. Raises DuplicateKey when another job has it."""
     if row.key is None or tx.exists("select 1 from keys where job_id = ?", (row.id,)):
         return
-    job_rows.require_free_key(tx, 0, row.key)
-    tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
+    job_rows.take_key(tx, 0, row.key, row.id, forever=False)
 
 
 def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = None) -> str | None:
