@@ -250,9 +250,8 @@ class PostgresDatabase(Database):
         before the commit."""
         from spinney.store.sql.schema import metadata  # slow to import, and rarely needed
 
-        with (
-            self._connector.connected() as connection
-        ):  # at its end the server rolls back what is not committed
+        # When the connection is closed, the server rolls back what is not committed.
+        with self._connector.connected() as connection:
             connection.patience_s = online_ddl.AS_LONG_AS_IT_TAKES_S
             connection.execute(f"{_BEGIN}; {self._connector.each(connection)}")
             connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
