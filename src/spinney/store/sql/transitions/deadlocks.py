@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
@@ -42,9 +42,6 @@ from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import failures
-
-if TYPE_CHECKING:
-    from spinney.store.sql.transitions.cascades import Cascade
 
 log = logging.getLogger(__name__)
 
@@ -351,7 +348,22 @@ _FIRST_IN_LINE = (
 # --- breaking ---------------------------------------------------------------------------------
 
 
-def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
+class Breaking(Protocol):
+    """The transaction in which a cycle is broken, and what it does with the victim (``cascades.Cascade``)."""
+
+    tx: Tx
+    registry: Registry
+    now_us: int
+
+    def settle(
+        self, row: Row, state: State, *, reason: str | None = None, fingerprint: str | None = None
+    ) -> None: ...
+    def free_locks(self, job_id: int, fence: int | None) -> None: ...
+    def place(self, row: Row) -> None: ...
+    def prefer(self, job_id: int, lock: str) -> None: ...
+
+
+def break_ring(cascade: Breaking, job_ids: Sequence[int]) -> bool:
     """Break a cycle that these jobs have closed by beginning to wait; return whether there was one, so that there may
     be more. The caller drains."""
     if not cascade.tx.exists(_ANY_KEPT):
@@ -359,7 +371,7 @@ def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
     return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
 
-def _break(cascade: "Cascade", ring: Ring) -> bool:
+def _break(cascade: Breaking, ring: Ring) -> bool:
     """Break the cycle if it has locks, else it cannot be broken; return whether it was.
 
     The victim is the job at which the path from the youngest keeper reaches a lock (see the module). The
@@ -395,7 +407,7 @@ def _break(cascade: "Cascade", ring: Ring) -> bool:
     return True
 
 
-def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
+def _restart(cascade: Breaking, row: Row, spec: TypeSpec) -> None:
     """Release all locks, and start again with the stage that took the first of them."""
     tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
