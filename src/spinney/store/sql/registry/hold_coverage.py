@@ -124,7 +124,7 @@ def read(tx: Tx) -> ActiveHolds:
     counted = dict(tx.all("select name, value from counters where name in ('hold', 'lift', 'lift_swept')"))
     jobs, ends_us = known_of_single_ones(tx)
     return ActiveHolds(
-        [WideHold(hold(r[:8]), bool(r[8]), r[9]) for r in rows],
+        tuple(WideHold(hold(r[:8]), bool(r[8]), r[9]) for r in rows),
         jobs=jobs,
         ends_us=ends_us,
         last=counted["hold"],
