@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.access.tickets import find_job
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
@@ -32,7 +31,7 @@ from spinney.apps.ingest.verbs.lookup import batch_of
 from spinney.apps.ingest.verbs.payloads import Incoming
 from spinney.apps.ingest.verbs.service import BATCH, Service, introduce
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.errors import CommitUncertain, Refused, SpinneyError, UsageError, listed
+from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, listed
 from spinney.files import copies, disk_space
 from spinney.jobs import Options, State
 from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
@@ -253,7 +252,10 @@ def _submission_digest(arrival: Arrival) -> str:
 
 def _earlier_batch(service: Service, job_id: int, arrival: Arrival) -> Accepted:
     """Return the batch that the same submission made before. Raises Refused when it has been deleted."""
-    job = find_job(service.store, job_id)
+    try:
+        job = service.store.job(job_id)
+    except NoSuchJob:
+        job = None
     if job is None or job.state is State.DELETED:
         raise Refused("the batch that was made under this key has been deleted; choose a new key")
     batch = batch_of(service, job)
