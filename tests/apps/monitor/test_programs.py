@@ -1,11 +1,15 @@
 """Programs as tasks: whatever they print or do is a result of the service, and nothing of them stays."""
 
+import os
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from in_memory import in_memory
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import programs
 from spinney.apps.monitor.tasks.findings import Finding, Unreadable, of_output
@@ -112,3 +116,58 @@ def _is_running(pid: int) -> bool:
             return False
         time.sleep(0.05)
     return Path(f"/proc/{pid}").exists()
+
+
+CHECK = """
+import os, sys
+from pathlib import Path
+from types import SimpleNamespace
+from spinney.apps.monitor import check_stages
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.settings import Network
+from spinney.apps.monitor.tasks.findings import Finding
+
+outside = Path(sys.argv[1])
+scratches = []
+
+def leave_things(task, config, service, context, scratch):
+    scratches.append(scratch)
+    (scratch / "of_root").mkdir()
+    (scratch / "of_root" / "file").touch()
+    closed = scratch / "closed"
+    closed.mkdir()
+    (closed / "link").symlink_to(outside)
+    closed.chmod(0o500)
+    for path in (scratch, closed, outside):
+        os.chown(path, 65534, 65534)
+    os.setuid(65534)
+    return Finding()
+
+check_stages.task_list.run = leave_things
+config = SimpleNamespace(data=Path("/nowhere"), timeout_s=5.0, network=Network())
+service = Service(gid=7, eid=1, uuid="u-7", type="WMS", version="", uri="http://h/x", description="Soil")
+finding = check_stages._run(None, config, service)
+print(finding.status, sorted(path.name for path in scratches[0].iterdir()), oct(outside.stat().st_mode & 0o777))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave a file of another user")
+def test_what_a_task_leaves_as_another_user_costs_no_finding_and_alters_nothing_outside() -> None:
+    """Given a scratch folder with a directory of root, and a closed one with a link to a file outside, when a check of
+    another user ends, then its finding counts, what may be removed is gone, and the file keeps its mode."""
+    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+        Path(place).chmod(0o777)
+        outside = Path(place, "outside")
+        outside.write_text("x")
+        outside.chmod(0o640)
+        environment = os.environ | {"TMPDIR": place}
+        result = subprocess.run(
+            [sys.executable, "-c", CHECK, str(outside)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=place,
+            timeout=60,
+            check=False,
+        )
+        assert result.stdout.strip() == "ok ['of_root'] 0o640", result.stderr

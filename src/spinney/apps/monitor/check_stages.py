@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from spinney.apps.monitor.tasks import task_list
 from spinney.apps.monitor.tasks.findings import Finding, clean
 from spinney.apps.monitor.tasks.modules import Context
 from spinney.apps.monitor.tasks.task_list import Task
+from spinney.files import trees
 
 GRACE_S = 15.0
 """How long a stage may take beside its task: a task that is too slow ends by its own limit, not by the stage's."""
@@ -117,10 +119,14 @@ def _at_us(finding: Finding, began_us: int) -> int:
 def _run(task: Task, config: Settings, service: Service) -> Finding:
     """Run a task for a service in a scratch folder that is removed afterwards. The folder for data that
     stays, ``DATA/TYPE/UUID/GID``, is only named; the task makes it where it needs it."""
+    scratch = Path(tempfile.mkdtemp(prefix="spinney-monitor-"))
     data = config.data / (service.type or "none") / service.uuid / str(service.gid)
     context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
-    with tempfile.TemporaryDirectory(prefix="spinney-monitor-", ignore_cleanup_errors=True) as scratch:
-        return task_list.run(task, config, service, context, Path(scratch))
+    try:
+        return task_list.run(task, config, service, context, scratch)
+    finally:
+        with suppress(OSError):  # what a task left there as another user stays
+            trees.remove(scratch)
 
 
 @lru_cache(maxsize=1)

@@ -107,7 +107,8 @@ def operator_requests_us(store: Store, jobs: Collection[int]) -> list[int]:
     """Return the times at which operators requested that one of these jobs run again, in microseconds since 1970 UTC.
     A request by a filter counts too, because the audit trail does not list its jobs."""
     calls = [call for verb in _RERUN_VERBS for call in _calls(store, verb)]
-    return [call.at_us for call in calls if json.loads(call.what).get("job") in {None, *jobs}]
+    named = {None, *jobs}
+    return [call.at_us for call in calls if json.loads(call.what).get("job") in named]
 
 
 def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[str]:

@@ -39,6 +39,10 @@ def forget(folder: Path, jid: str) -> None:
 def read(folder: Path) -> dict[str, UnchangedVersion]:
     """Return all unchanged objects of a batch, by jid; empty where there are none. Files that are being
     written meanwhile have another name, and are left out."""
+    try:
+        paths = list((folder / FOLDER).iterdir())  # glob would pass over a folder that cannot be read
+    except FileNotFoundError:
+        return {}
     # Without files that are being written: NAME.new.
-    notes = (path for path in (folder / FOLDER).glob("*") if not path.suffix)
+    notes = (path for path in paths if not path.suffix)
     return {path.name: UnchangedVersion(**orjson.loads(path.read_bytes())) for path in notes}

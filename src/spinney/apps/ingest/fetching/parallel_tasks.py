@@ -83,9 +83,13 @@ class _Threads(Generic[T, R]):
         """Double the number of threads, up to the number of remaining tasks; return those that were added."""
         remaining = len(self._tasks) - len(self.results) - running
         new = max(0, min(self._most - running, max(1, running), remaining))
-        added = [thread_pool().submit(self._work) for _ in range(new)]
-        self.futures += added
-        return set(added)
+        added = set()
+        for _ in range(new):
+            future = thread_pool().submit(self._work)
+            # One by one: where a thread cannot be started, those before it are still waited for.
+            self.futures.append(future)
+            added.add(future)
+        return added
 
     def _work(self) -> None:
         """Take one task after another until there are none, another thread has failed, or the caller has

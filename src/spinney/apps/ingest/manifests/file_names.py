@@ -4,6 +4,8 @@ Two names are similar when they differ only in case or in the encoding of accent
 Unicode Standard, section 3.13, D145). They are two files, which some file systems treat as one.
 """
 
+from typing import NamedTuple
+
 from spinney.apps.ingest.manifests.model import Unit
 from spinney.files.paths import NotAdmitted, folded, shown
 
@@ -13,8 +15,14 @@ _IS_FOLDER = "the file '{name}' is a folder on {other}; rename one"
 _NEEDS_FOLDER = "'{name}' needs a folder where {other} has a file; rename one"
 _IS_TAKEN = "the name '{name}' is on {other} already; give each file a name of its own"
 
-Clash = tuple[str, int]
-"""The refusal of a name, with ``name`` and ``other`` to be filled in, and the place of the other name."""
+
+class Clash(NamedTuple):
+    """A name that is used already, or is a file and a folder at once."""
+
+    refusal: str
+    """The sentence, with ``name`` and ``other`` to be filled in."""
+    place: int
+    """The place of the other name."""
 
 
 class Names:
@@ -30,11 +38,11 @@ class Names:
         """Add a name, and return a warning when it is similar to another, else None. Raises NotAdmitted, with the other
         place, when it is equal to another or one is the other's folder."""
         if (clash := self._exact.add(name, place)) is not None:
-            refusal, other_place = clash
-            raise NotAdmitted(refusal.format(name=_shown(name), other=f"{self._unit} {other_place}"))
+            other = f"{self._unit} {clash.place}"
+            raise NotAdmitted(clash.refusal.format(name=_shown(name), other=other))
         if (clash := self._folded.add(folded(name), place)) is not None:
             return (
-                f"the name '{_shown(name)}' is that on {self._unit} {clash[1]} but for upper and lower case or the "
+                f"the name '{_shown(name)}' is that on {self._unit} {clash.place} but for upper and lower case or the "
                 f"encoding of accents; both are kept, and readers with other file systems may see one"
             )
         return None
@@ -57,15 +65,16 @@ class _Tree:
         *above, last = name.split("/")
         folder = _TOP
         for part in above:
-            folder = self._entries.setdefault(f"{folder}/{part}", len(self._places))
+            new = len(self._places)
+            folder = self._entries.setdefault(f"{folder}/{part}", new)
             if folder < _TOP:
-                return _NEEDS_FOLDER, -folder
-            if folder == len(self._places):  # it is new
+                return Clash(_NEEDS_FOLDER, -folder)
+            if folder == new:
                 self._places.append(place)
         other = self._entries.setdefault(f"{folder}/{last}", -place)
         if other > _TOP:
-            return _IS_FOLDER, self._places[other]
-        return None if other == -place else (_IS_TAKEN, -other)
+            return Clash(_IS_FOLDER, self._places[other])
+        return None if other == -place else Clash(_IS_TAKEN, -other)
 
 
 def _shown(name: str) -> str:

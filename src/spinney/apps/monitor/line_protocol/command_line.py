@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from spinney.apps.monitor.tasks import tcl_list
 
 _SPACE = " \t\n\r\v\f\0"
-_WORD = re.compile(r"([A-Z]+)(?![^ \t\v\f])|[A-Za-z0-9]+")
-"""The word of a line; the group is there where it is of capital letters, and followed by space or nothing."""
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_COMMAND = re.compile(r"([A-Z]+)(?=[ \t\v\f]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ def parse(text: str) -> CommandLine:
     match = _WORD.match(text)
     if match is None:
         raise InvalidLine(text)
+    word = match.group()
+    command = _COMMAND.match(text)
     # Only capital letters followed by space have arguments; what follows any other word is ignored.
-    rest = text[match.end() :] if match[1] else ""
-    return CommandLine(match[0], tcl_list.parse(rest))
+    rest = text[command.end() :] if command is not None and command.group() == word else ""
+    return CommandLine(word, tcl_list.parse(rest))

@@ -117,14 +117,14 @@ def output_of(
         if problem.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
             raise  # the machine's trouble, and not the task's
         raise ProgramFailed("not_started", f"the task cannot be started: {problem.strerror}") from None
-    with process:
-        try:
-            output = _read(process, time.monotonic() + timeout_s, timeout_s)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(
-                    process.pid, signal.SIGKILL
-                )  # also what it left running; the session is all its own
+    try:
+        output = _read(process, time.monotonic() + timeout_s, timeout_s)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # also what it left running; the session is all its own
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
     if process.returncode:
         raise ProgramFailed("task_error", f"the task failed with {_ending(process.returncode)}")
     return output.decode("utf-8", "replace")

@@ -292,8 +292,18 @@ def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> No
     )
     db.executemany(
         "insert into hits values (?, ?, ?, ?, ?, ?, ?)",
-        # Behind the run: time, offset, signal, noise and slop of the burst; the run has its tag and port.
-        [(session, hit.run, *hit.burst[2:]) for hit in hits],
+        [
+            (
+                session,
+                hit.run,
+                hit.burst.time,
+                hit.burst.offset,
+                hit.burst.signal,
+                hit.burst.noise,
+                hit.burst.slop,
+            )
+            for hit in hits
+        ],
     )
 
 

@@ -159,10 +159,11 @@ class Bucket:
             name: answer[name] for name in ("ETag", "ChecksumCRC32", "ChecksumCRC64NVME") if name in answer
         }
 
-    def _get(self, path: str) -> Any:
+    def _get(self, path: str) -> dict[str, Any] | None:
         """Return the answer with an object; None when it does not exist."""
         try:
-            return self._client.get_object(**self._of(path))
+            answer: dict[str, Any] = self._client.get_object(**self._of(path))
+            return answer
         except ClientError as error:
             if _code(error) in ("NoSuchKey", "404"):
                 return None
