@@ -220,12 +220,12 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         filled = self._registry.filled
         if not filled:
             return False
-        lanes = list_text(sorted(filled))
-        filled.clear()
-        return tx.exists(
+        left = tx.exists(
             "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
-            (lanes,),
+            (list_text(sorted(filled)),),
         )
+        filled.clear()  # behind the query: where it fails, the repeated flush asks again
+        return left
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         from spinney.store.sql.recover import reconciliation

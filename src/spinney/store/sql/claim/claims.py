@@ -71,8 +71,8 @@ class Claim:
         kept_leases: Sequence[Lease] = (),
     ) -> None:
         """``kept_leases``: those that continue with their next stage in their slot, which the node counts as free."""
-        tx, registry = self.tx, self.registry = cascade.tx, cascade.registry
-        self.cascade, self.now_us = cascade, cascade.now_us
+        tx, registry = cascade.tx, cascade.registry
+        self.tx, self.registry, self.cascade, self.now_us = tx, registry, cascade, cascade.now_us
         self.rotation, self.claim_request = rotation, claim_request
         self.starved = False
         self._lock_moves = 0

@@ -6,8 +6,7 @@ for it or for a tree that it is in. Damaged JSON becomes ``Unreadable``, so that
 row of it is damaged."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob
@@ -20,10 +19,44 @@ from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry.job_rows import VISIBLE
 
-_COMPUTED = frozenset({"message", "cancelling", "subject"})
-_FIELDS = tuple(field.name for field in fields(Job) if field.name not in _COMPUTED)
-_BESIDE = ("share_name", "running_us", "reason", "last_message")
-"""The columns of ``_SELECT``: fields of a job, and what others are computed from."""
+
+class _Row(NamedTuple):
+    """The columns of ``_SELECT``, in its order."""
+
+    id: int
+    type: str
+    stage: str
+    state: str
+    queue: str
+    priority: int
+    share: int
+    share_name: str | None
+    collection: str | None
+    submitter: str | None
+    key: str | None
+    parent_id: int | None
+    root_id: int
+    lineage: str
+    params: str
+    created_us: int
+    started_us: int | None
+    settled_us: int | None
+    attempts: int
+    interruptions: int
+    warnings: int
+    code: int | None
+    trace: str | None
+    fence: int | None
+    running_us: int | None
+    node: str | None
+    waits_for: str | None
+    wake_us: int | None
+    reason: str | None
+    progress: float | None
+    progress_message: str | None
+    last_message: str | None
+
+
 _FROM_ELSEWHERE = {
     "share_name": "(select name from shares where shares.id = -jobs.share)",
     "fence": "l.fence",
@@ -40,7 +73,7 @@ _FROM_ELSEWHERE = {
 }
 """The columns that are not of the table ``jobs``."""
 _SELECT = (
-    f"select {', '.join(_FROM_ELSEWHERE.get(name, f'jobs.{name}') for name in (*_FIELDS, *_BESIDE))} "
+    f"select {', '.join(_FROM_ELSEWHERE.get(name, f'jobs.{name}') for name in _Row._fields)} "
     "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
     "left join progress g on g.job_id = jobs.id "
 )
@@ -133,40 +166,78 @@ def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
     """Return the jobs of rows of ``_SELECT``. All cancel requests are read at once: there are few at any
     time, and each is to be found for all jobs below it."""
     cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
-    return [_job(row, cancel_requests) for row in rows]
+    return [_job(_Row._make(row), cancel_requests) for row in rows]
 
 
-def _job(row: Sequence[Any], cancel_requests: Mapping[int, bool]) -> Job:
-    values = dict(zip(_FIELDS, row, strict=False))
-    share_name, running_us, reason, last_message = row[len(_FIELDS) :]
-    state = State(values["state"])
-    if values["fence"] is not None:
-        state = State.CLAIMED if running_us is None else State.RUNNING
+def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
+    state = State(row.state)
+    if row.fence is not None:
+        state = State.CLAIMED if row.running_us is None else State.RUNNING
     cancelling = bool(cancel_requests) and (
-        values["id"] in cancel_requests or any(map(cancel_requests.get, ancestors(values["lineage"])))
+        row.id in cancel_requests or any(map(cancel_requests.get, ancestors(row.lineage)))
     )
-    values["state"] = state
-    values["message"] = reason or None
-    if state is State.COMPLETED:
-        values["stage"], values["message"] = None, reason or last_message
-    values["share"] = share_name or str(values["share"])
-    values["params"] = json_object(values["params"], of_job(values["id"]))
-    values["started_us"] = values["started_us"] or running_us
-    if state not in (State.WAITING, State.HELD):
-        values["waits_for"] = None
-    values["cancelling"] = cancelling and values["settled_us"] is None
-    return Job(**values)
+    return Job(
+        id=row.id,
+        type=row.type,
+        stage=None if state is State.COMPLETED else row.stage,
+        state=state,
+        queue=row.queue,
+        priority=row.priority,
+        share=row.share_name or str(row.share),
+        collection=row.collection,
+        submitter=row.submitter,
+        key=row.key,
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        lineage=row.lineage,
+        params=json_object(row.params, of_job(row.id)),
+        created_us=row.created_us,
+        started_us=row.started_us or row.running_us,
+        settled_us=row.settled_us,
+        wake_us=row.wake_us,
+        attempts=row.attempts,
+        interruptions=row.interruptions,
+        warnings=row.warnings,
+        code=row.code,
+        message=row.reason or (row.last_message if state is State.COMPLETED else None),
+        waits_for=row.waits_for if state in (State.WAITING, State.HELD) else None,
+        cancelling=cancelling and row.settled_us is None,
+        node=row.node,
+        fence=row.fence,
+        progress=row.progress,
+        progress_message=row.progress_message,
+        trace=row.trace,
+    )
 
 
-def _attempt(row: Sequence[Any]) -> Attempt:
-    values = dict(zip((field.name for field in fields(Attempt)), row, strict=True))
-    which = f"attempt {values['fence']} of job {values['job_id']}"
-    outcome, error, result = values["outcome"], values["error"], values["result"]
-    values |= {
-        "outcome": Outcome(outcome) if outcome else None,
-        "node": values["node"] or "",
-        "error": json_object(error, f"the error of {which}") if error else None,
-        "result": json_value(result, f"the result of {which}") if result else None,
-        "superseded": bool(values["superseded"]),
-    }
-    return Attempt(**values)
+def _attempt(row: Any) -> Attempt:
+    (
+        job_id,
+        fence,
+        stage,
+        attempt,
+        outcome,
+        node,
+        started_us,
+        ended_us,
+        code,
+        message,
+        error,
+        result,
+        superseded,
+    ) = row
+    return Attempt(
+        job_id=job_id,
+        fence=fence,
+        stage=stage,
+        attempt=attempt,
+        outcome=Outcome(outcome) if outcome else None,
+        node=node or "",
+        started_us=started_us,
+        ended_us=ended_us,
+        code=code,
+        message=message,
+        error=json_object(error, f"the error of attempt {fence} of job {job_id}") if error else None,
+        result=json_value(result, f"the result of attempt {fence} of job {job_id}") if result else None,
+        superseded=bool(superseded),
+    )
