@@ -118,21 +118,24 @@ def parse_filters(
 
 def _filter(values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
     """Return the filter of the valid values, and add the reasons why others are invalid to ``errors``."""
-    fields: dict[str, Any] = {}
-    for name in (*TEXTS, *NUMBERS, *AGES):
-        if name not in values:
-            continue
-        text = values[name][0]
-        if name in NUMBERS:
-            fields[f"{name}_id"] = _number(name, text, errors)
-        elif name in AGES:
-            fields[f"{name}_us"] = _moment(name, text, now_us, errors)
-        elif len(text) > TEXT_MAX or not text.isprintable():
-            errors[name] = f"the value has unprintable characters, or more than {TEXT_MAX:,}; correct it"
-        else:
-            fields[name] = text
-    states = _states(values.get("state", ()), errors)
-    return Filter(states=states, roots_only="roots" in values, **fields)
+    texts: dict[str, str] = {}
+    for name in TEXTS:
+        for text in values.get(name, ()):
+            if len(text) > TEXT_MAX or not text.isprintable():
+                errors[name] = f"the value has unprintable characters, or more than {TEXT_MAX:,}; correct it"
+            else:
+                texts[name] = text
+    numbers = {name: _number(name, values, errors) for name in NUMBERS}
+    moments = {name: _moment(name, values, now_us, errors) for name in AGES}
+    return Filter(
+        states=_states(values.get("state", ()), errors),
+        roots_only="roots" in values,
+        root_id=numbers["root"],
+        parent_id=numbers["parent"],
+        created_after_us=moments["created_after"],
+        created_before_us=moments["created_before"],
+        **texts,  # type: ignore[arg-type]
+    )
 
 
 def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] | None:
@@ -147,20 +150,25 @@ def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] |
     return tuple(State(name) for name in dict.fromkeys(names)) or None
 
 
-def _number(name: str, text: str, errors: dict[str, str]) -> int | None:
-    """Return the number of a job, with or without ``#``; None for an invalid one, whose error is added."""
-    plain = text.removeprefix("#")
-    if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
-        return int(plain)
-    errors[name] = f"{text[:40]!r} is no job's number; write it as 17"
+def _number(name: str, values: Mapping[str, tuple[str, ...]], errors: dict[str, str]) -> int | None:
+    """Return the number of a job, with or without ``#``; None without a value, and for an invalid one, whose
+    error is added."""
+    for text in values.get(name, ()):
+        plain = text.removeprefix("#")
+        if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
+            return int(plain)
+        errors[name] = f"{text[:40]!r} is no job's number; write it as 17"
     return None
 
 
-def _moment(name: str, text: str, now_us: int, errors: dict[str, str]) -> int | None:
-    """Return a time in microseconds since 1970, from an age or a time; None for an invalid one, whose error is
-    added."""
-    try:
-        return parse_time(text, now_us)
-    except UsageError as error:
-        errors[name] = str(error)
-        return None
+def _moment(
+    name: str, values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
+) -> int | None:
+    """Return a time in microseconds since 1970, from an age or a time; None without a value, and for an
+    invalid one, whose error is added."""
+    for text in values.get(name, ()):
+        try:
+            return parse_time(text, now_us)
+        except UsageError as error:
+            errors[name] = str(error)
+    return None
