@@ -1,6 +1,7 @@
 """The frames of a failure on the page of its job."""
 
 import orjson
+import pytest
 
 from contract.words import kind, stage
 from server.conftest import World
@@ -90,3 +91,18 @@ def test_the_card_of_frames_is_left_out_for_a_program_unless_it_has_kept_some(wo
     (world.folder(job) / kept_frames.path_of(world.control().queries.attempts(job)[-1])).unlink()
     assert "no frames are kept" not in get(world, part).lower()
     assert "no frames are kept" in get(world, part.removesuffix("&if_kept=1")).lower()
+
+
+def test_frames_that_are_too_long_to_be_read_count_as_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given two failed attempts, when the frames of the later one are too long, then those of the earlier are shown."""
+    job, _ = failing(world, orjson.dumps(DOCUMENT))
+    world.control().store.retry(job, stage=None, by="ann", now_us=world.site.now)
+    world.site.fail(world.site.run(job), error={"type": "ValueError", "message": "again", "traceback": ""})
+    later = world.control().queries.attempts(job)[-1]
+    whole = orjson.dumps(DOCUMENT)
+    (world.folder(job) / kept_frames.path_of(later)).write_bytes(whole + b" ")
+    monkeypatch.setattr(kept_frames, "MOST_BYTES", len(whole))
+
+    assert "raise &lt;ValueError&gt;" in get(world, f"/jobs/{job}/postmortem")

@@ -55,18 +55,16 @@ class JobPage:
     """Whether only the newest of the matching jobs were sorted."""
 
 
-FilterNames = Mapping[str, Sequence[str]]
-"""The names that the fields of a filter propose, by field in the plural, each sorted, as far as the caller may see
-them."""
-_NAMESAKES = {
-    "type": "of type",
-    "queue": "in queue",
-    "stage": "in stage",
-    "node": "of node",
-    "collection": "of collection",
-    "submitter": "of submitter",
-}
-"""Filters by a name, and how the page calls the jobs that match each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterNames:
+    """The names that the fields of a filter propose, each sorted, as far as the caller may see them."""
+
+    types: Sequence[str]
+    queues: Sequence[str]
+    stages: Sequence[str]
+    nodes: Sequence[str]
+    collections: Sequence[str]
+    submitters: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,14 +320,14 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
         types, named = control.queries.types(), control.queries.names
         every = control.rights.everywhere
         lists = control.store.job_lists
-        return {
-            "types": sorted(types),
-            "queues": [queue.queue for queue in control.queries.queues()],
-            "stages": sorted({stage.name for spec in types.values() for stage in spec.stages}),
-            "nodes": sorted({node.node for node in control.queries.nodes()}),
-            "collections": lists.names("collection") if every else sorted(named("collection")),
-            "submitters": lists.names("submitter") if every else sorted(named("submitter")),
-        }
+        return FilterNames(
+            types=sorted(types),
+            queues=[queue.queue for queue in control.queries.queues()],
+            stages=sorted({stage.name for spec in types.values() for stage in spec.stages}),
+            nodes=sorted({node.node for node in control.queries.nodes()}),
+            collections=lists.names("collection") if every else sorted(named("collection")),
+            submitters=lists.names("submitter") if every else sorted(named("submitter")),
+        )
 
     key = context.principal.rights.within
     return await request.app.state.filter_names.get(key, lambda: context.run(call))  # type: ignore[no-any-return]
@@ -345,7 +343,15 @@ def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, 
     if filters.values.keys() != {"message"}:
         return ()
     text = filters.value("message")
-    return [(label, name) for name, label in _NAMESAKES.items() if text in names[f"{name}s"]]
+    names_by_label = {
+        "of type": ("type", names.types),
+        "in queue": ("queue", names.queues),
+        "in stage": ("stage", names.stages),
+        "of node": ("node", names.nodes),
+        "of collection": ("collection", names.collections),
+        "of submitter": ("submitter", names.submitters),
+    }
+    return [(label, name) for label, (name, values) in names_by_label.items() if text in values]
 
 
 async def _counts(

@@ -1,6 +1,6 @@
 """Find the frames that were kept of a job's failures: a file beside the output of each failed attempt."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from spinney.features.files.job_folder import OWN
 from spinney.model.errors import NoSuch, UsageError
@@ -37,7 +37,7 @@ def latest(
                 f"job {job_id} has no failed attempt {fence}; 'spinney show {job_id}' lists its attempts"
             )
     for attempt in failed:
-        if document := b"".join(_bounded(read_file(path_of(attempt)))):
+        if document := _bounded(read_file(path_of(attempt))):
             return attempt, read(document)
     if not failed:
         raise NoSuch(
@@ -49,11 +49,11 @@ def latest(
     )
 
 
-def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a document, as long as they have no more than ``MOST_BYTES`` in all."""
-    size = 0
+def _bounded(pieces: Iterable[bytes]) -> bytes:
+    """Return a document; empty, as if it were not there, where it has more than ``MOST_BYTES``."""
+    document = bytearray()
     for piece in pieces:
-        size += len(piece)
-        if size > MOST_BYTES:
-            return
-        yield piece
+        document += piece
+        if len(document) > MOST_BYTES:
+            return b""
+    return bytes(document)

@@ -148,7 +148,9 @@ async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
             return await _held(context, job, verb_, form, back)
         if verb_ is not Verb.CANCEL:
             raise UsageError(f"a batch as a whole is held, released or cancelled; {verb_} its jobs instead")
-        report = await verbs.run_on(context, verbs.order({**form.values, "tree": "1"}), job)
+        report = await verbs.run_on(
+            context, verbs.order({**form.values, "verb": str(verb_), "tree": "1"}), job
+        )
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     finally:

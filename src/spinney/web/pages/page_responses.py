@@ -18,6 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, Stric
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spinney.model.access import Role
+from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
 from spinney.model.values.counts import counted
@@ -34,7 +35,7 @@ FLASH_MAX = 800
 _FLASH_S = 60
 """How many seconds a message waits for the next page."""
 
-_DIGITS = 18
+_DIGITS = len(str(JOB_ID_MAX))
 """More digits are no number that anything here can have."""
 
 
