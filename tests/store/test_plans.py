@@ -248,8 +248,9 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
     store.job_lists.names("collection")
     for relation in Relation:
         store.relatives.groups(3, relation, AccessScope(queues=("narrow",)))
-    for look in (store.relatives.needed_by, store.relatives.dependants, store.relatives.has_needs):
-        look(3)
+    for relation in (Relation.NEEDS, Relation.NEEDED_BY):
+        store.relatives.ids(3, relation)
+    store.relatives.has_needs(3)
     store.relatives.parents([1, 2, 3])
     store.saved_filters.all("ann")
     store.node_attempts.running(house.node, AccessScope(queues=("narrow",)))

@@ -3,14 +3,11 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from spinney.folders.upload_pieces import described, piece_of
 from spinney.model.errors import Refused, StoreUnavailable
 from spinney.model.settings.inboxes import Upload
-
-if TYPE_CHECKING:
-    from spinney.client.clients import Client
 
 AGAIN_S = 1.0
 """Seconds between two tries when no byte has arrived."""
@@ -19,7 +16,15 @@ TRIES = 300
 upload."""
 
 
-def send_file(client: "Client", inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
+class UploadCalls(Protocol):
+    """The calls of a client by which a file is uploaded (``verbs``)."""
+
+    def begin_upload(self, inbox: str, name: str, size: int, *, announced: str | None = None) -> Upload: ...
+    def show_upload(self, inbox: str, upload: str) -> Upload: ...
+    def send_upload(self, inbox: str, upload: str, content: bytes, *, offset: int) -> Upload: ...
+
+
+def send_file(client: UploadCalls, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
     """Upload a file, and yield how far it is after each piece, until it has its job. An upload of the same
     file that was interrupted is continued. ``name``: of the file in the inbox; None: its own. Raises Refused
     when it is rejected, what the server refuses, and StoreUnavailable when no byte arrives in ``TRIES``

@@ -14,6 +14,7 @@
 ``background``         tasks that live as long as the server
 ``instrumentation``    a log line, a metric and a span for each request
 ``counters``           metrics of what happens beside requests
+``request_spans``      what measuring needs of a trace, without OpenTelemetry
 ``tracing``            spans sent to an OTLP receiver
 ``identity``           who sends a request: token, session, peer or proxy
 ``api``                what routes of the REST API share

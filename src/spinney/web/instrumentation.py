@@ -6,15 +6,15 @@ with the route (``/api/v1/jobs/{job}``), never with the address, of which there 
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.tracing import current, traceparents
+from spinney.web.request_spans import Span, Spans
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger("spinney.server.requests")
@@ -24,18 +24,6 @@ _OTHER = "(none)"
 """In place of a route where none was found."""
 _TRACE_HEADER = traceparents.HEADER.encode()
 _STREAMS = ("text/event-stream",)
-
-
-class Span(Protocol):
-    """The span of a request in a trace, to be ended with the outcome (``tracing`` has those of OpenTelemetry)."""
-
-    def end(self, route: str, status: int, principal: str | None) -> None:
-        """End the span: ``route`` is the path with its parameters in braces, ``status`` that of the answer
-        (0: there was none), ``principal`` the caller's name."""
-
-
-Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]
-"""Begins the span of a request with this method and these headers; it yields None where there is no tracing."""
 
 
 class Requests:

@@ -8,26 +8,34 @@ step: an event, a piece of a file, a call of ``control``. That costs one compari
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from spinney.model.errors import Forbidden, SpinneyError, StoreUnavailable
 from spinney.web.problems import Unidentified
-
-if TYPE_CHECKING:
-    from spinney.web.request_context import Principal
 
 LOST = (Unidentified, SpinneyError)
 """The errors that end a long request; ``problems.of_error`` makes a response of each."""
 
 
-class PrincipalRefresh:
+class Named(Protocol):
+    """What authentication returns, as far as this module needs it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the caller. When it changes, the request has lost its caller."""
+
+
+PrincipalT = TypeVar("PrincipalT", bound=Named)
+
+
+class PrincipalRefresh(Generic[PrincipalT]):
     """The caller of one request, who is authenticated again when the last check is older than ``every_s``. It
     belongs to the event loop; a call in another thread is stopped by ``watch``."""
 
     def __init__(
         self,
-        first: "Principal",
-        look: "Callable[[], Awaitable[Principal | None]]",
+        first: PrincipalT,
+        look: Callable[[], Awaitable[PrincipalT | None]],
         *,
         every_s: float,
         looked_s: float,
@@ -38,7 +46,7 @@ class PrincipalRefresh:
         self._latest, self._look, self._monotonic = first, look, monotonic
         self.every_s, self._looked_s = every_s, looked_s
 
-    async def principal(self) -> "Principal":
+    async def principal(self) -> PrincipalT:
         """Return the caller with the rights in force. Raises Unidentified or Forbidden for a caller who has lost
         access or has another name now, and StoreUnavailable."""
         if self._monotonic() - self._looked_s >= self.every_s:
@@ -50,7 +58,7 @@ class PrincipalRefresh:
             self._latest, self._looked_s = latest, looked_s
         return self._latest
 
-    async def steady_principal(self) -> "Principal":
+    async def steady_principal(self) -> PrincipalT:
         """Return the caller with the rights in force, for a response that has begun: while the store does not answer,
         this waits instead of raising."""
         while True:

@@ -96,11 +96,11 @@ class RequestContext:
     """The folder root. None: this server reaches no folders, and nodes remove those of deleted jobs."""
     refusals: RefusalLog = field(default_factory=RefusalLog)
     """Records what the caller is refused."""
-    principal_refresh: PrincipalRefresh | None = None
+    principal_refresh: PrincipalRefresh[Principal] | None = None
     """Authenticates the caller again while the request lasts. None outside of requests."""
 
     @property
-    def lasting(self) -> PrincipalRefresh:
+    def lasting(self) -> PrincipalRefresh[Principal]:
         """Return ``principal_refresh``, for a response that takes long. Raises ValueError outside of requests."""
         if self.principal_refresh is None:
             raise ValueError("a context outside of a request has no long responses")
@@ -202,7 +202,7 @@ async def optional_context(request: Request) -> RequestContext | None:
             )
     if request.state.principal is None:
         return None
-    principal_refresh: PrincipalRefresh = request.state.principal_refresh
+    principal_refresh: PrincipalRefresh[Principal] = request.state.principal_refresh
     return RequestContext(
         principal=await principal_refresh.principal(),
         stores=state.stores,
