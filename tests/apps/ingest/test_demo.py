@@ -156,7 +156,7 @@ def attempt(fence: int, stage: str, outcome: Outcome | None, at_us: int) -> Atte
 
 
 @pytest.mark.parametrize(
-    ("second", "asked", "said"),
+    ("second", "request_times", "stages"),
     [
         (attempt(2, "read", Outcome.OK, 20), [], ["read"]),
         (attempt(2, "read", Outcome.LOST, 20), [], ["read"]),
@@ -166,13 +166,13 @@ def attempt(fence: int, stage: str, outcome: Outcome | None, at_us: int) -> Atte
     ],
     ids=["passed twice", "begun again", "asked before and after", "asked for", "another stage"],
 )
-def test_what_counts_as_run_twice(second: Attempt, asked: list[int], said: list[str]) -> None:
+def test_what_counts_as_run_twice(second: Attempt, request_times: list[int], stages: list[str]) -> None:
     lost, first = attempt(0, "read", Outcome.LOST, 0), attempt(1, "read", Outcome.OK, 10)
-    assert promise_checks.ran_twice([second, first, lost], asked) == said
+    assert promise_checks.ran_twice([second, first, lost], request_times) == stages
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"SOURCE": "/nowhere"}, "is no folder"),
         ({"OUT": "source"}, "within each other"),
@@ -187,7 +187,7 @@ def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     more: dict[str, str],
-    said: str,
+    message: str,
 ) -> None:
     # Given a source, a folder of somebody else's, and a source of one empty file
     for name, file in (("source", "a"), ("taken", None), ("hollow", "b")):
@@ -203,7 +203,7 @@ def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
     # When it is played, then it says why not, in one sentence, and nothing of anybody's is gone
     assert main() == 2
     errors = capsys.readouterr().err
-    assert said in errors
+    assert message in errors
     assert errors.count("\n") == 1
     assert [path.name for path in (tmp_path / "source").iterdir()] == ["a"]
 

@@ -235,21 +235,21 @@ def test_each_damage_is_mailed_once(archive: Service) -> None:
         read(ark)
 
     # Then one mail names both, and another day none is sent
-    first = told()
+    first = reporting_result()
     assert [mail.params["to"] for mail in first.submitted] == [["staff@example.org"]]
     assert ARK in first.submitted[0].params["text"]
     assert OTHER in first.submitted[0].params["text"]
     assert first.outcome is Outcome.WARNING
     assert first.value == {"damaged": 2, "news": 2, "unread": 0}
-    assert told().submitted == []
+    assert reporting_result().submitted == []
 
     # When one is mended, and torn again, then that is news
     archive.overwrite("a", b"1")
     read(ARK)
-    assert told().value == {"damaged": 1, "news": 0, "unread": 0}
+    assert reporting_result().value == {"damaged": 1, "news": 0, "unread": 0}
     archive.overwrite("a", b"3")
     read(ARK)
-    (mail,) = told().submitted
+    (mail,) = reporting_result().submitted
     assert ARK in mail.params["text"]
     assert OTHER not in mail.params["text"]
 
@@ -260,7 +260,7 @@ def test_all_damage_is_mailed_however_much_there_is(archive: Service) -> None:
     damage_many(archive, count=1200)
 
     # when
-    first = told()
+    first = reporting_result()
 
     # then all are counted, and the text is bounded
     (mail,) = first.submitted
@@ -277,9 +277,9 @@ def test_all_damage_is_mailed_however_much_there_is(archive: Service) -> None:
     read(ARK)
 
     # then that one is reported, and on another day nothing is
-    (mail,) = told().submitted
+    (mail,) = reporting_result().submitted
     assert mail.params["subject"] == f"{ARK} is damaged"
-    assert told().value == {"damaged": 1201, "news": 0, "unread": 0}
+    assert reporting_result().value == {"damaged": 1201, "news": 0, "unread": 0}
 
 
 def damage_many(archive: Service, *, count: int) -> None:
@@ -314,9 +314,9 @@ def test_killed_before_it_has_kept_what_it_told_it_tells_the_same_mail(archive: 
     archive.overwrite("a", b"2")
     read(ARK)
 
-    first = told().submitted
+    first = reporting_result().submitted
     (archive.settings.home / fixity.REPORTED).unlink()
-    again = told().submitted
+    again = reporting_result().submitted
 
     assert [mail.key for mail in first] == [mail.key for mail in again]
     assert [mail.params["message_id"] for mail in first] == [mail.params["message_id"] for mail in again]
@@ -340,7 +340,7 @@ def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.Monke
     made.overwrite("a", b"2")
     read(ARK)
 
-    ran = told()
+    ran = reporting_result()
 
     assert ran.submitted == []
     assert ran.message == f"1 objects are damaged: {ARK}"
@@ -350,5 +350,5 @@ def read(ark: str, storage: str = "main") -> StageResult:
     return StageHarness().run(fixity.readings, "reading", ark=ark, storage=storage)
 
 
-def told() -> StageResult:
+def reporting_result() -> StageResult:
     return StageHarness().run(fixity.audits, "reporting")

@@ -9,7 +9,7 @@ from spinney.model.errors import UsageError
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> settings.Settings:
+def configuration(tmp_path: Path) -> settings.Settings:
     (tmp_path / "ingest.toml").write_text(
         "[storage.first]\nurl='a'\n[storage.other]\nurl='b'\n[minters.main]\nnaan='99999'\nshoulder='fk4'\n"
     )
@@ -17,13 +17,13 @@ def found(tmp_path: Path) -> settings.Settings:
     return settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
 
 
-def load(found: settings.Settings, text: str) -> profiles.Profile:
-    (found.profiles / "maps.toml").write_text(text)
-    return profiles.load(found, "maps")
+def load(configuration: settings.Settings, text: str) -> profiles.Profile:
+    (configuration.profiles / "maps.toml").write_text(text)
+    return profiles.load(configuration, "maps")
 
 
-def test_what_is_not_said_is_what_the_service_has(found: settings.Settings) -> None:
-    profile = load(found, 'collection = "maps"')
+def test_what_is_not_said_is_what_the_service_has(configuration: settings.Settings) -> None:
+    profile = load(configuration, 'collection = "maps"')
     assert (profile.name, profile.collections, profile.storage, profile.minter) == (
         "maps",
         ("maps",),
@@ -38,9 +38,9 @@ def test_what_is_not_said_is_what_the_service_has(found: settings.Settings) -> N
     )
 
 
-def test_all_that_may_be_said(found: settings.Settings) -> None:
+def test_all_that_may_be_said(configuration: settings.Settings) -> None:
     profile = load(
-        found,
+        configuration,
         'collection = "maps"\ncollections = ["coast", "old"]\nowner = "Library"\nstorage = "other"\npriority = 3\n'
         'digest = "SHA-512"\nhosts = ["files.example.org", "[::1]:8080"]\nhold = "until Monday"\n'
         '[report]\nbatch = ["Ann <ann@example.org>"]\nadmins = []\nkind = "attached"\n'
@@ -86,36 +86,38 @@ def test_all_that_may_be_said(found: settings.Settings) -> None:
         ('collection = "a"\n[callbacks]\n', "callbacks: Extra inputs are not permitted"),
     ],
 )
-def test_what_is_wrong_is_named_by_file_and_key(found: settings.Settings, text: str, sentence: str) -> None:
+def test_what_is_wrong_is_named_by_file_and_key(
+    configuration: settings.Settings, text: str, sentence: str
+) -> None:
     with pytest.raises(UsageError) as caught:
-        load(found, text)
+        load(configuration, text)
     message = str(caught.value)
-    assert message.startswith(str(found.profiles / "maps.toml"))
+    assert message.startswith(str(configuration.profiles / "maps.toml"))
     assert sentence in message
     assert "hush" not in message
 
 
-def test_a_profile_that_is_not_there_is_helped_with(found: settings.Settings) -> None:
-    load(found, 'collection = "maps"')
+def test_a_profile_that_is_not_there_is_helped_with(configuration: settings.Settings) -> None:
+    load(configuration, 'collection = "maps"')
     with pytest.raises(UsageError, match=r"no profile 'mapz'.*maps"):
-        profiles.load(found, "mapz")
+        profiles.load(configuration, "mapz")
 
 
 @pytest.mark.parametrize("name", ["../maps", "/etc/passwd", "", "maps.toml", ".maps", "a/b"])
-def test_no_name_leads_elsewhere(found: settings.Settings, name: str) -> None:
-    load(found, 'collection = "maps"')
+def test_no_name_leads_elsewhere(configuration: settings.Settings, name: str) -> None:
+    load(configuration, 'collection = "maps"')
     with pytest.raises(UsageError, match="there is no profile"):
-        profiles.load(found, name)
+        profiles.load(configuration, name)
 
 
-def test_what_editors_leave_is_no_profile(found: settings.Settings) -> None:
+def test_what_editors_leave_is_no_profile(configuration: settings.Settings) -> None:
     for name in ("maps.toml", ".#maps.toml", "maps.toml~", "#maps.toml#", "old maps.toml"):
-        (found.profiles / name).write_text("")
-    assert profiles.names_of(found) == ["maps"]
+        (configuration.profiles / name).write_text("")
+    assert profiles.names_of(configuration) == ["maps"]
 
 
-def test_a_folder_that_cannot_be_read_is_named(found: settings.Settings) -> None:
+def test_a_folder_that_cannot_be_read_is_named(configuration: settings.Settings) -> None:
     # Given one that the system refuses to look at.
-    long = found.model_copy(update={"profiles": found.profiles / ("x" * 300)})
+    long = configuration.model_copy(update={"profiles": configuration.profiles / ("x" * 300)})
     with pytest.raises(UsageError, match=r"cannot be read \(File name too long\); correct its permissions"):
         profiles.load(long, "maps")

@@ -68,13 +68,13 @@ class Repeated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """One request as it came."""
+class ReceivedRequest:
+    """A request as the server received it."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The headers by their names in lower case."""
 
     @property
     def range(self) -> str | None:
@@ -149,15 +149,15 @@ class Exchange:
 
 
 class Web:
-    """The server. ``tls``: a certificate and its key as PEM files."""
+    """The HTTP server. ``tls`` names a certificate and its key as PEM files."""
 
     def __init__(self, tls: tuple[str, str] | None = None, port: int = 0) -> None:
         self.pages: dict[str, Page] = {}
-        self.log: list[Asked] = []
+        self.log: list[ReceivedRequest] = []
         self.sent_bytes = 0
-        """Of bodies, over all answers."""
+        """The bytes of all bodies that were sent."""
         self.connections = 0
-        """How many there have been."""
+        """The number of connections so far."""
         self.closing = threading.Event()
         """Set when the server ends: what a behaviour waits on, so that none holds the test up."""
         self._scheme = "https" if tls else "http"
@@ -215,8 +215,8 @@ class Web:
         """The Range of every GET for ``path``; None where the whole was asked for."""
         return [a.range for a in self.log if a.method == "GET" and a.path == path]
 
-    def asked(self, path: str, method: str = "GET") -> int:
-        """How often."""
+    def request_count(self, path: str, method: str = "GET") -> int:
+        """Return how many requests with this method came for this path."""
         return sum(a.path == path and a.method == method for a in self.log)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -231,7 +231,7 @@ class Web:
                 super().setup()
 
             def do_GET(self) -> None:
-                request = Asked(
+                request = ReceivedRequest(
                     method=self.command,
                     path=self.path,
                     headers={k.lower(): v for k, v in self.headers.items()},

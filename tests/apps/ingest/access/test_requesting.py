@@ -57,11 +57,11 @@ def test_the_same_request_has_the_same_token_and_another_has_another(archive: Se
 
     with archive.control() as control:
 
-        def asked(**what: object) -> str:
-            return request(control, archive.settings, ARK, **what).token
+        def token(**options: object) -> str:
+            return request(control, archive.settings, ARK, **options).token
 
-        assert asked() == asked(version=2) == asked(version=2, format_=Format.ZIP, submitter="bob")
-        assert len({asked(), asked(version=1), asked(format_=Format.TAR), asked(format_=Format.TAR_GZ)}) == 4
+        assert token() == token(version=2) == token(version=2, format_=Format.ZIP, submitter="bob")
+        assert len({token(), token(version=1), token(format_=Format.TAR), token(format_=Format.TAR_GZ)}) == 4
 
 
 @everywhere

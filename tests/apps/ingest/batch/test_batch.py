@@ -34,7 +34,7 @@ def checkm(rows: Iterable[Row], kind: PayloadKind) -> bytes:
 
 
 class Batch:
-    """One that has been handed in."""
+    """A batch that has been handed in."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Batch:
         self.incoming = service.settings.incoming / BID
         self.incoming.mkdir(parents=True)
         (self.incoming / name).write_bytes(content)
-        given = {"bid": BID, "profile": "maps", "kind": kind, "name": name, "submitter": "ann", **order}
-        self.order = BatchOrder.model_validate(given).model_dump(mode="json")
+        fields = {"bid": BID, "profile": "maps", "kind": kind, "name": name, "submitter": "ann", **order}
+        self.order = BatchOrder.model_validate(fields).model_dump(mode="json")
         self.data: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
         self.root = service.folder / "jobs"
@@ -181,10 +181,10 @@ def test_a_name_as_long_as_a_name_may_be(service: Service) -> None:
 
 
 def test_the_digest_of_a_single_payload_goes_with_it(service: Service) -> None:
-    given = {"algorithm": "sha256", "value": hashlib.sha256(b"map").hexdigest()}
-    [entry] = objects_of(Batch(service, b"map", PayloadKind.FILE, "x", digest=given).run("processing"))
+    digest = {"algorithm": "sha256", "value": hashlib.sha256(b"map").hexdigest()}
+    [entry] = objects_of(Batch(service, b"map", PayloadKind.FILE, "x", digest=digest).run("processing"))
     assert entry.payload.digest is not None
-    assert entry.payload.digest.value == given["value"]
+    assert entry.payload.digest.value == digest["value"]
 
 
 def test_objects_are_handed_over_a_thousand_at_a_time(
@@ -500,7 +500,7 @@ def test_what_may_be_a_signature_is_in_no_parameters_and_the_file_is_fetched_by_
         parent.mkdir()
         (parent / "queries").write_bytes((batch.folder / "queries").read_bytes())
         assert deposit.to("downloading").outcome == "ok"
-        assert service.web.asked(url.removeprefix(f"http://{service.web.host}")) == 1
+        assert service.web.request_count(url.removeprefix(f"http://{service.web.host}")) == 1
 
 
 def test_a_signature_that_is_gone_is_said_to_be(service: Service) -> None:

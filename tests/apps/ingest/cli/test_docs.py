@@ -22,7 +22,7 @@ EVERYWHERE = {"--help", "--store", "--by", "--reason"}
 ROW = re.compile(r"^\| `spinney ingest ([a-z]+)[^`]*` \| .* \| ([^|]*)\|$", flags=re.M)
 
 
-def told() -> dict[str, set[str]]:
+def documented_options() -> dict[str, set[str]]:
     return {name: set(re.findall(r"`(--[a-z-]+)`", options)) for name, options in ROW.findall(TEXT)}
 
 
@@ -32,7 +32,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def test_every_command_is_in_the_table() -> None:
-    assert sorted(told()) == sorted(name for name, _ in commands())
+    assert sorted(documented_options()) == sorted(name for name, _ in commands())
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_every_command_is_in_the_table() -> None:
 def test_every_option_is_in_the_table(name: str, command: Any) -> None:
     own = {option for p in command.params for option in p.opts if option.startswith("--")}
 
-    assert own - EVERYWHERE == told()[name]
+    assert own - EVERYWHERE == documented_options()[name]
 
 
 def test_the_guide_has_every_setting_kind_and_state() -> None:

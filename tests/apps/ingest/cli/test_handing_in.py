@@ -87,7 +87,7 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--kind", "file", "--profile", "mapps"], 2, "did you mean 'maps'"),
         (["--profile", "maps"], 2, "--kind"),
@@ -120,11 +120,11 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(
-    untouched: House, words: list[str], code: int, said: str
+    untouched: House, words: list[str], code: int, message: str
 ) -> None:
     path = untouched.file("map.tif", TEXT)
 
-    assert said in untouched.refused(code, "submit", path, *words)
+    assert message in untouched.refused(code, "submit", path, *words)
 
     assert left(untouched) == []
 

@@ -73,7 +73,7 @@ class Deposited:
     job: str
     payload: str
 
-    def said(self, words: str) -> list[str]:
+    def arguments(self, words: str) -> list[str]:
         return ["ingest", *words.format(bid=self.bid, job=self.job, payload=self.payload).split()]
 
 
@@ -102,7 +102,10 @@ def deposited(working: House) -> Iterator[Deposited]:
 
 @pytest.mark.parametrize("words", SAME)
 def test_the_same_is_told_through_a_server(deposited: Deposited, words: str) -> None:
-    here, afar = deposited.both.here(*deposited.said(words)), deposited.both.afar(*deposited.said(words))
+    here, afar = (
+        deposited.both.here(*deposited.arguments(words)),
+        deposited.both.afar(*deposited.arguments(words)),
+    )
 
     assert (afar.returncode, afar.stdout, afar.stderr) == (here.returncode, here.stdout, here.stderr)
     assert here.returncode == 0, here.stderr
@@ -110,26 +113,29 @@ def test_the_same_is_told_through_a_server(deposited: Deposited, words: str) -> 
 
 @pytest.mark.parametrize("words", WRONG)
 def test_the_same_is_refused_through_a_server(deposited: Deposited, words: str) -> None:
-    here, afar = deposited.both.here(*deposited.said(words)), deposited.both.afar(*deposited.said(words))
+    here, afar = (
+        deposited.both.here(*deposited.arguments(words)),
+        deposited.both.afar(*deposited.arguments(words)),
+    )
 
     assert (afar.returncode, afar.stdout, afar.stderr) == (here.returncode, here.stdout, here.stderr)
     assert here.returncode != 0
 
 
 def test_who_is_limited_hands_in_and_fetches_in_the_own_name(deposited: Deposited) -> None:
-    def asked(*words: str) -> str:
+    def output(*words: str) -> str:
         return deposited.house.shell.ok(
             "--server", deposited.both.url, "ingest", *words, SPINNEY_TOKEN=deposited.token
         )
 
-    assert json.loads(asked("status", deposited.bid, "--json"))["submitter"] == "ann"
-    (entry,) = map(json.loads, asked("find", "--file-name", "page-1.txt", "--json").splitlines())
-    ticket = json.loads(asked("fetch", entry["ark"], "--wait", "--json"))
+    assert json.loads(output("status", deposited.bid, "--json"))["submitter"] == "ann"
+    (entry,) = map(json.loads, output("find", "--file-name", "page-1.txt", "--json").splitlines())
+    ticket = json.loads(output("fetch", entry["ark"], "--wait", "--json"))
     assert ticket["status"] == "ready"
-    assert json.loads(asked("token", ticket["token"], "--json")) == ticket
-    assert "ready" in asked("fetch", entry["ark"], "--wait")
-    assert "completed" in asked("submit", deposited.payload, "--profile", "maps", "--wait")
-    assert "page-1.txt" in asked("report", deposited.bid, "--now")
+    assert json.loads(output("token", ticket["token"], "--json")) == ticket
+    assert "ready" in output("fetch", entry["ark"], "--wait")
+    assert "completed" in output("submit", deposited.payload, "--profile", "maps", "--wait")
+    assert "page-1.txt" in output("report", deposited.bid, "--now")
 
 
 @contextmanager

@@ -28,12 +28,12 @@ def folder(tmp_path: Path) -> Path:
 
 @dataclass
 class Rests:
-    """What was handed in as pause, and how long each rest would have been."""
+    """The surroundings of a download whose pauses are recorded instead of slept through."""
 
     taken_s: list[float] = field(default_factory=list)
 
     @property
-    def given(self) -> Surroundings:
+    def surroundings(self) -> Surroundings:
         return Surroundings(draw=lambda: 0.0, pause=lambda _, seconds: self.taken_s.append(seconds))
 
 

@@ -18,11 +18,11 @@ from spinney.apps.ingest.fetching import (
 
 
 def test_each_url_is_asked_for_its_size_in_order(web: Web, rules: Rules) -> None:
-    wanted = [web.put(f"/{n}", b"x" * n) for n in range(40)]
+    urls = [web.put(f"/{n}", b"x" * n) for n in range(40)]
 
-    estimates = estimate(wanted, rules)
+    estimates = estimate(urls, rules)
 
-    assert estimates == [Estimate(url=url, size_bytes=n) for n, url in enumerate(wanted)]
+    assert estimates == [Estimate(url=url, size_bytes=n) for n, url in enumerate(urls)]
     assert {a.method for a in web.log} == {"HEAD"}
 
 
@@ -48,7 +48,7 @@ def test_a_server_that_does_not_tell_leaves_the_size_unknown(
 
 def test_a_problem_is_told_and_stops_no_other(web: Web, rules: Rules, tmp_path: Path) -> None:
     (tmp_path / "here").write_bytes(b"1234")
-    wanted = [
+    urls = [
         web.url("/missing"),
         web.put("/broken", b"x", always=status(503)),
         web.put("/loop", b"x", always=redirect("/loop")),
@@ -60,7 +60,7 @@ def test_a_problem_is_told_and_stops_no_other(web: Web, rules: Rules, tmp_path: 
         (tmp_path / "here").as_uri(),
     ]
 
-    estimates = estimate(wanted, Rules(hosts=rules.hosts, file_roots=(tmp_path,)))
+    estimates = estimate(urls, Rules(hosts=rules.hosts, file_roots=(tmp_path,)))
 
     assert [e.size_bytes for e in estimates] == [None] * 7 + [2, 4]
     problems = [e.problem or "" for e in estimates]
@@ -88,18 +88,18 @@ def test_a_connection_that_breaks_is_tried_once_more(web: Web, rules: Rules) -> 
     url = web.put("/a", b"1234", raw(b""))
 
     assert estimate([url], rules) == [Estimate(url=url, size_bytes=4)]
-    assert web.asked("/a", "HEAD") == 2
+    assert web.request_count("/a", "HEAD") == 2
 
 
 def test_a_silent_server_ends_it_and_one_that_is_not_to_be_asked_leaves_sizes_unknown(web: Web) -> None:
     rules = Rules(hosts=frozenset({"127.0.0.1"}))
-    wanted = [web.put("/a", b"1234"), "http://127.0.0.1:1/b"]
+    urls = [web.put("/a", b"1234"), "http://127.0.0.1:1/b"]
 
     with pytest.raises(FetchFailed) as failure:
-        estimate(wanted, rules)
+        estimate(urls, rules)
     assert failure.value.host == "127.0.0.1:1"
 
-    [here, there] = estimate(wanted, rules, skipped_hosts=frozenset({"127.0.0.1:1"}))
+    [here, there] = estimate(urls, rules, skipped_hosts=frozenset({"127.0.0.1:1"}))
     assert (here.size_bytes, there.size_bytes) == (4, None)
     assert there.problem == "http://127.0.0.1:1/b: 127.0.0.1:1 does not answer; try again later"
 
@@ -112,23 +112,23 @@ def test_many_are_asked_at_once(web: Web, rules: Rules) -> None:
         everybody.wait(timeout=30)
         x.well()
 
-    wanted = [web.put(f"/{n}", b"x", together) for n in range(4)]
+    urls = [web.put(f"/{n}", b"x", together) for n in range(4)]
 
-    assert [e.size_bytes for e in estimate(wanted, rules, at_once=4)] == [1] * 4
+    assert [e.size_bytes for e in estimate(urls, rules, at_once=4)] == [1] * 4
 
 
 def test_it_can_be_called_off(web: Web, rules: Rules) -> None:
     url = web.put("/a", Repeated(10), always=lambda x: x.web.closing.wait() and None)
 
     with pytest.raises(Stopped):
-        estimate([url], rules, stopped=lambda: web.asked("/a", "HEAD") > 0)
+        estimate([url], rules, stopped=lambda: web.request_count("/a", "HEAD") > 0)
 
 
 def test_one_connection_serves_many_questions(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [web.put(f"/{n}", b"x" * n) for n in range(5)]
+    urls = [web.put(f"/{n}", b"x" * n) for n in range(5)]
 
-    estimate(wanted, rules, at_once=1)
-    fetch_all([RemoteFile(url=url, name=str(n)) for n, url in enumerate(wanted)], folder, rules, at_once=1)
+    estimate(urls, rules, at_once=1)
+    fetch_all([RemoteFile(url=url, name=str(n)) for n, url in enumerate(urls)], folder, rules, at_once=1)
 
     assert web.connections == 2
 

@@ -40,26 +40,26 @@ def test_files_come_whole_in_order_with_their_sums(web: Web, rules: Rules, folde
 
 def test_only_whole_files_lie_in_the_folder_and_no_part_is_left(web: Web, rules: Rules, folder: Path) -> None:
     # Names that a manifest may lawfully give, though they look like ours.
-    wanted = [
+    files = [
         RemoteFile(url=web.put(f"/{n}", b"x"), name=name)
         for n, name in enumerate(["x", "x.part", "fetched.jsonl", "lock", ".fetching/x.json"])
     ]
 
-    fetch_all(wanted, folder, rules)
+    fetch_all(files, folder, rules)
 
-    assert names_below(folder) == sorted(w.name for w in wanted)
+    assert names_below(folder) == sorted(w.name for w in files)
     assert names_below(aside_of(folder)) == ["fetched.jsonl", "lock"]
 
 
 def test_any_algorithms_may_be_asked_for(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [RemoteFile(url=web.put("/a", b"hello"), name="a")]
+    files = [RemoteFile(url=web.put("/a", b"hello"), name="a")]
 
-    [fetched] = fetch_all(wanted, folder, rules, algorithms=["SHA-512", "crc32", "adler32"])
+    [fetched] = fetch_all(files, folder, rules, algorithms=["SHA-512", "crc32", "adler32"])
 
     assert fetched.sums["crc32"] == "3610a686"
     assert set(fetched.sums) == {"sha512", "crc32", "adler32"}
     with pytest.raises(NotAdmitted, match="sha3"):
-        fetch_all(wanted, folder, rules, algorithms=["sha3"])
+        fetch_all(files, folder, rules, algorithms=["sha3"])
 
 
 def test_what_stands_with_the_digest_given_is_not_fetched_again(web: Web, rules: Rules, folder: Path) -> None:
@@ -74,27 +74,27 @@ def test_what_stands_with_the_digest_given_is_not_fetched_again(web: Web, rules:
 
 
 def test_what_stands_without_a_digest_is_kept_by_the_journal(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(3)]
-    first = fetch_all(wanted, folder, rules)
+    files = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(3)]
+    first = fetch_all(files, folder, rules)
     (folder / "1").unlink()
 
-    again = fetch_all(wanted, folder, rules)
+    again = fetch_all(files, folder, rules)
 
     assert again == first
-    assert [web.asked(f"/{n}") for n in range(3)] == [1, 2, 1]
+    assert [web.request_count(f"/{n}") for n in range(3)] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("digest_given", [True, False])
 def test_what_was_damaged_is_fetched_again(web: Web, rules: Rules, folder: Path, digest_given: bool) -> None:
-    given = digest("sha256", SHA256) if digest_given else None
-    wanted = [RemoteFile(url=web.put("/a", b"hello"), name="a", digest=given)]
-    fetch_all(wanted, folder, rules)
+    declared_digest = digest("sha256", SHA256) if digest_given else None
+    files = [RemoteFile(url=web.put("/a", b"hello"), name="a", digest=declared_digest)]
+    fetch_all(files, folder, rules)
     (folder / "a").write_bytes(b"hellO")
 
-    fetch_all(wanted, folder, rules)
+    fetch_all(files, folder, rules)
 
     assert (folder / "a").read_bytes() == b"hello"
-    assert web.asked("/a") == 2
+    assert web.request_count("/a") == 2
 
 
 def test_a_damaged_file_does_not_stand_on_when_it_cannot_be_fetched(
@@ -129,17 +129,17 @@ def test_a_file_without_digest_and_journal_is_not_taken_for_ours(
 
 
 def test_a_torn_or_garbled_journal_costs_a_download_and_no_more(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(2)]
-    fetch_all(wanted, folder, rules, at_once=1)
+    files = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(2)]
+    fetch_all(files, folder, rules, at_once=1)
     journal = aside_of(folder) / "fetched.jsonl"
     first, second = journal.read_bytes().splitlines(keepends=True)
     strange = [b"[1]\n", b"\xff\n", b"null\n", json.dumps({**json.loads(second), "sums": 1}).encode() + b"\n"]
     journal.write_bytes(b"".join([first, *strange, second[:-20]]))
 
-    fetch_all(wanted, folder, rules)
-    fetch_all(wanted, folder, rules)
+    fetch_all(files, folder, rules)
+    fetch_all(files, folder, rules)
 
-    assert [web.asked("/0"), web.asked("/1")] == [1, 2]
+    assert [web.request_count("/0"), web.request_count("/1")] == [1, 2]
 
 
 def test_a_link_in_the_folder_is_not_followed(web: Web, rules: Rules, folder: Path, tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_a_file_url_is_copied_from_below_a_root(folder: Path, tmp_path: Path) ->
     os.utime(source, (1_000_000_000, 1_000_000_000))
     rules = Rules(file_roots=(source.parent,))
     came: list[int] = []
-    wanted = [RemoteFile(url=source.as_uri(), name="a", digest=digest("md5", MD5))]
+    files = [RemoteFile(url=source.as_uri(), name="a", digest=digest("md5", MD5))]
 
-    [fetched] = fetch_all(wanted, folder, rules, progress=came.append)
+    [fetched] = fetch_all(files, folder, rules, progress=came.append)
 
     assert (folder / "a").read_bytes() == b"hello"
     assert fetched.modified == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
@@ -221,11 +221,11 @@ def test_a_file_url_follows_no_link_and_opens_no_pipe(folder: Path, tmp_path: Pa
 
 def test_a_file_of_another_digest_is_copied_twice_and_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hellO")
-    wanted = RemoteFile(url=(tmp_path / "a").as_uri(), name="a", digest=digest("md5", MD5))
+    file = RemoteFile(url=(tmp_path / "a").as_uri(), name="a", digest=digest("md5", MD5))
     came: list[int] = []
 
     with pytest.raises(FetchFailed, match=f"md5 digest is [0-9a-f]{{32}}, but {MD5} was given"):
-        fetch_all([wanted], folder, Rules(file_roots=(tmp_path,)), progress=came.append)
+        fetch_all([file], folder, Rules(file_roots=(tmp_path,)), progress=came.append)
 
     assert sum(came) == 10
 
@@ -243,17 +243,17 @@ def test_the_first_failure_ends_the_others_soon_and_is_the_one_told(
         hanging.wait(timeout=30)
         x.head(403, {"Content-Length": 0})
 
-    wanted = [
+    files = [
         RemoteFile(url=web.put("/stuck", b"x" * 9000, always=hang), name="stuck"),
         RemoteFile(url=web.put("/no", b"x", always=fail), name="no"),
         *(RemoteFile(url=web.put(f"/{n}", b"x"), name=str(n)) for n in range(3)),
     ]
 
     with pytest.raises(FetchFailed, match=r"'no'.*403") as failure:
-        fetch_all(wanted, folder, rules, at_once=2)
+        fetch_all(files, folder, rules, at_once=2)
 
     assert (failure.value.name, failure.value.url, failure.value.retryable) == ("no", web.url("/no"), False)
-    assert [web.asked(f"/{n}") for n in range(3)] == [0, 0, 0]
+    assert [web.request_count(f"/{n}") for n in range(3)] == [0, 0, 0]
 
 
 def test_called_off_it_keeps_what_has_come(web: Web, rules: Rules, folder: Path) -> None:
@@ -284,18 +284,18 @@ def test_what_the_caller_raises_ends_the_fetching(web: Web, rules: Rules, folder
 
 
 def test_a_second_process_in_the_same_folder_is_refused(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [RemoteFile(url=web.put("/a", bytes(9000), stuck(3000)), name="a")]
+    files = [RemoteFile(url=web.put("/a", bytes(9000), stuck(3000)), name="a")]
     second: list[FetchFailed] = []
 
     def meanwhile() -> bool:
-        if web.asked("/a"):
+        if web.request_count("/a"):
             with pytest.raises(FetchFailed, match="another process") as failure:
-                fetch_all(wanted, folder, rules)
+                fetch_all(files, folder, rules)
             second.append(failure.value)
         return bool(second)
 
     with pytest.raises(Stopped):
-        fetch_all(wanted, folder, rules, stopped=meanwhile)
+        fetch_all(files, folder, rules, stopped=meanwhile)
     assert second[0].retryable
 
 

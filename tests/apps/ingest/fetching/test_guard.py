@@ -16,9 +16,9 @@ from apps.ingest.web import Web, redirect
 from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Surroundings, estimate, fetch_all
 
 
-def refusal(url: str, folder: Path, rules: Rules, given: Surroundings | None = None) -> FetchFailed:
+def refusal(url: str, folder: Path, rules: Rules, surroundings: Surroundings | None = None) -> FetchFailed:
     with pytest.raises(FetchFailed) as failure:
-        fetch_all([RemoteFile(url=url, name="a")], folder, rules, tries=1, surroundings=given)
+        fetch_all([RemoteFile(url=url, name="a")], folder, rules, tries=1, surroundings=surroundings)
     return failure.value
 
 
@@ -128,12 +128,12 @@ def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: P
             raise socket.gaierror(socket.EAI_AGAIN, "told")
         return ["127.0.0.1"]
 
-    wanted = [RemoteFile(url=f"http://rebind.example:{web.port}/", name="a")]
-    given = Surroundings(resolve=resolve)
+    files = [RemoteFile(url=f"http://rebind.example:{web.port}/", name="a")]
+    surroundings = Surroundings(resolve=resolve)
     with pytest.raises(FetchFailed, match="not resolved"):
-        fetch_all(wanted, folder, Rules(), surroundings=given)
+        fetch_all(files, folder, Rules(), surroundings=surroundings)
     with pytest.raises(FetchFailed, match="public Internet"):
-        fetch_all(wanted, folder, Rules(), surroundings=given)
+        fetch_all(files, folder, Rules(), surroundings=surroundings)
 
     assert hosts == ["rebind.example"] * 2
     assert web.log == []
@@ -149,9 +149,9 @@ def test_the_address_judged_is_the_address_reached(web: Web, folder: Path) -> No
 
     web.put("/a", b"x")
     rules = Rules(hosts=frozenset({f"files.example:{web.port}"}))
-    wanted = [RemoteFile(url=f"http://files.example:{web.port}/a", name="a")]
+    files = [RemoteFile(url=f"http://files.example:{web.port}/a", name="a")]
 
-    fetch_all(wanted, folder, rules, surroundings=Surroundings(resolve=resolve))
+    fetch_all(files, folder, rules, surroundings=Surroundings(resolve=resolve))
 
     assert hosts == ["files.example"]
     assert web.log[0].headers["host"] == f"files.example:{web.port}"
@@ -212,7 +212,7 @@ def test_from_http_to_https_is_lawful_and_back_is_not(
 
     assert fetched.size_bytes == 1
     assert "from https to http://" in failure.reason
-    assert web.asked("/b") == 0
+    assert web.request_count("/b") == 0
 
 
 @pytest.fixture

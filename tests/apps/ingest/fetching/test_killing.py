@@ -25,9 +25,9 @@ from spinney.apps.ingest.fetching import Rules, RemoteFile, fetch_all
 def peak_bytes():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 
-told = json.loads(sys.argv[1])
-rules = Rules(hosts=frozenset([told["host"]]), mark_bytes=told["mark_bytes"])
-wanted = [RemoteFile(url=u, name=str(n)) for n, u in enumerate(told["urls"])]
+request = json.loads(sys.argv[1])
+rules = Rules(hosts=frozenset([request["host"]]), mark_bytes=request["mark_bytes"])
+files = [RemoteFile(url=u, name=str(n)) for n, u in enumerate(request["urls"])]
 before, came = peak_bytes(), 0
 
 def progress(more):
@@ -35,8 +35,8 @@ def progress(more):
     came += more
     print(came, flush=True)
 
-[*found] = fetch_all(wanted, Path(told["folder"]), rules, at_once=2, progress=progress)
-print(json.dumps({"grown": peak_bytes() - before, "sums": [f.sums["sha256"] for f in found]}), flush=True)
+[*fetched] = fetch_all(files, Path(request["folder"]), rules, at_once=2, progress=progress)
+print(json.dumps({"grown": peak_bytes() - before, "sums": [f.sums["sha256"] for f in fetched]}), flush=True)
 """
 
 
@@ -74,7 +74,7 @@ def test_after_kill_9_a_new_process_asks_for_the_rest_only(web: Web, folder: Pat
     assert first is None
     start = int((second or "").removeprefix("bytes=").removesuffix("-"))
     assert 3 * MEGABYTE <= start <= 4 * MEGABYTE
-    assert web.asked("/small") == 1
+    assert web.request_count("/small") == 1
     assert web.sent_bytes == 4 * MEGABYTE + 5 + len(body) - start
     assert fetched[0].sums["sha256"] == body.digest()
     assert sorted(p.name for p in aside_of(folder).iterdir()) == ["fetched.jsonl", "lock"]

@@ -37,12 +37,12 @@ Fetch = Callable[..., bytes]
 
 @pytest.fixture
 def fetch(rules: Rules, folder: Path, rests: Rests) -> Fetch:
-    """Fetches one URL and returns what came; rules may be set by keyword."""
+    """Return a function that fetches one URL and returns the content; keywords set rules."""
 
-    def fetch_one(url: str, *, wanted: dict[str, Any] | None = None, **changed: object) -> bytes:
+    def fetch_one(url: str, *, file_fields: dict[str, Any] | None = None, **changed: object) -> bytes:
         own = {f: getattr(rules, f) for f in rules.__slots__}
-        one = RemoteFile(url=url, name="a", **(wanted or {}))
-        [fetched] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.given)
+        one = RemoteFile(url=url, name="a", **(file_fields or {}))
+        [fetched] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.surroundings)
         assert fetched.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
         return (folder / "a").read_bytes()
 
@@ -130,7 +130,7 @@ def test_a_file_whose_end_was_not_announced_is_whole_when_there_is_no_rest(web: 
     head = b'HTTP/1.1 200 OK\r\nETag: "/a"\r\nTransfer-Encoding: chunked\r\n\r\n'
     url = web.put("/a", BODY, raw(head + b"2800\r\n" + BODY))
 
-    assert fetch(url, wanted={"size_bytes": len(BODY), "digest": SUM}) == BODY
+    assert fetch(url, file_fields={"size_bytes": len(BODY), "digest": SUM}) == BODY
     assert web.ranges("/a") == [None, "bytes=10240-"]
 
 
@@ -171,7 +171,7 @@ def test_a_rest_of_unknown_size_is_taken_where_the_file_has_a_digest(web: Web, f
     rest = headed({"Content-Range": "bytes 3000-10239/*", "ETag": '"/a"'}, BODY[3000:], 206)
     url = web.put("/a", BODY, raw(WITHOUT_LENGTH), rest)
 
-    assert fetch(url, wanted={"digest": SUM}) == BODY
+    assert fetch(url, file_fields={"digest": SUM}) == BODY
     assert web.ranges("/a") == [None, "bytes=3000-"]
 
 
@@ -221,7 +221,7 @@ def test_a_server_that_is_unwell_is_tried_again(web: Web, fetch: Fetch, code: in
     url = web.put("/a", BODY, status(code), status(code))
 
     assert fetch(url) == BODY
-    assert web.asked("/a") == 3
+    assert web.request_count("/a") == 3
 
 
 @pytest.mark.parametrize("code", [204, 304, 400, 401, 403, 404, 410, 451, 501])
@@ -230,7 +230,7 @@ def test_a_refusal_is_final(web: Web, fetch: Fetch, code: int) -> None:
 
     assert not failure.retryable
     assert str(code) in failure.reason
-    assert web.asked("/a") == 1
+    assert web.request_count("/a") == 1
 
 
 def test_tries_are_finite_and_rests_grow(web: Web, fetch: Fetch, rests: Rests) -> None:
@@ -239,7 +239,7 @@ def test_tries_are_finite_and_rests_grow(web: Web, fetch: Fetch, rests: Rests) -
     assert failure.retryable
     assert "500" in failure.reason
     assert "tried 5 times" in failure.reason
-    assert web.asked("/a") == 5
+    assert web.request_count("/a") == 5
     assert rests.taken_s == [1.0, 2.0, 4.0, 8.0]
 
 
@@ -268,7 +268,7 @@ def test_another_digest_is_fetched_anew_once_and_then_refused_with_both(web: Web
     url = web.put("/a", b"!" + BODY[1:])
     digest = hashlib.sha256(b"!" + BODY[1:]).hexdigest()
 
-    failure = failure_of(fetch, url, wanted={"digest": SUM})
+    failure = failure_of(fetch, url, file_fields={"digest": SUM})
 
     assert not failure.retryable
     assert digest in failure.reason
@@ -279,7 +279,7 @@ def test_another_digest_is_fetched_anew_once_and_then_refused_with_both(web: Web
 def test_a_digest_that_is_right_the_second_time_is_right(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", BODY, headed({}, b"!" + BODY[1:]))
 
-    assert fetch(url, wanted={"digest": SUM}) == BODY
+    assert fetch(url, file_fields={"digest": SUM}) == BODY
 
 
 def test_a_resumed_file_of_another_digest_is_fetched_whole(web: Web, fetch: Fetch) -> None:
@@ -287,7 +287,7 @@ def test_a_resumed_file_of_another_digest_is_fetched_whole(web: Web, fetch: Fetc
     failed_children = headed({"Content-Range": "bytes 3000-10239/10240", "ETag": '"/a"'}, b"?" * 7240, 206)
     url = web.put("/a", BODY, cut(3000), failed_children)
 
-    assert fetch(url, wanted={"digest": SUM}) == BODY
+    assert fetch(url, file_fields={"digest": SUM}) == BODY
     assert web.ranges("/a") == [None, "bytes=3000-", None]
 
 
@@ -295,18 +295,18 @@ def test_a_resumed_file_of_another_digest_is_fetched_whole(web: Web, fetch: Fetc
 def test_another_size_is_refused_before_the_body_is_read(web: Web, fetch: Fetch, size_bytes: int) -> None:
     url = web.put("/a", BODY, always=stuck(0))
 
-    failure = failure_of(fetch, url, wanted={"size_bytes": size_bytes})
+    failure = failure_of(fetch, url, file_fields={"size_bytes": size_bytes})
 
     assert not failure.retryable
     assert "10,240 bytes" in failure.reason
     assert f"{size_bytes:,} bytes" in failure.reason
-    assert web.asked("/a") == 2
+    assert web.request_count("/a") == 2
 
 
 def test_a_body_shorter_than_given_without_a_promise_is_refused(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", always=raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"))
 
-    failure = failure_of(fetch, url, wanted={"size_bytes": 9})
+    failure = failure_of(fetch, url, file_fields={"size_bytes": 9})
 
     assert "its size is 5 bytes, but 9 bytes was given" in failure.reason
 
@@ -314,7 +314,7 @@ def test_a_body_shorter_than_given_without_a_promise_is_refused(web: Web, fetch:
 def test_an_endless_body_ends_at_the_size_given(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", always=endless)
 
-    failure = failure_of(fetch, url, wanted={"size_bytes": 100_000})
+    failure = failure_of(fetch, url, file_fields={"size_bytes": 100_000})
 
     assert not failure.retryable
     assert "100,000 bytes" in failure.reason
@@ -326,7 +326,7 @@ def test_an_endless_body_ends_at_the_size_allowed(web: Web, fetch: Fetch, folder
     failure = failure_of(fetch, url, largest_bytes=1_000_000)
 
     assert "1,000,000 bytes that are allowed" in failure.reason
-    assert web.asked("/a") == 1
+    assert web.request_count("/a") == 1
     assert not (folder / "a").exists()
 
 
@@ -373,13 +373,13 @@ def test_a_server_that_never_answers_is_not_waited_for(web: Web, fetch: Fetch, r
     assert reached.wait(20), "a busy server may read the question when nobody waits for its answer any more"
     assert failure.retryable
     assert "silent" in failure.reason
-    assert (failure.host, failure.tried, web.asked("/a"), rests.taken_s) == (web.host, 1, 1, [])
+    assert (failure.host, failure.tried, web.request_count("/a"), rests.taken_s) == (web.host, 1, 1, [])
 
 
 def test_who_answers_is_told_whatever_is_said(web: Web, rules: Rules, folder: Path) -> None:
     heard: list[str] = []
 
-    def asked(behaviour: Behaviour) -> set[str]:
+    def answering_hosts(behaviour: Behaviour) -> set[str]:
         heard.clear()
         with contextlib.suppress(FetchFailed):
             one = RemoteFile(url=web.put("/a", BODY, always=behaviour), name="a")
@@ -387,9 +387,9 @@ def test_who_answers_is_told_whatever_is_said(web: Web, rules: Rules, folder: Pa
         return set(heard)
 
     for behaviour in (status(404), status(503), cut(100), raw(b"no HTTP"), redirect("/gone"), Exchange.well):
-        assert asked(behaviour) == {web.host}
+        assert answering_hosts(behaviour) == {web.host}
     (folder / "a").unlink()
-    assert asked(silent) == asked(stuck(3000)) == set()
+    assert answering_hosts(silent) == answering_hosts(stuck(3000)) == set()
 
 
 def test_of_hosts_that_a_redirect_leads_to_it_is_told_which_is_silent(web: Web, fetch: Fetch) -> None:
@@ -410,16 +410,16 @@ def test_hosts_that_are_avoided_are_not_asked(web: Web, fetch: Fetch) -> None:
 
 
 def test_earlier_tries_count(web: Web, fetch: Fetch) -> None:
-    failure = failure_of(fetch, web.put("/a", BODY, always=status(500)), wanted={"tried": 3})
+    failure = failure_of(fetch, web.put("/a", BODY, always=status(500)), file_fields={"tried": 3})
 
-    assert (failure.tried, web.asked("/a")) == (5, 2)
+    assert (failure.tried, web.request_count("/a")) == (5, 2)
 
 
 def test_a_server_that_drips_is_left(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", BODY, dripping(0.05))
 
     assert fetch(url, floor_bytes_s=150, floor_window_s=0.5) == BODY
-    assert web.asked("/a") == 2
+    assert web.request_count("/a") == 2
 
 
 def test_a_head_that_drips_is_left_too(web: Web, fetch: Fetch) -> None:
@@ -431,7 +431,7 @@ def test_a_head_that_drips_is_left_too(web: Web, fetch: Fetch) -> None:
     failure = failure_of(fetch, web.put("/a", always=drip), floor_bytes_s=10_000, floor_window_s=0.05)
 
     assert "bytes a second" in failure.reason
-    assert web.asked("/a") == 5
+    assert web.request_count("/a") == 5
 
 
 def test_interim_answers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
@@ -441,7 +441,7 @@ def test_interim_answers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"",
         b"\0\0\0\0",
@@ -454,11 +454,11 @@ def test_interim_answers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
     ],
 )
-def test_what_is_no_http_fails_after_its_tries(web: Web, fetch: Fetch, said: bytes) -> None:
-    failure = failure_of(fetch, web.put("/a", always=raw(said)))
+def test_what_is_no_http_fails_after_its_tries(web: Web, fetch: Fetch, response: bytes) -> None:
+    failure = failure_of(fetch, web.put("/a", always=raw(response)))
 
     assert failure.retryable
-    assert web.asked("/a") == 5
+    assert web.request_count("/a") == 5
 
 
 @pytest.mark.parametrize("lengths", [b"Content-Length: 5, 5", b"Content-Length: 5\r\nContent-Length: 5"])
@@ -470,7 +470,7 @@ def test_a_length_that_is_repeated_ends_the_body_of_a_connection_that_stays_open
         x.web.closing.wait()
 
     assert fetch(web.put("/a", always=stay)) == b"hello"
-    assert web.asked("/a") == 1
+    assert web.request_count("/a") == 1
 
 
 def test_trailers_without_end_are_ended(web: Web, fetch: Fetch) -> None:

@@ -15,7 +15,7 @@ class Request(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.asked.append((self.path, dict(self.headers), body))
+        self.server.requests.append((self.path, dict(self.headers), body))
         answers = self.server.answers
         (answers.pop(0) if len(answers) > 1 else answers[0])(self)
 
@@ -28,7 +28,7 @@ class EzidServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Request)
-        self.asked: list[tuple[str, dict[str, str], str]] = []
+        self.requests: list[tuple[str, dict[str, str], str]] = []
         self.answers: list[Answer] = [says(f"success: {ARK}", 201)]
         self.over = threading.Event()
 

@@ -45,7 +45,7 @@ def test_what_it_is_asked(server: EzidServer) -> None:
 
     ark = minter(server).mint("job-1", about)
 
-    path, headers, body = server.asked[0]
+    path, headers, body = server.requests[0]
     assert ark == ARK
     assert path == "/shoulder/ark:/99999/fk4"
     assert headers["Content-Type"] == "text/plain; charset=UTF-8"
@@ -91,7 +91,7 @@ def test_trouble_that_passes_is_waited_out(trouble: str, server: EzidServer) -> 
 
     ark = minter(server, pauses).mint("job-1", {})
 
-    assert (ark, pauses, len(server.asked)) == (ARK, [1, 2], 3)
+    assert (ark, pauses, len(server.requests)) == (ARK, [1, 2], 3)
 
 
 LASTING = {
@@ -116,7 +116,7 @@ def test_trouble_that_lasts_ends_the_tries(trouble: str, server: EzidServer) -> 
     assert words in str(failure.value)
     assert pauses == [1, 2], "three tries"
     # On a busy machine a try may be over before the server has read its request.
-    assert len(server.asked) <= 3 if timeout_s < 1 else len(server.asked) == 3
+    assert len(server.requests) <= 3 if timeout_s < 1 else len(server.requests) == 3
 
 
 def test_nobody_there() -> None:
@@ -142,7 +142,7 @@ def test_a_refusal_is_not_asked_again(status: int, text: str, server: EzidServer
     with pytest.raises(NotAdmitted, match=f"refused to mint on ark:/99999/fk4: {status}"):
         minter(server).mint("job-1", {})
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_the_password_goes_nowhere_else(server: EzidServer) -> None:
@@ -152,7 +152,7 @@ def test_the_password_goes_nowhere_else(server: EzidServer) -> None:
         with pytest.raises(NotAdmitted, match="307"):
             minter(server).mint("job-1", {})
 
-        assert not other.asked
+        assert not other.requests
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_answer_that_names_no_ark_of_ours(answer: ezid_server.Answer, server:
     with pytest.raises(MintFailed, match="answered"):
         minter(server).mint("job-1", {})
 
-    assert len(server.asked) == 1  # it may have minted: another request would waste another
+    assert len(server.requests) == 1  # it may have minted: another request would waste another
 
 
 def test_shoulders_without_check_characters(server: EzidServer) -> None:

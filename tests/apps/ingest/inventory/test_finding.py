@@ -21,8 +21,8 @@ def filled(inventory: Inventory) -> Inventory:
     return inventory
 
 
-def arks(found) -> list[str]:
-    return [one.ark for one in found]
+def arks(entries) -> list[str]:
+    return [one.ark for one in entries]
 
 
 def test_by_ark(filled: Inventory) -> None:
@@ -101,7 +101,7 @@ def test_a_file_is_told_with_the_versions_that_have_it(inventory: Inventory) -> 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "hits"),
+    ("criteria", "hits"),
     [
         ({}, 5),
         ({"collection": "maps"}, 3),
@@ -110,10 +110,10 @@ def test_a_file_is_told_with_the_versions_that_have_it(inventory: Inventory) -> 
     ],
     ids=str,
 )
-def test_pages_give_each_hit_once(filled: Inventory, wanted, hits: int) -> None:
+def test_pages_give_each_hit_once(filled: Inventory, criteria, hits: int) -> None:
     seen: list[str] = []
     after = None
-    while page := filled.find(**wanted, limit=2, after=after):
+    while page := filled.find(**criteria, limit=2, after=after):
         assert len(page) <= 2
         seen += arks(page)
         after = page[-1].place
@@ -144,9 +144,9 @@ def test_a_page_is_bounded(inventory: Inventory, limit: int) -> None:
 
 
 def test_text_that_no_row_can_have_is_told(inventory: Inventory) -> None:
-    for wanted in ({"ark": "a\0"}, {"local_id": "\udcff"}, {"file_name": "x\0y"}, {"collection": "\0"}):
+    for criteria in ({"ark": "a\0"}, {"local_id": "\udcff"}, {"file_name": "x\0y"}, {"collection": "\0"}):
         with pytest.raises(NotAdmitted):
-            inventory.find(**wanted)
+            inventory.find(**criteria)
 
 
 def test_a_batch_gives_what_it_brought_page_after_page(

@@ -49,7 +49,7 @@ def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: 
                 connection,
                 opts={
                     "version_table": "inv_version",
-                    "fn": lambda found, _: scripts._upgrade_revs("0001", found),
+                    "fn": lambda heads, _: scripts._upgrade_revs("0001", heads),
                 },
             )
             with Operations.context(context):

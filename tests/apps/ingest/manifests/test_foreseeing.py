@@ -19,15 +19,15 @@ ARK_OF_256 = "ark:12345/" + "x" * 245
 """With the slash that its one form has."""
 
 
-def told(folder: Path, content: bytes) -> Judgement:
+def judgement(folder: Path, content: bytes) -> Judgement:
     return judge(put(folder, content), further=early_checks.row_checker)
 
 
-def object_of(**said: Any) -> str:
-    """A row of a batch."""
-    values = (said.get(name, "") for name in ("size", "name", "primary_id", "local_ids"))
+def object_of(**fields: Any) -> str:
+    """Return the row of a batch manifest with these fields."""
+    values = (fields.get(name, "") for name in ("size", "name", "primary_id", "local_ids"))
     size, name, primary_id, local_ids = values
-    return f"{said.get('url', URL)} | | | {size} | | {name} | {primary_id} | {local_ids}"
+    return f"{fields.get('url', URL)} | | | {size} | | {name} | {primary_id} | {local_ids}"
 
 
 OF_OBJECTS = [
@@ -48,33 +48,33 @@ OF_OBJECTS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "profile", "says"), OF_OBJECTS)
+@pytest.mark.parametrize(("fields", "profile", "sentence"), OF_OBJECTS)
 def test_what_an_object_would_fail_by_is_told_with_its_line(
-    tmp_path: Path, said: dict[str, Any], profile: str, says: str
+    tmp_path: Path, fields: dict[str, Any], profile: str, sentence: str
 ) -> None:
     good = object_of(name="a.zip")
 
-    reasons = told(
-        tmp_path, batch(good, object_of(**said), good, profile=profile or "mrt-single-file-batch-manifest")
+    reasons = judgement(
+        tmp_path, batch(good, object_of(**fields), good, profile=profile or "mrt-single-file-batch-manifest")
     )
 
     assert [problem.line for problem in reasons.problems] == [FIRST + 1]
-    assert says in reasons.problems[0].reason
+    assert sentence in reasons.problems[0].reason
     assert (reasons.rows, reasons.whole) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("row", "sentence"),
     [
         (f"{URL} | | | | | p | image/{'x' * 255}", "the MIME type 'image/"),
         (f"{URL} | | | {2**63 - 1} | | p", "the sizes of its files add up to 9223372036854775808 bytes"),
     ],
 )
-def test_so_is_what_a_file_would(tmp_path: Path, row: str, says: str) -> None:
-    reasons = told(tmp_path, checkm(f"{URL} | | | 1", row, fields=FILE))
+def test_so_is_what_a_file_would(tmp_path: Path, row: str, sentence: str) -> None:
+    reasons = judgement(tmp_path, checkm(f"{URL} | | | 1", row, fields=FILE))
 
     assert [problem.line for problem in reasons.problems] == [FIRST + 1]
-    assert says in reasons.problems[0].reason
+    assert sentence in reasons.problems[0].reason
 
 
 def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Pat
         object_of(local_ids="m1;new"),
     ]
 
-    reasons = told(tmp_path, batch(*rows))
+    reasons = judgement(tmp_path, batch(*rows))
 
     assert [problem.line for problem in reasons.problems] == [FIRST + 2, FIRST + 4]
     assert f"the local id 'm2' belongs to {one} in a row above" in reasons.problems[0].reason
@@ -98,7 +98,7 @@ def test_files_of_an_object_are_told_with_both_places(tmp_path: Path) -> None:
     files = [{"url": URL}, {"url": URL, "name": DEEP}]
     document = {"profile": "batch-manifest", "objects": [{"files": [{"url": URL}]}, {"files": files}]}
 
-    reasons = told(tmp_path, json.dumps(document).encode())
+    reasons = judgement(tmp_path, json.dumps(document).encode())
 
     assert [str(problem).partition(": path")[0] for problem in reasons.problems] == [
         f"entry 2: files, entry 2: 'producer/{DEEP[:51]}…' lies more than 200 folders deep; flatten it"
@@ -109,7 +109,7 @@ def test_what_is_said_of_an_object_fits_the_parameters_of_a_job(tmp_path: Path) 
     entry = {"url": URL, "local_ids": [f"{n:0900}" for n in range(1200)]}
     lines = [{"profile": "single-file-batch-manifest"}, entry, {"end": 1}]
 
-    reasons = told(tmp_path, b"\n".join(json.dumps(line).encode() for line in lines))
+    reasons = judgement(tmp_path, b"\n".join(json.dumps(line).encode() for line in lines))
 
     assert [(problem.line, "takes more than" in problem.reason) for problem in reasons.problems] == [
         (2, True)
@@ -117,9 +117,9 @@ def test_what_is_said_of_an_object_fits_the_parameters_of_a_job(tmp_path: Path) 
 
 
 def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path: Path) -> None:
-    """Which is what makes it foreseen."""
-    given = [({"primary_id": "doi:10.1/x"}, "processing"), ({"primary_id": ARK_OF_256}, "processing")]
-    for number, (description, stage) in enumerate(given, 1):
+    """The checks of a manifest foresee what the stages would refuse."""
+    cases = [({"primary_id": "doi:10.1/x"}, "processing"), ({"primary_id": ARK_OF_256}, "processing")]
+    for number, (description, stage) in enumerate(cases, 1):
         row = Row(url=URL, name="a.txt", about=About(**description))
         ran = service.of_file(number=number, about=about(**description)).to(stage)
         assert (ran.outcome, [ran.message]) == ("error", list(early_checks.row_checker(SINGLE)(row)))

@@ -39,9 +39,9 @@ BATCHES = [kind for kind in PayloadKind if kind.is_batch]
 # --- rows ---------------------------------------------------------------------------------------
 
 plain = st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="|")
-told = st.text(plain, min_size=1, max_size=12).filter(lambda text: text == text.strip(" "))
-optional = st.none() | told
-parts = told.map(lambda text: text.replace("/", "-")).filter(lambda text: text not in (".", ".."))
+words = st.text(plain, min_size=1, max_size=12).filter(lambda text: text == text.strip(" "))
+optional = st.none() | words
+parts = words.map(lambda text: text.replace("/", "-")).filter(lambda text: text not in (".", ".."))
 anything = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), min_size=1, max_size=12
 )
@@ -78,7 +78,7 @@ def some_rows(part: st.SearchStrategy[str], about: st.SearchStrategy[About]) -> 
     )
 
 
-local_ids = st.lists(told.filter(lambda text: ";" not in text), max_size=3, unique=True).map(tuple)
+local_ids = st.lists(words.filter(lambda text: ";" not in text), max_size=3, unique=True).map(tuple)
 abouts = st.builds(
     About, primary_id=optional, local_ids=local_ids, creator=optional, title=optional, date=optional
 )

@@ -102,17 +102,17 @@ def test_a_pass_of_reports_lists_the_jobs_once_and_reads_batches_only_of_jobs_in
         batch = new_batch(queue)
         jobs.append(queue.jobs.create(batch.id, {"profile_name": "p"}, failed="odd"))
         put_batch(client, queue, batch, BatchState.PROCESSING)
-    asked, call = list[str](), client._call
+    paths, call = list[str](), client._call
 
     def recorded(request: Any, answer: Any) -> Any:
-        asked.append(getattr(request, "path", "").removeprefix(client.chroot))
+        paths.append(getattr(request, "path", "").removeprefix(client.chroot))
         return call(request, answer)
 
     monkeypatch.setattr(client, "_call", recorded)
 
     assert len(list(queue.batches.each_for_reporting())) == 2
-    assert asked.count("/jobs") == 1
-    assert [path for path in asked if path.endswith("/bid")] == [f"{jobs[1].path}/bid"]
+    assert paths.count("/jobs") == 1
+    assert [path for path in paths if path.endswith("/bid")] == [f"{jobs[1].path}/bid"]
 
 
 def test_a_batch_that_is_to_be_reported_again_is_open_again(

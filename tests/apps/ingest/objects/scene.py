@@ -181,8 +181,8 @@ def payload(
     return Payload(kind=kind, url=url, name=name, digest=digest, **more).model_dump(exclude_defaults=True)
 
 
-def about(**said: Any) -> dict[str, Any]:
-    return Description(**said).model_dump(exclude_defaults=True)
+def about(**fields: Any) -> dict[str, Any]:
+    return Description(**fields).model_dump(exclude_defaults=True)
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:

@@ -20,11 +20,11 @@ def areas(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service.write(areas={"small": "small", "large": "large"}, working={"limit": 0.7, "warning": 0.8})
     service.prepare()
 
-    def found(path: Path) -> SimpleNamespace:
+    def statistics(path: Path) -> SimpleNamespace:
         room = 1_000_000 if {"large", "archive"} & set(Path(path).parts) else 100
         return SimpleNamespace(f_blocks=room, f_bfree=room, f_bavail=room, f_frsize=1)
 
-    monkeypatch.setattr(os, "statvfs", found)
+    monkeypatch.setattr(os, "statvfs", statistics)
 
 
 def place(service: Service, area: str | None, deposit: Deposit) -> Path:

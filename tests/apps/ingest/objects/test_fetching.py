@@ -31,10 +31,13 @@ def test_the_space_needed_is_the_sum_and_what_is_unknown_is_named(service: Servi
 
 
 def test_only_sizes_that_nobody_gave_are_asked_for(service: Service) -> None:
-    given, unknown = service.web.put("/given", b"12345"), service.web.put("/unknown", b"12")
-    manifest = _manifest_of(service, Row(url=given, name="a", size_bytes=5), Row(url=unknown, name="b"))
+    sized, unsized = service.web.put("/given", b"12345"), service.web.put("/unknown", b"12")
+    manifest = _manifest_of(service, Row(url=sized, name="a", size_bytes=5), Row(url=unsized, name="b"))
     ran = service.object(payload=manifest).run("estimating")
-    assert (service.web.asked("/given", "HEAD"), service.web.asked("/unknown", "HEAD")) == (0, 1)
+    assert (service.web.request_count("/given", "HEAD"), service.web.request_count("/unknown", "HEAD")) == (
+        0,
+        1,
+    )
     assert (ran.outcome, ran.value) == ("ok", {"files": 2, "bytes": 7, "unknown": 0})
 
 
@@ -60,7 +63,7 @@ def test_what_is_known_to_be_otherwise_than_was_said_is_named(service: Service) 
         Row(url=f"file://{root}/here", name="here", size_bytes=2),
     ]
     ran = service.object(payload=_manifest_of(service, *rows)).run("estimating")
-    assert service.web.asked("/x?Signature=hush", "HEAD") == 1
+    assert service.web.request_count("/x?Signature=hush", "HEAD") == 1
     assert (ran.outcome, ran.value) == ("warning", {"files": 4, "bytes": 16, "unknown": 0})
     assert ran.message == (
         "2 of 4 files do not have the given size: 'as was said' has 5 bytes at its server, not 4; "
@@ -245,7 +248,7 @@ def test_a_container_of_unknown_size_keeps_the_space_to_unpack_that_it_waited_fo
     # when it has got that space, then it keeps it from the first request on.
     assert deposit.run("downloading").outcome == "ok"
     assert amounts == [0, len(archive), len(archive), len(archive)]
-    assert service.web.asked("/1/a.zip", "GET") == 1
+    assert service.web.request_count("/1/a.zip", "GET") == 1
 
 
 def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) -> None:
@@ -405,7 +408,7 @@ def test_a_download_that_has_not_passed_goes_on_when_it_is_requeued(service: Ser
     assert deposit.run("downloading").outcome == "error"
     service.web.pages["/files/b"].always = None
     assert deposit.run("downloading").outcome == "ok"
-    assert service.web.asked("/files/a", "GET") == 1
+    assert service.web.request_count("/files/a", "GET") == 1
 
 
 def test_a_download_whose_end_was_not_recorded_fetches_nothing_again(service: Service) -> None:
@@ -415,7 +418,7 @@ def test_a_download_whose_end_was_not_recorded_fetches_nothing_again(service: Se
     del deposit.harness.results["downloading"]
     # when it runs again, then no file is fetched again.
     assert deposit.run("downloading").outcome == "ok"
-    assert service.web.asked("/files/a", "GET") == 1
+    assert service.web.request_count("/files/a", "GET") == 1
     assert deposit.run("processing").outcome == "ok"
 
 

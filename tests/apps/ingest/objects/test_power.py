@@ -73,8 +73,8 @@ class Disk:
         self._rename(source, target, **more)
 
 
-def _state(told: os.stat_result) -> State:
-    return told.st_mtime_ns, told.st_size
+def _state(status: os.stat_result) -> State:
+    return status.st_mtime_ns, status.st_size
 
 
 @pytest.fixture

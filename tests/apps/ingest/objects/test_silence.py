@@ -186,7 +186,7 @@ def test_a_redirect_to_a_silent_host_is_met_and_waited_for(service: Service, sil
     rested(other.run("downloading"), silent.host, "tried once")
     rested(other.run("downloading"), silent.host, "tried 2 times")
     assert rested(one.run("downloading"), "tried 2 times") > 20
-    assert service.web.asked("/1/a") == 1, "its host is known by now"
+    assert service.web.request_count("/1/a") == 1, "its host is known by now"
 
 
 def test_tries_are_all_tries_of_a_file(service: Service, silent: Silent) -> None:
@@ -212,8 +212,8 @@ def test_sizes_are_waited_for_and_then_left_unknown(service: Service, silent: Si
 
 
 def test_a_silent_host_is_not_asked_for_a_size_that_was_given(service: Service, silent: Silent) -> None:
-    given = payload(PayloadKind.FILE, f"http://{silent.host}/a", "a", size_bytes=3)
-    ran = service.object(payload=given).run("estimating")
+    file_payload = payload(PayloadKind.FILE, f"http://{silent.host}/a", "a", size_bytes=3)
+    ran = service.object(payload=file_payload).run("estimating")
     assert (ran.outcome, ran.value) == ("ok", {"files": 1, "bytes": 3, "unknown": 0}), (
         "what the depositor gave counts"
     )
@@ -235,8 +235,8 @@ def test_a_server_that_leaves_head_unanswered_is_asked_for_its_files(
 
 
 def test_a_manifest_on_a_silent_host_is_waited_for_and_named(service: Service, silent: Silent) -> None:
-    given = payload(PayloadKind.OBJECT_MANIFEST, f"http://{silent.host}/m.checkm", "m.checkm")
-    one = service.object(payload=given)
+    manifest_payload = payload(PayloadKind.OBJECT_MANIFEST, f"http://{silent.host}/m.checkm", "m.checkm")
+    one = service.object(payload=manifest_payload)
     for _ in range(2):
         rested(one.run("estimating"), silent.host)
         due(service)

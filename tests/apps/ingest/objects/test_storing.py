@@ -250,8 +250,8 @@ def test_ezid_is_asked_once_and_its_ark_outlives_a_wait_for_the_lock(
     waiting = deposit.beside(ark_lock("ark:/99999/fk4rx9d523"))
     assert waiting.run("processing").outcome == "locked"
     assert waiting.beside().run("processing").value["ark"] == "ark:/99999/fk4rx9d523"
-    assert len(ezid.asked) == 1
-    assert "erc.what: A map" in ezid.asked[0][2]
+    assert len(ezid.requests) == 1
+    assert "erc.what: A map" in ezid.requests[0][2]
 
 
 def test_a_refusal_of_ezid_is_told_and_not_tried_again(service: Service, ezid: EzidServer) -> None:
@@ -297,8 +297,8 @@ def test_an_update_of_an_object_that_is_not_there_makes_it(service: Service) -> 
 def test_an_update_keeps_the_media_types_of_the_files_that_stay(service: Service) -> None:
     description = about(local_ids=("m",))
     url = service.web.put("/p.tif", b"tif")
-    given = payload(PayloadKind.FILE, url, "p.tif", mime_type="image/tiff")
-    ark = service.object(payload=given, about=description).deposit()["ark"]
+    file_payload = payload(PayloadKind.FILE, url, "p.tif", mime_type="image/tiff")
+    ark = service.object(payload=file_payload, about=description).deposit()["ark"]
     service.of_file(number=2, about=description, update=True).deposit()
     with service.inventory as inventory:
         types = {file.path: file.mime_type for file in inventory.files(ark, 2)}

@@ -132,14 +132,14 @@ def test_every_stage_may_run_again_and_makes_nothing_twice(service: Service) -> 
 
 
 def test_a_complete_download_that_is_requeued_fetches_what_is_missing_or_wrong(service: Service) -> None:
-    given = digest("sha256", hashlib.sha256(b"map").hexdigest())
-    url = service.manifest(dict.fromkeys(("good", "gone", "bad"), b"map"), digest=given)
+    map_digest = digest("sha256", hashlib.sha256(b"map").hexdigest())
+    url = service.manifest(dict.fromkeys(("good", "gone", "bad"), b"map"), digest=map_digest)
     deposit = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm"))
     deposit.to("downloading")
     (deposit.folder / "payload/gone").unlink()
     (deposit.folder / "payload/bad").write_bytes(b"!!!")
     assert deposit.run("downloading").outcome == "ok"
-    assert [service.web.asked(f"/files/{name}") for name in ("good", "gone", "bad")] == [1, 2, 2]
+    assert [service.web.request_count(f"/files/{name}") for name in ("good", "gone", "bad")] == [1, 2, 2]
 
 
 def test_the_payload_that_the_batch_holds_is_copied_and_compared(service: Service) -> None:

@@ -12,7 +12,7 @@ from spinney.apps.ingest.report import BatchFacts, ObjectEnd, PreviousReport, Re
 from .samples import end, facts, failed
 
 
-def told(report: Report) -> PreviousReport:
+def previous_report(report: Report) -> PreviousReport:
     return PreviousReport(
         number=report.facts.number,
         completed={e.jid: e.label for e in report.completed},
@@ -49,7 +49,9 @@ def test_an_update_tells_what_has_changed() -> None:
     first = build(facts(), [end(1), failed(2), failed(3), end(4), end(5, "running"), failed(6)])
 
     second = build(
-        facts(2), [end(1), end(2), failed(3), failed(4), end(5), end(7), end(6, "cancelled")], told(first)
+        facts(2),
+        [end(1), end(2), failed(3), failed(4), end(5), end(7), end(6, "cancelled")],
+        previous_report(first),
     )
 
     changes = second.changes
@@ -70,7 +72,7 @@ def test_an_update_names_the_completed_objects_that_made_another_version() -> No
         end(4, version=1),
         end(5, version=1),
     ]
-    second = build(facts(2), ends, told(first))
+    second = build(facts(2), ends, previous_report(first))
 
     assert second.changes is not None
     assert second.changes.new_versions == ("map 1",)
@@ -103,7 +105,7 @@ def test_changes_lead_from_one_report_to_the_next(then: dict[int, str], now: dic
         facts_of_one: BatchFacts = facts(number)
         return build(facts_of_one, [end(n, state) for n, state in states.items()], before)
 
-    before = told(report(1, then, None))
+    before = previous_report(report(1, then, None))
     update = report(2, now, before)
 
     changes = update.changes

@@ -124,9 +124,9 @@ def test_the_fields_of_a_form_say_what_the_query_says(served: Served) -> None:
 
 
 def test_query_and_form_say_it_together_and_a_name_in_words_counts(served: Served) -> None:
-    given = form(("name", None, "Karte ü.tif".encode()), ("local-id", None, b"b"), FILE)
+    parts = form(("name", None, "Karte ü.tif".encode()), ("local-id", None, b"b"), FILE)
     query = {"profile": "maps", "kind": "file", "local_id": "a"}
-    assert served["ann"].post(SUBMIT, params=query, **given).status_code == 202
+    assert served["ann"].post(SUBMIT, params=query, **parts).status_code == 202
     (order,) = orders(served)
     assert (order.name, order.about.local_ids) == ("Karte ü.tif", ("a", "b"))
 
@@ -186,21 +186,23 @@ def test_what_can_be_refused_is_refused_before_the_payload_is_read(
 
     monkeypatch.setattr(Arrival, "__enter__", opened)
 
-    def asked(name: str, **said: str) -> set[int]:
-        raw = served[name].post(SUBMIT, params=QUERY | said, content=PAYLOAD)
-        parts = [(field, None, value.encode()) for field, value in (QUERY | said).items()]
+    def statuses(name: str, **options: str) -> set[int]:
+        raw = served[name].post(SUBMIT, params=QUERY | options, content=PAYLOAD)
+        parts = [(field, None, value.encode()) for field, value in (QUERY | options).items()]
         return {raw.status_code, served[name].post(SUBMIT, **form(*parts, FILE)).status_code}
 
-    assert asked("vic") == {403}
-    assert asked("eve") == asked("ann", profile="mapps") == asked("ann", kind="nothing") == {422}
-    assert asked("ann", submitter="librarian") == {403}
+    assert statuses("vic") == {403}
+    assert statuses("eve") == statuses("ann", profile="mapps") == statuses("ann", kind="nothing") == {422}
+    assert statuses("ann", submitter="librarian") == {403}
 
 
 # --- once more ------------------------------------------------------------------------------
 
 
-def hand_in(served: Served, key: str, content: bytes = PAYLOAD, **said: str) -> Response:
-    return served["ann"].post(SUBMIT, params=QUERY | said, content=content, headers={"idempotency-key": key})
+def hand_in(served: Served, key: str, content: bytes = PAYLOAD, **options: str) -> Response:
+    return served["ann"].post(
+        SUBMIT, params=QUERY | options, content=content, headers={"idempotency-key": key}
+    )
 
 
 def test_the_same_under_one_key_is_one_batch(served: Served) -> None:

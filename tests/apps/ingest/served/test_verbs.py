@@ -33,25 +33,25 @@ class House:
     job: int
     jid: str
 
-    def ask(self, name: str, verb: str, **said: Any) -> Response:
-        return ask(self.served, name, verb, **said)
+    def ask(self, name: str, verb: str, **arguments: Any) -> Response:
+        return ask(self.served, name, verb, **arguments)
 
-    def allowed(self, verb: str, **said: Any) -> set[str]:
-        """Who is answered, and not refused as one who may not, or for whom it is not there."""
-        answers = {name: self.ask(name, verb, **said) for name in RIGHTS}
+    def allowed(self, verb: str, **arguments: Any) -> set[str]:
+        """Return the names of those for whom the verb succeeds."""
+        answers = {name: self.ask(name, verb, **arguments) for name in RIGHTS}
         assert {answer.status_code for answer in answers.values()} <= {200, 403, 404, 409, 422}, answers
         return {name for name, answer in answers.items() if answer.status_code == 200}
 
 
-def ask(served: Served, name: str, verb: str, **said: Any) -> Response:
+def ask(served: Served, name: str, verb: str, **arguments: Any) -> Response:
     (of,) = [one for one in VERBS if one.name == verb]
     if of.changes:
-        return served[name].post(f"{BELOW}/{verb}", json=said)
-    return served[name].get(f"{BELOW}/{verb}", params=said)
+        return served[name].post(f"{BELOW}/{verb}", json=arguments)
+    return served[name].get(f"{BELOW}/{verb}", params=arguments)
 
 
-def hand_in(served: Served, who: str, **said: str) -> Response:
-    query = {"name": "map.tif", "profile": "maps", "kind": "file", **said}
+def hand_in(served: Served, who: str, **arguments: str) -> Response:
+    query = {"name": "map.tif", "profile": "maps", "kind": "file", **arguments}
     return served[who].post(f"{BELOW}/submit", params=query, content=b"some bytes")
 
 
@@ -69,10 +69,10 @@ def house(served: Served) -> Iterator[House]:
             "submitter": "ann",
             "payload": {"kind": "file", "url": "https://example.org/a", "name": "a"},
         }
-        wanted = Submission(
+        submission = Submission(
             type="ingest.object", params=[json.dumps({"order": order})], collection="maps", submitter="ann"
         )
-        ids = site.spawn_all(lease, wanted)
+        ids = site.spawn_all(lease, submission)
         store.put_data(lease.job_id, lease.fence, "begun", '"2026-01-01"', lease.job_id)
         site.pass_(lease)
         for child in site.claim():
@@ -170,7 +170,7 @@ def test_a_payload_is_handed_in_in_the_own_name_and_by_profiles_in_sight(served:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("arguments", "status"),
     [
         ({"digest": "sha256:" + "0" * 64}, 409),
         ({"digest": "sha256"}, 422),
@@ -181,8 +181,10 @@ def test_a_payload_is_handed_in_in_the_own_name_and_by_profiles_in_sight(served:
         ({"colour": "x"}, 422),
     ],
 )
-def test_a_payload_that_is_refused_leaves_nothing(served: Served, said: dict[str, str], status: int) -> None:
-    assert hand_in(served, "ann", **said).status_code == status
+def test_a_payload_that_is_refused_leaves_nothing(
+    served: Served, arguments: dict[str, str], status: int
+) -> None:
+    assert hand_in(served, "ann", **arguments).status_code == status
     assert list(served.service.settings.incoming.iterdir()) == []
     assert ask(served, "ann", "batches").json()["items"] == []
 
@@ -254,19 +256,22 @@ def test_a_package_is_asked_for_within_the_collection(house: House) -> None:
 
 
 def test_a_file_is_fetched_within_the_collection(house: House) -> None:
-    def asked(name: str, **said: Any) -> Response:
-        return house.served[name].get(f"{BELOW}/file", params={"ark": ARK, "path": "a", **said})
+    def response(name: str, **arguments: Any) -> Response:
+        return house.served[name].get(f"{BELOW}/file", params={"ark": ARK, "path": "a", **arguments})
 
-    answers = {name: asked(name).status_code for name in RIGHTS}
+    answers = {name: response(name).status_code for name in RIGHTS}
     assert answers == {"vic": 403, "eve": 409, "ann": 200, "mia": 200, "operator": 200, "admin": 200}
-    assert "is not in the inventory" in asked("eve").json()["detail"]
-    answer = asked("ann", version=1)
+    assert "is not in the inventory" in response("eve").json()["detail"]
+    answer = response("ann", version=1)
     assert (answer.content, answer.headers["content-length"]) == (b"1", "1")
     assert answer.headers["content-disposition"] == "attachment; filename=\"a\"; filename*=UTF-8''a"
-    kept = {"content-type": "application/octet-stream", "x-content-type-options": "nosniff"}
-    assert {name: answer.headers[name] for name in kept} == kept
+    headers = {"content-type": "application/octet-stream", "x-content-type-options": "nosniff"}
+    assert {name: answer.headers[name] for name in headers} == headers
     assert "sandbox" in answer.headers["content-security-policy"]
-    wrong = [asked("ann", **said) for said in ({"version": 9}, {"path": "b"}, {"path": "../a"}, {"ark": "x"})]
+    wrong = [
+        response("ann", **arguments)
+        for arguments in ({"version": 9}, {"path": "b"}, {"path": "../a"}, {"ark": "x"})
+    ]
     assert [answer.status_code for answer in wrong] == [409] * 4
     assert (
         house.served["ann"].head(f"{BELOW}/file", params={"ark": ARK, "path": "a"}).headers["content-length"]
@@ -278,16 +283,16 @@ def test_a_manifest_leads_to_the_files_within_the_collection(house: House) -> No
     odd = {"a/files/x?y=1&z#.txt": b"odd", "b|c": b"bar"}
     house.served.service.holds(odd, "ark:/99999/fk4odd")
 
-    def asked(name: str) -> Response:
+    def response(name: str) -> Response:
         return house.served[name].get(
             f"{BELOW}/manifest", params={"ark": "ark:/99999/fk4odd", "as_json": True}
         )
 
-    assert {name for name in RIGHTS if asked(name).status_code == 200} == set(SEEING)
-    assert "is not in the inventory" in asked("eve").json()["detail"]
-    rows = [json.loads(line) for line in asked("ann").text.splitlines()][1:-1]
+    assert {name for name in RIGHTS if response(name).status_code == 200} == set(SEEING)
+    assert "is not in the inventory" in response("eve").json()["detail"]
+    rows = [json.loads(line) for line in response("ann").text.splitlines()][1:-1]
     assert {row["name"]: house.served["ann"].get(row["url"]).content for row in rows} == odd
-    assert "archive" not in asked("ann").text
+    assert "archive" not in response("ann").text
 
 
 def test_a_package_that_failed_for_another_is_made_again(house: House) -> None:

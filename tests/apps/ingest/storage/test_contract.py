@@ -61,12 +61,12 @@ def test_what_is_no_file_yet_is_stored_by_its_content(either: Bed) -> None:
 
 def test_digests_given_and_computed_are_on_record(either: Bed, tmp_path: Path) -> None:
     storage = either.open()
-    given = ("md5", "sha1", "sha256", "sha384", "crc32")
+    algorithms = ("md5", "sha1", "sha256", "sha384", "crc32")
     raw = b"known by many names"
-    file = incoming(tmp_path, "a", raw, *given[:4], crc32="fec48e3e")
+    file = incoming(tmp_path, "a", raw, *algorithms[:4], crc32="fec48e3e")
     with pytest.raises(NotAdmitted, match="crc32 of 'a' should be fec48e3e"):
         put(storage, file)
-    put(storage, incoming(tmp_path, "a", raw, *given[:4]))
+    put(storage, incoming(tmp_path, "a", raw, *algorithms[:4]))
     (stored,) = storage.files(ARK)
     # sha384 has been compared, but a fixity block may not have it
     expected = {a: hashlib.new(a, raw).hexdigest() for a in ("sha512", "md5", "sha1", "sha256")}
@@ -75,19 +75,26 @@ def test_digests_given_and_computed_are_on_record(either: Bed, tmp_path: Path) -
     assert at_rest(either.fetch())
 
 
-@pytest.mark.parametrize("known", [("sha512",), pytest.param((), marks=long_alone)], ids=["known", "hashed"])
-def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, known: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "algorithms", [("sha512",), pytest.param((), marks=long_alone)], ids=["known", "hashed"]
+)
+def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, algorithms: tuple[str, ...]) -> None:
     storage = bed.open()
-    put(storage, incoming(tmp_path, "a", b"1", *known), incoming(tmp_path, "b", b"2", *known), key="one")
+    put(
+        storage,
+        incoming(tmp_path, "a", b"1", *algorithms),
+        incoming(tmp_path, "b", b"2", *algorithms),
+        key="one",
+    )
     # When two more are put: one over the newest version, one in place of it
     laid = put(
         storage,
-        incoming(tmp_path, "b", b"3", *known),
-        incoming(tmp_path, "c", b"1", *known),
+        incoming(tmp_path, "b", b"3", *algorithms),
+        incoming(tmp_path, "c", b"1", *algorithms),
         key="two",
         merge=True,
     )
-    alone = put(storage, incoming(tmp_path, "z", b"2", *known), key="three")
+    alone = put(storage, incoming(tmp_path, "z", b"2", *algorithms), key="three")
     # Then each version is as it was, and no content is kept twice
     assert (laid.version, laid.files, laid.added_files, laid.added_bytes) == (2, 3, 1, 1)
     assert (alone.version, alone.files, alone.added_files, alone.added_bytes) == (3, 1, 0, 0)
@@ -160,7 +167,7 @@ def test_sha256_addresses_new_objects_only(either: Bed, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "sums", "told"),
+    ("raw", "sums", "message"),
     [
         (b"true", {"md5": "0" * 32}, "the md5 of 'a' should be 0000"),
         (b"true", {"sha512": "0" * 128}, "the sha512 of 'a' should be 0000"),
@@ -169,9 +176,9 @@ def test_sha256_addresses_new_objects_only(either: Bed, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_what_was_promised_is_refused(
-    disk: Bed, tmp_path: Path, raw: bytes, sums: dict[str, str], told: str
+    disk: Bed, tmp_path: Path, raw: bytes, sums: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(NotAdmitted, match=told):
+    with pytest.raises(NotAdmitted, match=message):
         put(disk.open(), incoming(tmp_path, "a", raw, **sums))
 
 
@@ -351,7 +358,7 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (b"{", "is no JSON"),
         (b"[]", "is not of OCFL"),
@@ -362,14 +369,14 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
     ],
 )
 def test_a_damaged_inventory_is_told_and_not_written_over(
-    disk: Bed, tmp_path: Path, raw: bytes, told: str
+    disk: Bed, tmp_path: Path, raw: bytes, message: str
 ) -> None:
     storage = disk.open()
     put(storage, incoming(tmp_path, "a", b"1"), key="one")
     disk.overwrite(f"{where()}/inventory.json", raw)
-    with pytest.raises(NotAdmitted, match=told):
+    with pytest.raises(NotAdmitted, match=message):
         put(storage, incoming(tmp_path, "a", b"2"), key="two")
-    assert told in storage.verify(ARK).faults[0]
+    assert message in storage.verify(ARK).faults[0]
 
 
 def test_an_inventory_that_was_changed_is_not_believed(either: Bed, tmp_path: Path) -> None:

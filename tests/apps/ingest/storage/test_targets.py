@@ -69,11 +69,11 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "told", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}]
+    "parameters", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}]
 )
-def test_parameters_of_a_layout_that_are_not_lawful(told: dict[str, object]) -> None:
+def test_parameters_of_a_layout_that_are_not_lawful(parameters: dict[str, object]) -> None:
     declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
-    documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(told))}
+    documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(parameters))}
     with pytest.raises(NotAdmitted, match="is not valid"):
         read_layout(documents.get, "/archive")
 
