@@ -91,7 +91,10 @@ def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
         page.set_default_timeout(PATIENCE_MS)
         if not loud:
             page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+            page.on(
+                "console",
+                lambda message: complaints.append(message.text) if message.type == "error" else None,
+            )
         return page
 
     yield make

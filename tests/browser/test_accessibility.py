@@ -14,16 +14,16 @@ NASTY = "<script>document.title='owned'</script><b id=owned>&"
 
 @pytest.fixture(scope="module")
 def jobs(site: Site) -> dict[str, int]:
-    """One of each kind that pages show otherwise."""
+    """Return one job of each kind that pages show differently."""
     failed = site.submit("fragile", "-p", f"flag={site.flag('never')}")
     batch = site.submit("parent", "-p", "n=3")
-    told_job = site.submit("tell", "-p", f"text={NASTY}", "--collection", "maps")
+    printing_job = site.submit("tell", "-p", f"text={NASTY}", "--collection", "maps")
     running = site.submit("until", "-p", f"flag={site.flag('reading')}")
     held = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
-    for job in (failed, batch, told_job):
+    for job in (failed, batch, printing_job):
         site.ended(job)
     site.shell.ok("hold", str(held), "--reason", "until spring")
-    return {"failed": failed, "batch": batch, "told": told_job, "running": running, "held": held}
+    return {"failed": failed, "batch": batch, "printing": printing_job, "running": running, "held": held}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ def pages(jobs: dict[str, int]) -> list[str]:
         "/jobs?type=nothing",
         "/jobs?root=seven",
         f"/jobs/{jobs['running']}",
-        f"/jobs/{jobs['told']}/output?q=script",
+        f"/jobs/{jobs['printing']}/output?q=script",
         "/jobs/999999",
     ]
 
@@ -90,7 +90,7 @@ def test_given_no_scripts_when_a_job_is_read_then_all_of_it_can_be_reached(
 def test_given_output_and_parameters_with_markup_when_shown_then_they_are_text(
     page: Page, jobs: dict[str, int]
 ) -> None:
-    page.goto(f"/jobs/{jobs['told']}")
+    page.goto(f"/jobs/{jobs['printing']}")
 
     expect(page.locator("pre[data-output$=stdout]")).to_have_text(f"{NASTY}\n")
     expect(page.locator("#owned")).to_have_count(0)
@@ -141,9 +141,9 @@ def test_given_a_search_when_it_is_a_number_then_it_leads_to_the_job(
     page: Page, jobs: dict[str, int]
 ) -> None:
     page.goto("/")
-    page.get_by_role("searchbox").fill(f"#{jobs['told']}")
+    page.get_by_role("searchbox").fill(f"#{jobs['printing']}")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(rf"/jobs/{jobs['told']}$"))
+    expect(page).to_have_url(re.compile(rf"/jobs/{jobs['printing']}$"))
 
     page.get_by_label("Job number").fill("flag is not up")
     page.keyboard.press("Enter")
