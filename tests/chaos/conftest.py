@@ -54,13 +54,13 @@ def plant(tmp_path: Path, environment: None, stack: contextlib.ExitStack) -> Cal
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str, str, Harvest], None]:
-    """Enters a harvest into the table, and fails on anything lost, double or over a limit."""
+    """Return a function that records a harvest in the table, and fails on anything lost, double or over a limit."""
 
-    def told(fault: str, store: str, harvest: Harvest) -> None:
+    def record(fault: str, store: str, harvest: Harvest) -> None:
         request.node.user_properties.append((_ROW, chaos_table.row(fault, store, harvest)))
         assert harvest.findings == [], "\n".join(map(str, harvest.findings[:20]))
 
-    return told
+    return record
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
