@@ -51,14 +51,14 @@ class Host:
         (info / "entry_points.txt").write_text(f"[spinney.commands]\n{commands}\n")
 
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
         return subprocess.run(
             [sys.executable, "-m", "spinney", *words],
             cwd=self.folder,
             capture_output=True,
             text=True,
             timeout=60,
-            env=kept | {"PYTHONPATH": str(self.site), "COLUMNS": "120", "TERM": "dumb"} | env,
+            env=environment | {"PYTHONPATH": str(self.site), "COLUMNS": "120", "TERM": "dumb"} | env,
         )
 
     def offered(self, line: str) -> list[str]:
@@ -151,7 +151,7 @@ def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("value", "code", "said"),
+    ("value", "code", "message"),
     [
         ("ocean:app", "raise RuntimeError('a\\nb')", "(RuntimeError: a b)"),
         ("ocean:app", "import nothing_of_the_kind", "No module named 'nothing_of_the_kind'"),
@@ -168,14 +168,14 @@ def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: py
     ],
 )
 def test_a_broken_one_is_told_in_one_sentence(
-    host: Host, shell: Shell, value: str, code: str, said: str
+    host: Host, shell: Shell, value: str, code: str, message: str
 ) -> None:
     host.install("ocean", f"sea = {value}", code)
 
     sentence = shell.refused(2, "sea", "depth", "here")
 
     assert "the command 'sea' of ocean 1.0 cannot be loaded" in sentence
-    assert said in sentence
+    assert message in sentence
 
 
 def test_a_broken_one_breaks_no_other(host: Host, shell: Shell) -> None:

@@ -167,7 +167,7 @@ def test_a_whole_audit_is_proven(busy: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("update audit set by = 'eve' where seq = 2", "entry 2 of the audit has been changed"),
         ("update audit set what = 'no json' where seq = 2", "entry 2 of the audit has been changed"),
@@ -175,22 +175,22 @@ def test_a_whole_audit_is_proven(busy: Shell) -> None:
     ],
 )
 def test_a_broken_audit_is_told_with_code_1(
-    busy: Shell, tamper: Callable[[str], None], sql: str, said: str
+    busy: Shell, tamper: Callable[[str], None], sql: str, message: str
 ) -> None:
     tamper(sql)
 
-    assert said in busy.refused(1, "audit", "verify")
+    assert message in busy.refused(1, "audit", "verify")
     assert "eve" in busy.ok("audit") or "eve" not in sql, "it is still listed, as it stands"
 
 
 def test_a_tail_that_was_cut_off_is_told_where_the_head_was_kept(
     busy: Shell, tamper: Callable[[str], None]
 ) -> None:
-    kept = head(busy)
+    audit_head = head(busy)
     tamper("delete from audit where seq = 5")
 
     busy.ok("audit", "verify")
-    assert "it was cut off" in busy.refused(1, "audit", "verify", kept)
+    assert "it was cut off" in busy.refused(1, "audit", "verify", audit_head)
 
 
 @pytest.mark.parametrize("wrong", ["5", "5:9f86", "five:" + "0" * 64])

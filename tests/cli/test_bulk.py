@@ -249,7 +249,7 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["hold", "--tree", "1", "--state", "pending", "--reason", "x"], "leave them out"),
         (["hold", "--queue", "default", "--json", "--reason", "x"], "add --each"),
@@ -287,11 +287,11 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_done(
-    bare: Shell, made: Everything, words: list[str], said: str
+    bare: Shell, made: Everything, words: list[str], message: str
 ) -> None:
     before = bare.ok("list", "--json", "--limit", "1000")
 
-    assert said in bare.refused(2, *words)
+    assert message in bare.refused(2, *words)
     assert bare.ok("list", "--json", "--limit", "1000") == before
 
 
@@ -303,22 +303,22 @@ def test_ages_are_spans_or_times(bare: Shell) -> None:
     """The groups of jobs are a minute apart, the last less than a minute old."""
     made = filled(url(bare))
 
-    def found(*words: str) -> set[int]:
+    def listed_ids(*words: str) -> set[int]:
         return {
             json.loads(line)["id"]
             for line in bare.ok("list", "--json", "--limit", "1000", *words).splitlines()
         }
 
-    all_ = found()
-    assert found("--newer-than", "3d") == all_
-    assert found("--older-than", "99999w") == set()
-    young, old = found("--since", "150s"), found("--older-than", "150s")
+    all_ = listed_ids()
+    assert listed_ids("--newer-than", "3d") == all_
+    assert listed_ids("--older-than", "99999w") == set()
+    young, old = listed_ids("--since", "150s"), listed_ids("--older-than", "150s")
     assert young | old == all_
     assert not young & old
     assert made["pending"] in young
     assert made["failed"] in old
-    assert found("--since", "1999-12-31T23:59+00:00") == all_
-    assert found("--older-than", "1999-12-31") == set()
+    assert listed_ids("--since", "1999-12-31T23:59+00:00") == all_
+    assert listed_ids("--older-than", "1999-12-31") == set()
 
 
 def test_a_failure_is_named_by_the_beginning_of_its_fingerprint(bare: Shell, made: Everything) -> None:
@@ -357,7 +357,7 @@ def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"), [("y\n", 0, "7 retried"), ("n\n", 1, "nothing was done")]
+    ("answer", "code", "message"), [("y\n", 0, "7 retried"), ("n\n", 1, "nothing was done")]
 )
 def test_on_a_terminal_it_asks_and_says_which_stages_run_again(
     bare: Shell,
@@ -366,7 +366,7 @@ def test_on_a_terminal_it_asks_and_says_which_stages_run_again(
     monkeypatch: pytest.MonkeyPatch,
     answer: str,
     code: int,
-    said: str,
+    message: str,
 ) -> None:
     import io
 
@@ -379,7 +379,7 @@ def test_on_a_terminal_it_asks_and_says_which_stages_run_again(
     result = bare.call("retry", "--state", "failed")
 
     assert result.returncode == code
-    assert said in (result.stdout if code == 0 else result.stderr)
+    assert message in (result.stdout if code == 0 else result.stderr)
     assert "retry 11 jobs?" in result.stderr + result.stdout
     assert "batch would run stage 'report' of 2 jobs" in result.stderr
 

@@ -73,12 +73,13 @@ NODE = (
 TYPE = "insert into types values (?, json_object('name', ?, 'stages', json_array()))"
 
 
-Asked = Callable[..., "subprocess.CompletedProcess[str]"]
+Completer = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def offered(folder: Path, line: str, ask: Asked | None = None, **env: str) -> list[str]:
-    """What is offered for the last word of a line, whole, in the words of bash's protocol. ``ask``: ``_run`` asks the
-    program itself."""
+def offered(folder: Path, line: str, ask: Completer | None = None, **env: str) -> list[str]:
+    """Return the completions that are offered for the last word of a line, by bash's protocol.
+
+    With ``_run`` as ``ask`` the program itself is asked."""
     done = answered(folder, line, ask, **env)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     kind, *words = done.stdout.splitlines()
@@ -87,7 +88,7 @@ def offered(folder: Path, line: str, ask: Asked | None = None, **env: str) -> li
 
 
 def answered(
-    folder: Path, line: str, ask: Asked | None = None, **env: str
+    folder: Path, line: str, ask: Completer | None = None, **env: str
 ) -> "subprocess.CompletedProcess[str]":
     piece = line.rpartition(" ")[2]
     return (ask or _call)(
@@ -96,13 +97,13 @@ def answered(
 
 
 def _call(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """What ``_run`` does, without the time that starting Python takes: all that ``main`` does, but in this process."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+    """Do what ``_run`` does, but in this process, which saves the time that starting Python takes."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
     err = io.StringIO()
     with (
         tempfile.TemporaryFile() as out,
         contextlib.chdir(folder),
-        mock.patch.dict(os.environ, kept | env, clear=True),
+        mock.patch.dict(os.environ, environment | env, clear=True),
         contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="utf-8")),
         contextlib.redirect_stderr(err),
     ):
@@ -113,10 +114,10 @@ def _call(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
 
 
 def _run(folder: Path, *python: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    """The program itself."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+    """Run the program itself."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
     argv = [sys.executable, *python, SPINNEY]
-    return subprocess.run(argv, cwd=folder, env=kept | env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(argv, cwd=folder, env=environment | env, capture_output=True, text=True, timeout=60)
 
 
 def change(folder: Path, *statements: tuple[str, tuple[object, ...]]) -> None:
@@ -195,7 +196,7 @@ def test_names_of_the_store_are_offered(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "completions"),
     [
         ("list --collection ", ["run:7", "run:8"]),
         ("hold --collection run:8", ["run:8"]),
@@ -222,12 +223,12 @@ def test_names_of_the_store_are_offered(shell: Shell) -> None:
         ("retry --state ", sorted(ALLOWED_STATES[Verb.RETRY])),
     ],
 )
-def test_at_each_place_what_can_be_given_there(rich: Shell, line: str, found: list[str]) -> None:
-    assert offered(rich.folder, f"spinney {line}") == found
+def test_at_each_place_what_can_be_given_there(rich: Shell, line: str, completions: list[str]) -> None:
+    assert offered(rich.folder, f"spinney {line}") == completions
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "completions"),
     [
         ("sta", ["stats", "stack"]),
         ("schedule p", ["pause"]),
@@ -245,8 +246,8 @@ def test_at_each_place_what_can_be_given_there(rich: Shell, line: str, found: li
         ("list -yp --typ", ["--type"]),
     ],
 )
-def test_commands_and_options_are_offered(bare: Shell, line: str, found: list[str]) -> None:
-    assert offered(bare.folder, f"spinney {line}") == found
+def test_commands_and_options_are_offered(bare: Shell, line: str, completions: list[str]) -> None:
+    assert offered(bare.folder, f"spinney {line}") == completions
 
 
 def test_all_commands_are_offered_in_their_order(bare: Shell) -> None:
@@ -290,16 +291,23 @@ def test_the_store_that_is_meant_is_asked(shell: Shell, tmp_path_factory: pytest
 
 def test_every_word_of_a_name_is_completed(shell: Shell) -> None:
     """Whatever command has such an option offers what the store knows."""
-    wanted = {"--type": TYPES, "--queue": ["default"], "--in-queue": ["default"], "--state": sorted(State)}
+    completions = {
+        "--type": TYPES,
+        "--queue": ["default"],
+        "--in-queue": ["default"],
+        "--state": sorted(State),
+    }
     possible = {verb.value: sorted(ALLOWED_STATES[verb]) for verb in Verb}
     seen = []
     with contextlib.chdir(shell.folder):
         for name, command in _commands(get_group(full_app())):
             for parameter in command.params:
-                for option in set(parameter.opts) & set(wanted):
+                for option in set(parameter.opts) & set(completions):
                     context = command.make_context(name, [], resilient_parsing=True)
                     values = [item.value for item in parameter.shell_complete(context, "")]
-                    assert values == (possible.get(name) if option == "--state" else None) or wanted[option]
+                    assert (
+                        values == (possible.get(name) if option == "--state" else None) or completions[option]
+                    )
                     seen.append((name, option))
     assert len(seen) > 15
 
@@ -377,7 +385,7 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
         ("unlock ", ["receiver:SG-1"]),
         ("schedule show ", ["nightly", "weekly"]),
     ):
-        ask: Asked = _run if line.startswith("unlock") and kind == "bash" else _call
+        ask: Completer = _run if line.startswith("unlock") and kind == "bash" else _call
         done = ask(
             rich.folder,
             _SPINNEY_COMPLETE=f"complete_{kind}",
@@ -398,7 +406,7 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
 def test_what_is_being_typed_is_not_told_back(bare: Shell) -> None:
     for word in ("$(touch X)", "'; touch X; '", "--json=$(touch X)", "--run-dir=$(touch X)"):
         for line in (f"spinney submit {word}", f"spinney node --run-dir {word}", f"spinney node {word}"):
-            ask: Asked = _run if line == "spinney submit $(touch X)" else _call
+            ask: Completer = _run if line == "spinney submit $(touch X)" else _call
             done = ask(bare.folder, _SPINNEY_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
             assert (done.stdout, done.stderr) == ("_files\n", "")
 
@@ -489,7 +497,7 @@ def test_bash_offers_files_only_where_one_may_stand(
 
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
 def test_there_is_a_script_for_each_shell(bare: Shell, kind: str) -> None:
-    ask: Asked = _run if kind == "bash" else _call
+    ask: Completer = _run if kind == "bash" else _call
     script = ask(bare.folder, _SPINNEY_COMPLETE=f"source_{kind}").stdout
 
     assert f"_SPINNEY_COMPLETE=complete_{kind}" in script

@@ -28,11 +28,11 @@ class Answering:
 
 @pytest.fixture
 def answering() -> Iterator[Answering]:
-    found = Answering()
+    endpoint = Answering()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found.tokens.append(self.headers["Authorization"])
+            endpoint.tokens.append(self.headers["Authorization"])
             body = json.dumps({"items": [], "next": None}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -45,8 +45,8 @@ def answering() -> Iterator[Answering]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    yield found
+    endpoint.url = f"http://127.0.0.1:{server.server_port}"
+    yield endpoint
     server.shutdown()
     thread.join()
     server.server_close()

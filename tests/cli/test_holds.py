@@ -21,7 +21,7 @@ from waiting import until
 from .shell import Shell
 
 
-def told(shell: Shell, job: str) -> dict[str, Any]:
+def shown_job(shell: Shell, job: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
     return document
 
@@ -59,7 +59,7 @@ def test_a_hold_is_laid_listed_and_released(shell: Shell, words: list[str], on: 
     assert "disk swap" in table
     assert shell.ok("release", *words) == f"hold 1 on {on} is released\n"
     assert shell.listed("holds") == []
-    assert told(shell, "1")["job"]["state"] == "pending"
+    assert shown_job(shell, "1")["job"]["state"] == "pending"
 
 
 def test_a_held_job_shows_why_and_all_that_cover_it(shell: Shell) -> None:
@@ -67,7 +67,7 @@ def test_a_held_job_shows_why_and_all_that_cover_it(shell: Shell) -> None:
     shell.ok("hold", "--type", "double", "--reason", "disk swap", "--by", "ann")
     shell.ok("hold", "--all", "--reason", "the network is down", "--by", "bob")
 
-    shown, plain = told(shell, "1"), shell.ok("show", "1")
+    shown, plain = shown_job(shell, "1"), shell.ok("show", "1")
 
     assert (shown["job"]["state"], shown["job"]["waits_for"]) == ("held", "hold")
     assert shown["job"]["message"] == "hold 1 on type double by ann: disk swap"
@@ -84,7 +84,7 @@ def test_what_is_submitted_under_a_hold_is_accepted_and_said_to_be_held(shell: S
 
     assert (result.returncode, result.stdout) == (0, "1\n")
     assert "1 of them are held" in result.stderr
-    assert told(shell, "1")["job"]["state"] == "held"
+    assert shown_job(shell, "1")["job"]["state"] == "held"
 
 
 def test_single_jobs_are_held_and_released_by_their_numbers(shell: Shell) -> None:
@@ -94,7 +94,7 @@ def test_single_jobs_are_held_and_released_by_their_numbers(shell: Shell) -> Non
     output = shell.ok("hold", "1", "2", "--reason", "look at these")
 
     assert output.splitlines() == ["hold 1 on job 1: it is held", "hold 2 on job 2: it is held"]
-    assert [told(shell, n)["job"]["state"] for n in "123"] == ["held", "held", "pending"]
+    assert [shown_job(shell, n)["job"]["state"] for n in "123"] == ["held", "held", "pending"]
     assert shell.ok("release", "2") == "job 2 is released\n"
     assert [h["name"] for h in shell.listed("holds")] == ["1"]
 
@@ -111,7 +111,7 @@ def test_release_of_a_job_under_a_wider_hold_says_what_would_help(shell: Shell) 
         "job 1 is released, but stays under hold 1 on type double by ann: disk swap\n"
     )
     assert shell.ok("release", "--hold", "1") == "hold 1 on type double is released\n"
-    assert told(shell, "1")["job"]["state"] == "pending"
+    assert shown_job(shell, "1")["job"]["state"] == "pending"
 
 
 def test_a_hold_ends_at_the_time_that_was_said(shell: Shell) -> None:
@@ -272,7 +272,7 @@ def test_a_hold_that_was_killed_midway_works_and_can_be_asked_for_again(shell: S
     assert process.returncode == -signal.SIGKILL
 
     # Whatever it had come to, all of it is covered, and once more finishes the same hold
-    assert [h["id"] for h in told(shell, "30000")["holds"]] == [1]
+    assert [h["id"] for h in shown_job(shell, "30000")["holds"]] == [1]
     assert shell.ok("hold", "--collection", "c", "--reason", "disk swap") == (
         "hold 1 on collection c: 30,000 jobs are held\n"
     )
@@ -283,8 +283,8 @@ def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell
     job = submit(working)
     other = submit(working, "tell", "-p", "text=hello")
 
-    until(lambda: told(working, other)["job"]["state"] == "completed")
-    assert told(working, job)["job"]["state"] == "held"
+    until(lambda: shown_job(working, other)["job"]["state"] == "completed")
+    assert shown_job(working, job)["job"]["state"] == "held"
 
     working.ok("release", "--type", "double")
     assert "completed" in working.ok("wait", job)
@@ -305,14 +305,14 @@ def test_a_dry_run_of_a_wide_hold_and_of_its_release_changes_nothing(shell: Shel
     submit(shell, "double", "-p", "n=1", "--collection", "c", "--submitter", "eve")
     words = ["hold", *on, "--reason", "disk swap"]
 
-    told_ = shell.ok(*words, "--dry-run")
+    output = shell.ok(*words, "--dry-run")
     as_json = json.loads(shell.ok(*words, "--dry-run", "--json"))
 
-    assert (told_.endswith("1 job would be held\n"), as_json) == (True, {"jobs": 1, "later": 0})
-    assert (shell.listed("holds"), told(shell, "1")["job"]["state"]) == ([], "pending")
+    assert (output.endswith("1 job would be held\n"), as_json) == (True, {"jobs": 1, "later": 0})
+    assert (shell.listed("holds"), shown_job(shell, "1")["job"]["state"]) == ([], "pending")
     shell.ok(*words)
     for release in (["--hold", "1"], on):
         assert shell.ok("release", *release, "--dry-run") == "by the release of hold 1 1 job would go on\n"
-    assert told(shell, "1")["job"]["state"] == "held"
+    assert shown_job(shell, "1")["job"]["state"] == "held"
     shell.ok("release", *on)
     assert "there is no hold" in shell.refused(1, "release", *on, "--dry-run")

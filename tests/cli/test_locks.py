@@ -115,7 +115,7 @@ def test_it_is_in_the_audit(locked: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ([LOCK], 2, "--reason"),
         ([LOCK, "--reason", ""], 2, "cannot be a reason"),
@@ -126,10 +126,10 @@ def test_it_is_in_the_audit(locked: Shell) -> None:
         ([LOCK, *REASON, "--yes", "--job", "2"], 1, "job 1 has it"),
     ],
 )
-def test_what_is_refused_changes_nothing(locked: Shell, words: list[str], code: int, said: str) -> None:
+def test_what_is_refused_changes_nothing(locked: Shell, words: list[str], code: int, message: str) -> None:
     before = locked.ok("audit")
 
-    assert said in locked.refused(code, "unlock", *words)
+    assert message in locked.refused(code, "unlock", *words)
 
     assert states(locked) == {1: "running", 2: "waiting", 3: "waiting"}
     assert locked.ok("audit") == before
@@ -233,7 +233,7 @@ def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ([LOCK, "--capacity", "0"], 2, "--capacity"),
         ([LOCK, "--capacity", str(2**63)], 2, "--capacity"),
@@ -245,10 +245,12 @@ def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
         ([LOCK, "--capacity", "2", "--reason", "a\nb"], 2, "reason"),
     ],
 )
-def test_what_is_no_capacity_changes_nothing(locked: Shell, words: list[str], code: int, said: str) -> None:
+def test_what_is_no_capacity_changes_nothing(
+    locked: Shell, words: list[str], code: int, message: str
+) -> None:
     before = locked.ok("audit")
 
-    assert said in locked.refused(code, "lock", *words)
+    assert message in locked.refused(code, "lock", *words)
 
     assert locked.ok("audit") == before
     assert "every lock has a capacity of 1" in locked.ok("locks", "--capacities")

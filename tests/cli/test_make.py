@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "message"),
     [("version_info", "needs Python 3.11"), ("ensurepip", "run 'apt install python3-venv'")],
 )
-def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, said: str) -> None:
+def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, message: str) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1;; esac\n')
     python.chmod(0o755)
@@ -28,7 +28,7 @@ def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, 
 
     assert result.returncode != 0
     sentence, *rest = result.stderr.splitlines()
-    assert said in sentence
+    assert message in sentence
     assert [line for line in rest if not line.startswith("make")] == []
     assert not (tmp_path / "venv").exists()
 
@@ -40,13 +40,13 @@ def test_ci_calls_make_test_and_nothing_else() -> None:
 def test_every_requirement_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = project["dependencies"] + extras["test"] + extras["postgresql"]
+    requirements = project["dependencies"] + extras["test"] + extras["postgresql"]
     pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), flags=re.M)
 
     def plain(name: str) -> str:
         return re.sub(r"[-_.]+", "-", name).lower()
 
-    names = {plain(re.split(r"[^\w.-]", requirement)[0]) for requirement in wanted}
+    names = {plain(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
     assert names <= {plain(name) for name in pinned}
 
 

@@ -144,7 +144,7 @@ def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["drain", "elmm"], 1, "did you mean 'elm'"),
         (["resume", "elm"], 1, "node elm is not drained"),
@@ -154,6 +154,6 @@ def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
         (["drain", "elm", "--reason", "a\nb"], 2, "cannot be a reason"),
     ],
 )
-def test_what_is_refused_changes_nothing(staffed: Shell, words: list[str], code: int, said: str) -> None:
-    assert said in staffed.refused(code, *words)
+def test_what_is_refused_changes_nothing(staffed: Shell, words: list[str], code: int, message: str) -> None:
+    assert message in staffed.refused(code, *words)
     assert staffed.listed("audit") == []

@@ -46,8 +46,8 @@ def _url(shell: Shell) -> str:
     return f"sqlite:///{shell.folder}/spinney.db"
 
 
-def facts(told: str) -> dict[str, str]:
-    return {line[:12].strip(): line[13:].strip() for line in told.splitlines()}
+def facts(text: str) -> dict[str, str]:
+    return {line[:12].strip(): line[13:].strip() for line in text.splitlines()}
 
 
 def test_queues_are_listed_with_what_stands_in_them_and_who_serves_them(queued: Shell) -> None:
@@ -109,7 +109,7 @@ def test_what_is_set_is_taken_back(queued: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "note"),
     [
         (["--limit", "0"], "shut: its limit is 0"),
         (["--pin", "yew"], "no node that it is pinned to is active (yew)"),
@@ -120,12 +120,12 @@ def test_what_is_set_is_taken_back(queued: Shell) -> None:
     ],
 )
 def test_a_queue_that_is_not_served_is_shown_as_such(
-    queued: Shell, words: list[str], said: str | None
+    queued: Shell, words: list[str], note: str | None
 ) -> None:
     node(queued, "oak")
     node(queued, "ash", "tell")
 
-    assert facts(queued.ok("queue", "net", *words)).get("note") == said
+    assert facts(queued.ok("queue", "net", *words)).get("note") == note
 
 
 def test_where_no_node_runs_that_is_told(queued: Shell) -> None:
@@ -151,7 +151,7 @@ def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["nett"], 2, "did you mean 'net'?"),
         (["nett", "--limit", "3"], 2, "did you mean 'net'?"),
@@ -166,10 +166,10 @@ def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
         (["net", "--reason", "why"], 2, "add the change"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(queued: Shell, words: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_meant_is_refused(queued: Shell, words: list[str], code: int, message: str) -> None:
     before = queued.ok("queue", "net")
 
-    assert said in queued.refused(code, "queue", *words)
+    assert message in queued.refused(code, "queue", *words)
 
     assert queued.ok("queue", "net") == before
 
@@ -185,7 +185,7 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["net", "--create"], 1, "there is a queue 'net' already"),
         (["new", "--create", "--limit", "declared"], 2, "has no declared settings"),
@@ -199,9 +199,9 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
     ],
 )
 def test_what_cannot_be_made_or_deleted_is_refused(
-    queued: Shell, words: list[str], code: int, said: str
+    queued: Shell, words: list[str], code: int, message: str
 ) -> None:
-    assert said in queued.refused(code, "queue", *words)
+    assert message in queued.refused(code, "queue", *words)
     assert [row["queue"] for row in queued.listed("queues")] == ["default", "net"]
 
 
@@ -252,7 +252,7 @@ def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--queue", "net"], "n"),
         (["--queue", "net", "-p", "n=many"], "n"),
@@ -264,8 +264,8 @@ def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
         (["-p", "n=1"], "or a queue that has a default type"),
     ],
 )
-def test_a_submission_that_does_not_fit_stores_nothing(queued: Shell, words: list[str], said: str) -> None:
-    assert said in queued.refused(2, "submit", *words)
+def test_a_submission_that_does_not_fit_stores_nothing(queued: Shell, words: list[str], message: str) -> None:
+    assert message in queued.refused(2, "submit", *words)
     assert submitted(queued) == []
 
 

@@ -12,7 +12,7 @@ from spinney.terminal.connection import open_local_store
 from .shell import Shell
 
 
-def told(shell: Shell, name: str = "nightly") -> dict[str, Any]:
+def schedule_document(shell: Shell, name: str = "nightly") -> dict[str, Any]:
     document: dict[str, Any] = json.loads(shell.ok("schedule", "show", name, "--json"))
     return document
 
@@ -50,7 +50,7 @@ def test_a_schedule_is_made_with_everything_that_can_be_said(shell: Shell) -> No
 
     assert output.startswith("schedule nightly comes next at ")
     assert "02:30:00+0" in output
-    schedule = told(shell)["schedule"]
+    schedule = schedule_document(shell)["schedule"]
     assert {k: v for k, v in schedule.items() if k not in ("next_us", "anchor_us")} == {
         "name": "nightly",
         "type": "double",
@@ -89,8 +89,8 @@ def test_parameters_come_from_a_file_too(shell: Shell) -> None:
         "-p",
         "n=6",
     )
-    assert told(shell)["schedule"]["params"] == {"n": 6, "name": "x"}
-    assert told(shell)["schedule"]["every_s"] == 5400
+    assert schedule_document(shell)["schedule"]["params"] == {"n": 6, "name": "x"}
+    assert schedule_document(shell)["schedule"]["every_s"] == 5400
 
 
 def test_schedules_are_listed(shell: Shell) -> None:
@@ -118,7 +118,7 @@ def test_one_is_shown_with_its_next_times_by_its_own_clock_and_in_utc(shell: She
     assert all(line.endswith("01:00:00 UTC") for line in coming)
     assert "parameter: n = 1" in shown
     assert "queue: slow" in shown
-    assert len(told(shell)["coming_us"]) == 5
+    assert len(schedule_document(shell)["coming_us"]) == 5
 
 
 def test_times_of_a_schedule_in_utc_are_shown_once(shell: Shell) -> None:
@@ -134,10 +134,10 @@ def test_what_became_of_its_times_is_shown(shell: Shell) -> None:
     add(shell, "--every", "1h")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         for hour in (1, 2):
-            first_us = told(shell)["schedule"]["next_us"]
+            first_us = schedule_document(shell)["schedule"]["next_us"]
             assert store.schedules.tick(now_us=first_us + 1), hour
 
-    runs = told(shell)["runs"]
+    runs = schedule_document(shell)["runs"]
     assert [r["outcome"] for r in runs] == ["skipped", "submitted"]
     shown = shell.ok("schedule", "show", "nightly", "--limit", "1")
     assert "the previous job 1 was still open" in shown
@@ -150,9 +150,9 @@ def test_pause_resume_and_drop(shell: Shell) -> None:
     add(shell, "--every", "1h")
     paused = shell.ok("schedule", "pause", "nightly", "--reason", "move")
     assert "is paused; 'spinney schedule resume nightly'" in paused
-    assert told(shell)["schedule"]["paused"]
+    assert schedule_document(shell)["schedule"]["paused"]
     assert "comes next at" in shell.ok("schedule", "resume", "nightly")
-    assert not told(shell)["schedule"]["paused"]
+    assert not schedule_document(shell)["schedule"]["paused"]
     assert shell.ok("schedule", "drop", "nightly", "--by", "ann") == "schedule nightly is dropped\n"
     assert shell.listed("schedule", "list") == []
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
@@ -194,7 +194,7 @@ def test_one_that_is_there_is_replaced_only_when_asked(shell: Shell) -> None:
         1, "schedule", "add", "nightly", "double", "-p", "n=2", "--every", "2h"
     )
     add(shell, "--every", "2h", "--replace")
-    assert told(shell)["schedule"]["every_s"] == 7200
+    assert schedule_document(shell)["schedule"]["every_s"] == 7200
 
 
 @pytest.mark.parametrize("verb", ["show", "pause", "resume", "drop", "run"])
@@ -204,7 +204,7 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["x", "double", "-p", "n=1"], "either a cron expression or an interval"),
         (
@@ -237,9 +237,9 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(
-    shell: Shell, words: list[str], said: str
+    shell: Shell, words: list[str], message: str
 ) -> None:
-    assert said in shell.refused(2, "schedule", "add", *words)
+    assert message in shell.refused(2, "schedule", "add", *words)
     assert shell.listed("schedule", "list") == []
 
 

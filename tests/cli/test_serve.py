@@ -21,28 +21,28 @@ from .shell import Shell
 
 
 class Running:
-    """A server, and what it said when it began."""
+    """A running server, and the lines that it printed when it started."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
-        self.told: list[str] = []
+        self.lines: list[str] = []
         assert process.stdout is not None
-        while not (self.told and self.told[-1].startswith(("create the first admin", "ready"))):
+        while not (self.lines and self.lines[-1].startswith(("create the first admin", "ready"))):
             line = process.stdout.readline()
-            assert line, (self.told, process.communicate()[1])
-            self.told.append(line.strip())
+            assert line, (self.lines, process.communicate()[1])
+            self.lines.append(line.strip())
 
     @property
     def url(self) -> str:
-        return next(t for t in self.told if "http://" in t).split()[2]
+        return next(t for t in self.lines if "http://" in t).split()[2]
 
     @property
     def socket(self) -> Path:
-        return Path(next(t for t in self.told if t.endswith(".sock")).split(maxsplit=2)[2])
+        return Path(next(t for t in self.lines if t.endswith(".sock")).split(maxsplit=2)[2])
 
     @property
     def link(self) -> str:
-        return self.told[-1].split()[-1]
+        return self.lines[-1].split()[-1]
 
 
 @contextmanager

@@ -40,15 +40,15 @@ def test_figures_of_one_queue_or_type(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--type", "dubble"], "did you mean 'double'"),
         (["--queue", "defalt"], "did you mean 'default'"),
         (["--window", "1"], "--window"),
     ],
 )
-def test_what_is_not_there_is_refused(untouched: Shell, words: list[str], said: str) -> None:
-    assert said in untouched.refused(2, "stats", *words)
+def test_what_is_not_there_is_refused(untouched: Shell, words: list[str], message: str) -> None:
+    assert message in untouched.refused(2, "stats", *words)
 
 
 def test_figures_of_work(working: Shell) -> None:

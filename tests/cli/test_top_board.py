@@ -168,14 +168,14 @@ def test_a_hold_needs_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("c", "cancel is for a job"), ("r", "retry is for a job or a failure")]
+    ("key", "message"), [("c", "cancel is for a job"), ("r", "retry is for a job or a failure")]
 )
-def test_what_cannot_be_done_to_a_queue_is_said(key: str, said: str) -> None:
+def test_what_cannot_be_done_to_a_queue_is_said(key: str, message: str) -> None:
     made = board()
 
     press(made, key)
 
-    assert said in made.message
+    assert message in made.message
     assert made.mode is Mode.LOOK
 
 

@@ -17,7 +17,7 @@ from .shell import Shell
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["frobnicate"], "No such command"),
         (["show"], "Missing argument"),
@@ -94,26 +94,28 @@ from .shell import Shell
         (["node", "jobs:app", "--name", "../n"], "cannot name a node"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_code_2(untouched: Shell, words: list[str], said: str) -> None:
-    assert said in untouched.refused(2, *words)
+def test_what_cannot_be_meant_is_refused_with_code_2(
+    untouched: Shell, words: list[str], message: str
+) -> None:
+    assert message in untouched.refused(2, *words)
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         ('{"n": 1}\n{"n": "x"}\n', "line 2"),
         ('{"n": 1}\nno json\n', "line 2 is no JSON"),
         ('{"n": 1}\n[]\n', "line 2"),
     ],
 )
-def test_of_a_list_with_one_bad_line_nothing_is_stored(untouched: Shell, lines: str, said: str) -> None:
+def test_of_a_list_with_one_bad_line_nothing_is_stored(untouched: Shell, lines: str, message: str) -> None:
     (untouched.folder / "jobs.jsonl").write_text(lines)
 
-    assert said in untouched.refused(2, "submit", "double", "--jobs", "jobs.jsonl")
+    assert message in untouched.refused(2, "submit", "double", "--jobs", "jobs.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["show", "99"], "there is no job 99"),
         (["tree", "99"], "there is no job 99"),
@@ -124,8 +126,8 @@ def test_of_a_list_with_one_bad_line_nothing_is_stored(untouched: Shell, lines: 
         (["submit", "double", "-p", "n=1", "--needs", "99"], "there is no job 99"),
     ],
 )
-def test_a_job_that_is_not_there_is_code_1(untouched: Shell, words: list[str], said: str) -> None:
-    assert said in untouched.refused(1, *words)
+def test_a_job_that_is_not_there_is_code_1(untouched: Shell, words: list[str], message: str) -> None:
+    assert message in untouched.refused(1, *words)
 
 
 def test_what_the_state_of_a_job_forbids_is_code_1(shell: Shell) -> None:
@@ -138,7 +140,7 @@ def test_what_the_state_of_a_job_forbids_is_code_1(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("toml", "said"),
+    ("toml", "message"),
     [
         ('[spinney]\nstor = "sqlite:///x.db"\n', "did you mean 'store'"),
         ("[spinney]\nstore = 5\n", "must be text in quotes"),
@@ -146,10 +148,10 @@ def test_what_the_state_of_a_job_forbids_is_code_1(shell: Shell) -> None:
         ('[spinney]\nstore = "spinney.db"\n', "sqlite:///spinney.db"),
     ],
 )
-def test_a_configuration_at_fault_is_named(bare: Shell, toml: str, said: str) -> None:
+def test_a_configuration_at_fault_is_named(bare: Shell, toml: str, message: str) -> None:
     (bare.folder / "spinney.toml").write_text(toml)
 
-    assert said in bare.refused(2, "list")
+    assert message in bare.refused(2, "list")
 
 
 def test_a_process_of_its_own_ends_with_the_code(bare: Shell) -> None:
@@ -293,16 +295,16 @@ def test_folders_of_another_store_are_refused_to_a_store_that_is_there(shell: Sh
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [("jobs:ap", "it has: app"), ("broken:app", "ZeroDivisionError")],
 )
-def test_a_node_without_its_application_says_so(shell: Shell, target: str, said: str) -> None:
+def test_a_node_without_its_application_says_so(shell: Shell, target: str, message: str) -> None:
     (shell.folder / "broken.py").write_text("1 / 0\n")
 
     done = shell.run("node", target)
 
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -56,13 +56,13 @@ def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> No
 
 
 @pytest.mark.parametrize(
-    ("hold", "said"),
+    ("hold", "message"),
     [
         (False, "1 double pending: no node is running"),
         (True, "1 double held: hold 1 on job 1 by ann: not yet"),
     ],
 )
-def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: bool, said: str) -> None:
+def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: bool, message: str) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     if hold:
         shell.ok("hold", "1", "--reason", "not yet", "--by", "ann")
@@ -76,7 +76,7 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
         waits.communicate()
 
     assert lines_printed[0].startswith("0 of 1 settled; 1 ")
-    assert lines_printed[1].strip().startswith(said), lines_printed
+    assert lines_printed[1].strip().startswith(message), lines_printed
 
 
 class _Tree:

@@ -158,7 +158,7 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("add", "b", "ftp://x/"), 2, "absolute http or https URL"),
         (("add", "b", "http://x:99999/"), 2, "absolute http or https URL"),
@@ -173,10 +173,10 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(
-    named: Shell, words: tuple[str, ...], code: int, said: str
+    named: Shell, words: tuple[str, ...], code: int, message: str
 ) -> None:
     result = named.call("webhook", *words)
-    assert (result.returncode, said in result.stderr) == (code, True), result.stderr
+    assert (result.returncode, message in result.stderr) == (code, True), result.stderr
     assert "u:secret" not in result.stderr
 
 

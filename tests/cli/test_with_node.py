@@ -19,7 +19,7 @@ def submit(shell: Shell, *words: str) -> str:
     return shell.ok("submit", *words).strip()
 
 
-def told(shell: Shell, job: str) -> dict[str, Any]:
+def shown_job(shell: Shell, job: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(shell.ok("show", job, "--json"))
     return document
 
@@ -30,8 +30,8 @@ def test_a_job_is_waited_for_and_shown(working: Shell) -> None:
     assert result.returncode == 0, result.stderr
     job = result.stdout.split("\n")[0]
     assert f"job {job} double completed" in result.stdout
-    assert told(working, job)["results"] == {"double": 42}
-    assert [a["outcome"] for a in told(working, job)["attempts"]] == ["ok"]
+    assert shown_job(working, job)["results"] == {"double": 42}
+    assert [a["outcome"] for a in shown_job(working, job)["attempts"]] == ["ok"]
     assert "double = 42" in working.ok("show", job)
 
 
@@ -52,7 +52,7 @@ def test_a_failure_keeps_its_traceback_and_can_be_retried(working: Shell, tmp_pa
 def test_what_a_job_writes_is_printed(working: Shell) -> None:
     job = submit(working, "tell", "-p", "text=hello")
     working.ok("wait", job)
-    attempt = str(told(working, job)["attempts"][0]["fence"])
+    attempt = str(shown_job(working, job)["attempts"][0]["fence"])
 
     both = working.ok("logs", job)
     assert "hello" in both
@@ -102,7 +102,7 @@ def test_logs_are_followed_while_a_job_runs(working: Shell, tmp_path: Path) -> N
 
 def test_a_running_job_is_cancelled(working: Shell, tmp_path: Path) -> None:
     job = submit(working, "until", "-p", f"flag={tmp_path}/never")
-    until(lambda: told(working, job)["job"]["state"] == "running")
+    until(lambda: shown_job(working, job)["job"]["state"] == "running")
 
     working.ok("cancel", job, "--reason", "not needed")
 
@@ -119,7 +119,7 @@ def test_a_pipeline_is_retried_from_a_stage_and_run_again(working: Shell, tmp_pa
     working.ok("rerun", job, "--from", "second")
     working.ok("wait", job)
 
-    assert [(a["stage"], a["outcome"]) for a in told(working, job)["attempts"]] == [
+    assert [(a["stage"], a["outcome"]) for a in shown_job(working, job)["attempts"]] == [
         ("first", "ok"),
         ("second", "error"),
         ("first", "ok"),
@@ -142,7 +142,7 @@ def test_a_tree_is_shown_and_deleted(working: Shell) -> None:
     output = working.ok("delete", job)
 
     assert all(child in output for child in children)
-    assert {told(working, j)["job"]["state"] for j in (job, *children)} == {"deleted"}
+    assert {shown_job(working, j)["job"]["state"] for j in (job, *children)} == {"deleted"}
 
 
 def test_deleting_removes_what_a_job_wrote(working: Shell) -> None:
@@ -201,7 +201,7 @@ def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_nod
     working.call("wait", *jobs, *programs)
     for job in jobs + programs:
         assert (
-            told(working, job)["job"]["state"],
-            "cannot be read" in told(working, job)["job"]["message"],
+            shown_job(working, job)["job"]["state"],
+            "cannot be read" in shown_job(working, job)["job"]["message"],
         ) == ("failed", True)
     assert "json-unreadable" in working.call("doctor").stdout

@@ -95,12 +95,12 @@ def end(process: "subprocess.Popen[str]") -> None:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """With a node at work, and jobs of every sort that have come to rest."""
-    found = Both(furnish(tmp_path_factory.mktemp("afar")))
-    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
-    with found.listening():
-        furnished(found.shell)
-        yield found
+    """Provide both sides with a node at work, and with jobs of every sort that have come to rest."""
+    sides = Both(furnish(tmp_path_factory.mktemp("afar")))
+    node = sides.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    with sides.listening():
+        furnished(sides.shell)
+        yield sides
     end(node)
 
 
