@@ -52,11 +52,11 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Operation:
-    """One of the document, and the verbs whose calls are of it."""
+    """An operation of the OpenAPI document, and the verbs of the client that call it."""
 
     method: str
     path: str
-    said: Mapping[str, Any]
+    description: Mapping[str, Any]
     verbs: list[str]
 
 
@@ -75,7 +75,7 @@ def document() -> Mapping[str, Any]:
 @pytest.fixture(scope="module")
 def operations(document: Mapping[str, Any]) -> list[Operation]:
     operations_read = [
-        Operation(method=method.upper(), path=path.removeprefix(PREFIX), said=description, verbs=[])
+        Operation(method=method.upper(), path=path.removeprefix(PREFIX), description=description, verbs=[])
         for path, methods in document["paths"].items()
         for method, description in methods.items()
     ]
@@ -106,15 +106,15 @@ def commands() -> list[type[Command]]:
 
 def _arguments(name: str, function: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(function, localns={"SubmitJob": SubmitJob})
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         hint = hints[parameter.name]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             words = typing.get_args(hint)[0]
-            given |= {key: _value(each) for key, each in typing.get_type_hints(words).items()}
+            arguments |= {key: _value(each) for key, each in typing.get_type_hints(words).items()}
         else:
-            given[parameter.name] = _value(hint)
-    return {**given, **GIVEN.get(name, {})}
+            arguments[parameter.name] = _value(hint)
+    return {**arguments, **GIVEN.get(name, {})}
 
 
 def _value(hint: Any) -> Any:
@@ -165,7 +165,7 @@ def test_every_operation_has_a_verb(operations: list[Operation]) -> None:
 
 def test_parameters_are_those_of_the_operation(operations: list[Operation]) -> None:
     for each in operations:
-        names = {p["name"] for p in each.said.get("parameters", ()) if p["in"] == "query"}
+        names = {p["name"] for p in each.description.get("parameters", ()) if p["in"] == "query"}
         for name in each.verbs:
             assert {key for key, _ in made()[name].query} == names - UNSAID_QUERY.get(name, set()) - {
                 "format"
@@ -175,7 +175,12 @@ def test_parameters_are_those_of_the_operation(operations: list[Operation]) -> N
 def test_bodies_are_those_of_the_operation(document: Mapping[str, Any], operations: list[Operation]) -> None:
     checked = 0
     for each in operations:
-        schema = each.said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        schema = (
+            each.description.get("requestBody", {})
+            .get("content", {})
+            .get("application/json", {})
+            .get("schema")
+        )
         for name in each.verbs:
             call = made()[name]
             if schema is None or call.files or call.content is not None:
@@ -187,10 +192,10 @@ def test_bodies_are_those_of_the_operation(document: Mapping[str, Any], operatio
 
 
 def test_answers_are_those_of_the_operation(document: Mapping[str, Any], operations: list[Operation]) -> None:
-    """Of the client's dataclasses the fields are those that the server says."""
+    """The fields of the client's dataclasses are those that the server documents."""
     answers, checked = _answers(), 0
     for each in operations:
-        schema = _answer_schema(document, each.said)
+        schema = _answer_schema(document, each.description)
         for name in each.verbs:
             if schema is None or "properties" not in schema or not is_dataclass(answers[name]):
                 continue
