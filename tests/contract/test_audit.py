@@ -20,8 +20,9 @@ def hold(site: Site, name: str = "one", by: str = "ann", call: str = "c1", reaso
 
 
 @pytest.fixture
-def told(site: Site) -> Site:
-    """Five entries: a call of bob's in two steps with one of ann's between them, and two more of ann's."""
+def audited_site(site: Site) -> Site:
+    """Return a site with five audit entries: a call of bob's in two steps, one of ann's between them, and two more
+    of ann's."""
     hold(site, "one", call="a1")
     hold(site, "three", by="bob", call="b1", reason="both")
     site.clock.forward(1)
@@ -66,23 +67,23 @@ def test_what_was_refused_is_not(site: Site) -> None:
     assert site.store.audit.head() == f"0:{BEGINNING}"
 
 
-def test_entries_are_read_either_way_a_page_at_a_time(told: Site) -> None:
-    assert numbers(told) == [1, 2, 3, 4, 5]
-    assert numbers(told, after=2, limit=2) == [3, 4]
-    assert numbers(told, newest=True, limit=2) == [5, 4]
-    assert numbers(told, newest=True, after=4) == [3, 2, 1]
-    assert numbers(told, after=5) == []
+def test_entries_are_read_either_way_a_page_at_a_time(audited_site: Site) -> None:
+    assert numbers(audited_site) == [1, 2, 3, 4, 5]
+    assert numbers(audited_site, after=2, limit=2) == [3, 4]
+    assert numbers(audited_site, newest=True, limit=2) == [5, 4]
+    assert numbers(audited_site, newest=True, after=4) == [3, 2, 1]
+    assert numbers(audited_site, after=5) == []
 
 
-def test_entries_of_one_verb_or_person_are_asked_for(told: Site) -> None:
-    assert numbers(told, verb="release") == [5]
-    assert numbers(told, by="bob") == [2, 4]
-    assert numbers(told, by="bob", verb="release") == []
-    assert numbers(told, by="ann", newest=True, limit=2) == [5, 3]
+def test_entries_of_one_verb_or_person_are_asked_for(audited_site: Site) -> None:
+    assert numbers(audited_site, verb="release") == [5]
+    assert numbers(audited_site, by="bob") == [2, 4]
+    assert numbers(audited_site, by="bob", verb="release") == []
+    assert numbers(audited_site, by="ann", newest=True, limit=2) == [5, 3]
 
 
-def test_the_steps_of_a_call_are_put_together(told: Site) -> None:
-    calls = told.store.audit.calls()
+def test_the_steps_of_a_call_are_put_together(audited_site: Site) -> None:
+    calls = audited_site.store.audit.calls()
 
     assert [(c.first, c.last, c.by, c.verb, c.steps, c.count) for c in calls] == [
         (1, 1, "ann", "hold", 1, 1),
@@ -109,12 +110,12 @@ def test_two_verbs_of_one_call_are_two(site: Site) -> None:
     ]
 
 
-def test_a_call_is_told_whole_wherever_a_page_ends(told: Site) -> None:
+def test_a_call_is_told_whole_wherever_a_page_ends(audited_site: Site) -> None:
     def firsts(**how: Any) -> list[int]:
-        return [c.first for c in told.store.audit.calls(**how)]
+        return [c.first for c in audited_site.store.audit.calls(**how)]
 
     assert firsts(after=1, limit=1) == [2]
-    assert told.store.audit.calls(after=1, limit=1)[0].count == 2
+    assert audited_site.store.audit.calls(after=1, limit=1)[0].count == 2
     assert firsts(after=2) == [3, 5], "what began before is not told again"
     assert firsts(newest=True, limit=2) == [5, 3]
     assert firsts(newest=True, after=3) == [2, 1]
@@ -122,9 +123,9 @@ def test_a_call_is_told_whole_wherever_a_page_ends(told: Site) -> None:
     assert firsts(verb="release") == [5]
 
 
-def test_the_chain_is_proven_with_and_without_a_head(told: Site) -> None:
-    assert told.store.audit.verify() == 5
-    assert told.store.audit.verify(told.store.audit.head()) == 5
+def test_the_chain_is_proven_with_and_without_a_head(audited_site: Site) -> None:
+    assert audited_site.store.audit.verify() == 5
+    assert audited_site.store.audit.verify(audited_site.store.audit.head()) == 5
 
 
 def test_an_earlier_head_proves_what_stood_then(site: Site) -> None:
@@ -136,8 +137,8 @@ def test_an_earlier_head_proves_what_stood_then(site: Site) -> None:
     assert site.store.audit.verify(f"0:{BEGINNING}") == 2
 
 
-def test_a_head_that_is_of_no_entry_here_is_told(told: Site) -> None:
-    number, _, link = told.store.audit.head().partition(":")
+def test_a_head_that_is_of_no_entry_here_is_told(audited_site: Site) -> None:
+    number, _, link = audited_site.store.audit.head().partition(":")
 
     for wrong, says in (
         (f"{number}:{'0' * 64}", "was written anew"),
@@ -145,12 +146,12 @@ def test_a_head_that_is_of_no_entry_here_is_told(told: Site) -> None:
         (f"{int(number) + 1}:{link}", "was cut off"),
     ):
         with pytest.raises(AuditBroken, match=says):
-            told.store.audit.verify(wrong)
+            audited_site.store.audit.verify(wrong)
 
 
 @pytest.mark.parametrize(
     "head", ["", "5", "5:abc", "x:" + "0" * 64, "-1:" + "0" * 64, "5:" + "Z" * 64, "9" * 99 + ":" + "0" * 64]
 )
-def test_what_is_no_head_is_a_mistake(told: Site, head: str) -> None:
+def test_what_is_no_head_is_a_mistake(audited_site: Site, head: str) -> None:
     with pytest.raises(UsageError, match="is no head of an audit"):
-        told.store.audit.verify(head)
+        audited_site.store.audit.verify(head)

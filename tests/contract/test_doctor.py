@@ -966,18 +966,18 @@ def _(patient: Patient) -> Case:
 
 # --- what nobody can repair -------------------------------------------------------------------
 
-TOLD: dict[str, Callable[[Patient], str]] = {}
-"""Damages for which a person has to do something; each returns the subject."""
+LASTING_DAMAGES: dict[str, Callable[[Patient], str]] = {}
+"""The damages that only a person can repair; each function does one and returns its subject."""
 
 
-def told(name: str) -> Callable[[Callable[[Patient], str]], None]:
+def lasting_damage(name: str) -> Callable[[Callable[[Patient], str]], None]:
     def enter(damage: Callable[[Patient], str]) -> None:
-        TOLD[name] = damage
+        LASTING_DAMAGES[name] = damage
 
     return enter
 
 
-@told("state-unknown")
+@lasting_damage("state-unknown")
 def _(patient: Patient) -> str:
     job = patient.submit_one()
     patient.drain()
@@ -985,7 +985,7 @@ def _(patient: Patient) -> str:
     return f"job {job}"
 
 
-@told("type-unknown")
+@lasting_damage("type-unknown")
 def _(patient: Patient) -> str:
     job = patient.submit_one()
     patient.damage("delete from types where name = 'one'")
@@ -993,21 +993,21 @@ def _(patient: Patient) -> str:
     return f"job {job}"
 
 
-@told("schedule-overdue")
+@lasting_damage("schedule-overdue")
 def _(patient: Patient) -> str:
     patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
     patient.clock.forward(1_200)
     return "schedule hourly"
 
 
-@told("schedule-unreadable")
+@lasting_damage("schedule-unreadable")
 def _(patient: Patient) -> str:
     patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
     patient.damage("update schedules set spec = replace(spec, 'skip', 'a policy of a newer version')")
     return "schedule hourly"
 
 
-@told("schedule-gap")
+@lasting_damage("schedule-gap")
 def _(patient: Patient) -> str:
     patient.store.schedules.put(
         Schedule(name="hourly", type="one", every_s=60, overlap="allow"),
@@ -1025,7 +1025,7 @@ def _(patient: Patient) -> str:
     return "schedule hourly"
 
 
-@told("schedule-run-without-job")
+@lasting_damage("schedule-run-without-job")
 def _(patient: Patient) -> str:
     patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
     patient.clock.forward(60)
@@ -1035,9 +1035,9 @@ def _(patient: Patient) -> str:
     return "schedule hourly"
 
 
-@told("cancel-unfinished")
+@lasting_damage("cancel-unfinished")
 def _(patient: Patient) -> str:
-    """As a command leaves it that was killed after the first of its steps."""
+    """The tree is as a command leaves it that was killed after the first of its steps."""
     parent, _ = patient.family(n=3)
     patient.damage(
         'insert into cancel_requests (job_id, lineage, tree, "by", reason, at_us) select id, '
@@ -1056,7 +1056,7 @@ def _somebody_who_goes(patient: Patient) -> Actor:
     return Actor(by="ben", call="c", account="ben")
 
 
-@told("webhook-without-rights")
+@lasting_damage("webhook-without-rights")
 def _(patient: Patient) -> str:
     ben = _somebody_who_goes(patient)
     patient.store.webhooks.add(
@@ -1067,7 +1067,7 @@ def _(patient: Patient) -> str:
     return "webhook w"
 
 
-@told("schedule-without-rights")
+@lasting_damage("schedule-without-rights")
 def _(patient: Patient) -> str:
     schedule = Schedule(name="hourly", type="one", every_s=60)
     patient.store.schedules.put(schedule, _somebody_who_goes(patient), now_us=patient.now)
@@ -1076,7 +1076,7 @@ def _(patient: Patient) -> str:
     return "schedule hourly"
 
 
-@told("inbox-stuck")
+@lasting_damage("inbox-stuck")
 def _(patient: Patient) -> str:
     inbox = Inbox(name="cards", folder="/srv/cards", type="one")
     patient.store.inboxes.put(inbox, ANN, now_us=patient.now)
@@ -1094,7 +1094,7 @@ def _(patient: Patient) -> str:
     return "inbox cards"
 
 
-@told("upload-without-file")
+@lasting_damage("upload-without-file")
 def _(patient: Patient) -> str:
     patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
     upload = Upload(id="1", inbox="cards", name="a.zip", size=1, by="ann", sha256="0" * 64)
@@ -1115,7 +1115,7 @@ def _(patient: Patient) -> str:
     return "hold 1"
 
 
-@told("audit-broken")
+@lasting_damage("audit-broken")
 def _(patient: Patient) -> str:
     job = patient.submit_one()
     patient.cancel(job)
@@ -1150,11 +1150,11 @@ def test_a_damage_is_told_exactly_mended_and_the_work_goes_on(patient: Patient, 
     assert patient.examine() == []
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
+@pytest.mark.parametrize("name", sorted(LASTING_DAMAGES))
 def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
     patient: Patient, name: str
 ) -> None:
-    subject = TOLD[name](patient)
+    subject = LASTING_DAMAGES[name](patient)
 
     findings = patient.examine()
 
@@ -1178,7 +1178,9 @@ BELOW = {
 def test_every_rule_is_tested(store: Store) -> None:
     checks = store.doctor.checks()
 
-    assert {check.rule for check in checks} == {name.partition(",")[0] for name in CASES} | set(TOLD) | BELOW
+    assert {check.rule for check in checks} == {name.partition(",")[0] for name in CASES} | set(
+        LASTING_DAMAGES
+    ) | BELOW
     assert {check.rule for check in checks if check.repairs} == {name.partition(",")[0] for name in CASES}
     assert len({check.about for check in checks}) == len(checks)
     assert [check.rule for check in checks if check.deep] == ["index-damaged"]

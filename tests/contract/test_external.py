@@ -36,13 +36,13 @@ def site(store: Store, clock: Clock) -> Site:
     return made
 
 
-def external_worker(**said: Any) -> ExternalWorker:
+def external_worker(**fields: Any) -> ExternalWorker:
     usual: Mapping[str, Any] = {"name": "ear", "owner": "ann", "lanes": (EAR,), "slots": 2, "lease_s": 60.0}
-    return ExternalWorker(id=0, join_count=0, **{**usual, **said})
+    return ExternalWorker(id=0, join_count=0, **{**usual, **fields})
 
 
-def join(site: Site, **said: Any) -> ExternalWorker:
-    return site.store.external_workers.join(external_worker(**said), ANN, version="1", now_us=site.now)
+def join(site: Site, **fields: Any) -> ExternalWorker:
+    return site.store.external_workers.join(external_worker(**fields), ANN, version="1", now_us=site.now)
 
 
 def claim(site: Site, of: ExternalWorker, lanes: tuple[tuple[str, str], ...] = (EAR,)) -> list[Lease]:
@@ -140,8 +140,8 @@ def test_a_claim_gives_a_party_what_a_node_would_be_given(site: Site) -> None:
     site.submit("talk", n=3, queue="narrow", priority=10)
     joined = join(site, slots=3)
 
-    given = claim(site, joined)
-    assert sorted(site.store.job(lease.job_id).queue for lease in given) == ["default", "default", "narrow"]
+    leases = claim(site, joined)
+    assert sorted(site.store.job(lease.job_id).queue for lease in leases) == ["default", "default", "narrow"]
     assert claim(site, joined) == []  # its slots are taken
 
 
@@ -178,9 +178,13 @@ def test_what_a_party_has_is_told_with_the_wish_to_cancel_it(site: Site) -> None
     job_id = site.submit_one("talk")
     joined = join(site)
     (lease,) = claim(site, joined)
-    (given,) = site.store.external_workers.leases(joined.id)
-    assert (given.job_id, given.fence, given.type, given.stage) == (job_id, lease.fence, *EAR)
-    assert (given.running_us, given.cancel_requested_us) == (site.now, None)
+    (lease_info,) = site.store.external_workers.leases(joined.id)
+    assert (lease_info.job_id, lease_info.fence, lease_info.type, lease_info.stage) == (
+        job_id,
+        lease.fence,
+        *EAR,
+    )
+    assert (lease_info.running_us, lease_info.cancel_requested_us) == (site.now, None)
 
     at_us = site.clock.forward(3)
     site.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=at_us)

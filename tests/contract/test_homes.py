@@ -136,9 +136,9 @@ def test_a_stage_kept_in_its_slot_has_the_home_of_that_slot(local: Site) -> None
     thor, odin = at(local, "thor"), at(local, "odin")
     local.submit_one("three")
     (lease,) = local.claim(thor)
-    (kept,) = local.flush_and_claim([local.entry(lease, keep=True)], local.want(thor, slots=0)).leases
-    assert kept.stage == "second"
-    give_back(local, kept)
+    (next_lease,) = local.flush_and_claim([local.entry(lease, keep=True)], local.want(thor, slots=0)).leases
+    assert next_lease.stage == "second"
+    give_back(local, next_lease)
     assert local.claim(odin) == []
     assert len(local.claim(thor)) == 1
 
@@ -501,8 +501,8 @@ def _violations(site: Site) -> list[str]:
 # --- reading from elsewhere -------------------------------------------------------------------
 
 
-def _asked(local: Site) -> tuple[int, int]:
-    """A question for a file of a job that has begun on thor."""
+def _requested_file(local: Site) -> tuple[int, int]:
+    """Return a job that has begun on thor, and the number of a request for a file of it."""
     thor = at(local, "thor")
     job = local.submit_one("three")
     (lease,) = local.claim(thor)
@@ -511,7 +511,7 @@ def _asked(local: Site) -> tuple[int, int]:
 
 
 def test_a_question_goes_to_the_home_and_its_first_answer_back_once(local: Site) -> None:
-    job, number = _asked(local)
+    job, number = _requested_file(local)
     fetches = local.store.fetches
     assert list(fetches.due(1)) == [Fetch(number, job, "made/file", 3, PIECE_BYTES)]
     assert list(fetches.due(2)) == []
@@ -541,7 +541,7 @@ def test_one_that_runs_for_the_first_time_is_asked_for_where_it_runs(local: Site
 
 
 def test_questions_are_few_and_do_not_stay(local: Site) -> None:
-    job, number = _asked(local)
+    job, number = _requested_file(local)
     for _ in range(31):
         local.store.fetches.ask(job, "x", length=1, now_us=local.now)
     with pytest.raises(Refused, match="too many files"):
@@ -555,7 +555,7 @@ def test_questions_are_few_and_do_not_stay(local: Site) -> None:
 
 
 def test_where_nobody_could_answer_the_question_is_refused(local: Site) -> None:
-    job, _ = _asked(local)
+    job, _ = _requested_file(local)
     fresh = local.submit_one("three")
     with pytest.raises(Refused, match="no folder on another host"):
         local.store.fetches.ask(fresh, "x", length=1, now_us=local.now)

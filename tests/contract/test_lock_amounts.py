@@ -378,7 +378,7 @@ def test_a_recovered_nodes_amounts_are_free(wide: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_", "declared", "given", "counts"),
+    ("set_", "declared", "job_capacity", "counts"),
     [
         ({}, {}, None, 1),
         ({}, {"disk:*": 5}, None, 5),
@@ -393,16 +393,16 @@ def test_a_recovered_nodes_amounts_are_free(wide: Site) -> None:
     ],
 )
 def test_the_longest_name_of_the_strongest_party_counts(
-    site: Site, set_: dict[str, int], declared: dict[str, int], given: int | None, counts: int
+    site: Site, set_: dict[str, int], declared: dict[str, int], job_capacity: int | None, counts: int
 ) -> None:
     site.store.register([], [], [LockCapacity(name=name, capacity=n) for name, n in declared.items()])
     for name, n in set_.items():
         capacity(site, n, name)
 
-    assert site.store.locks.capacity(DISK, given) == counts
+    assert site.store.locks.capacity(DISK, job_capacity) == counts
     first, second = running(site, 2)
-    assert take(site, first, counts, capacity=given)
-    assert not take(site, second, 1, capacity=given)
+    assert take(site, first, counts, capacity=job_capacity)
+    assert not take(site, second, 1, capacity=job_capacity)
 
 
 def test_a_capacity_given_by_the_taker_counts_for_that_taking(site: Site) -> None:
@@ -486,7 +486,7 @@ def test_every_change_is_in_the_audit_and_what_changes_nothing_is_not(site: Site
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "error", "said"),
+    ("name", "n", "error", "message"),
     [
         (DISK, 0, UsageError, "from 1 to"),
         (DISK, AMOUNT_MAX + 1, UsageError, "from 1 to"),
@@ -497,11 +497,11 @@ def test_every_change_is_in_the_audit_and_what_changes_nothing_is_not(site: Site
     ],
 )
 def test_what_is_no_capacity_is_refused(
-    site: Site, name: str, n: int | None, error: type[Exception], said: str
+    site: Site, name: str, n: int | None, error: type[Exception], message: str
 ) -> None:
     capacity(site, 3)
 
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         capacity(site, n, name)
     assert len(site.store.audit.entries()) == 1
 

@@ -388,11 +388,11 @@ class JobLife(RuleBasedStateMachine):
                 self._compare(job, expected)
             self._step_is_lawful(job.id, job.state)
 
-    def _compare(self, job: object, told: ModelJob) -> None:
+    def _compare(self, job: object, model_job: ModelJob) -> None:
         for name in ("stage", "attempts", "wake_us"):
-            assert getattr(job, name) == getattr(told, name), f"{name} of job {told.id}: {job}"
-        if told.state is State.WAITING:
-            assert job.waits_for == told.waits, str(job)  # type: ignore[attr-defined]
+            assert getattr(job, name) == getattr(model_job, name), f"{name} of job {model_job.id}: {job}"
+        if model_job.state is State.WAITING:
+            assert job.waits_for == model_job.waits, str(job)  # type: ignore[attr-defined]
 
     def _step_is_lawful(self, job_id: int, after: State) -> None:
         """In one step of this machine a transaction may take a job over one state in between."""
@@ -435,9 +435,9 @@ class JobLife(RuleBasedStateMachine):
         self, leases: list[Lease], node: Node, free: list[int], ahead: int = 1, went_on: Collection[int] = ()
     ) -> None:
         slots = {lease.slot for lease in leases}
-        given = Counter(lease.slot for lease in leases if lease.job_id not in went_on)
-        assert given.keys() <= set(free)
-        assert max(given.values(), default=0) <= ahead
+        lease_counts = Counter(lease.slot for lease in leases if lease.job_id not in went_on)
+        assert lease_counts.keys() <= set(free)
+        assert max(lease_counts.values(), default=0) <= ahead
         self.model.claimed(leases, node.id)
         self.leases |= {lease.fence: lease for lease in leases}
         left = self.model.claimable()
@@ -445,15 +445,15 @@ class JobLife(RuleBasedStateMachine):
         last = max((self.model.jobs[lease.job_id].priority for lease in leases), default=0)
         assert all(job.priority >= last for job in left), "strict priority"
 
-    def _both(self, told: Callable[[], object], done: Callable[[], object]) -> None:
-        """What the model refuses the store must refuse, and the other way round."""
+    def _both(self, model_step: Callable[[], object], store_step: Callable[[], object]) -> None:
+        """Take the step in the model and in the store: both must refuse it, or neither."""
         try:
-            told()
+            model_step()
         except Refusal:
             with pytest.raises(SpinneyError):
-                done()
+                store_step()
             return
-        done()
+        store_step()
 
     def _sweep(self) -> None:
         self.site.sweep()

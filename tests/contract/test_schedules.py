@@ -73,7 +73,7 @@ def jobs(site: Site, name: str = "report") -> list[int]:
     return [run.job_id for run in runs(site, name) if run.job_id is not None]
 
 
-def found(site: Site, name: str = "report") -> Schedule:
+def stored_schedule(site: Site, name: str = "report") -> Schedule:
     return next(s for s in site.store.schedules.all() if s.name == name)
 
 
@@ -91,8 +91,8 @@ def test_a_job_is_made_at_its_time_and_not_before(site: Site) -> None:
     assert runs(site) == [
         ScheduleRun(schedule="report", nominal_us=site.now, job_id=job_id, outcome="submitted")
     ]
-    assert found(site).next_us == site.now + HOUR * SECOND_US
-    assert found(site).last_job_id == job_id
+    assert stored_schedule(site).next_us == site.now + HOUR * SECOND_US
+    assert stored_schedule(site).last_job_id == job_id
 
 
 def test_ticking_again_makes_nothing_more(site: Site) -> None:
@@ -146,7 +146,7 @@ def test_an_interval_does_not_drift_when_ticks_are_late(site: Site) -> None:
     site.clock.forward(0.7)
     put(site, hourly(every_s=10, overlap="allow"))
     for late in (0.3, 4.0, 2.9, 9.1):
-        next_us = found(site).next_us
+        next_us = stored_schedule(site).next_us
         assert next_us is not None
         site.clock.now_us = next_us + round(late * SECOND_US)
         tick(site)
@@ -179,7 +179,7 @@ def test_one_that_cannot_be_read_keeps_no_other_from_its_jobs(site: Site, spec: 
         put(site, hourly("broken"), replace=False)
     assert list(site.store.schedules.declare([hourly("broken")], CODE, now_us=site.now)) == ["broken"]
     put(site, hourly("broken"))
-    assert found(site, "broken").every_s == HOUR
+    assert stored_schedule(site, "broken").every_s == HOUR
     damage(site.store, "update schedules set spec = ? where name = 'broken'", spec)
     site.store.schedules.drop("broken", ANN, now_us=site.now)
     assert runs(site, "broken") == []
@@ -192,7 +192,7 @@ def test_a_clock_that_goes_back_makes_nothing_twice(site: Site) -> None:
     tick(site)
     # Given besides that the times are begun anew under the clock that is behind
     put(site, hourly(every_s=None, cron="0 * * * *", overlap="allow", catch_up="all"))
-    assert found(site).next_us == _us("2026-06-01T14:00:00+00:00")
+    assert stored_schedule(site).next_us == _us("2026-06-01T14:00:00+00:00")
 
     for _ in range(6):
         later(site, HOUR)
@@ -234,7 +234,7 @@ def test_downtime_is_caught_up_with_by_the_policy(
 
     assert [site.store.get_data(j)["schedule"]["at"] for j in jobs(site)] == made
     assert outcomes(site) == outcomes_
-    assert found(site).next_us == _us("2026-06-01T18:00:00+00:00")
+    assert stored_schedule(site).next_us == _us("2026-06-01T18:00:00+00:00")
 
 
 def test_a_run_of_missed_times_is_one_line_that_tells_how_far_it_goes(site: Site) -> None:
@@ -298,7 +298,7 @@ def test_queue_makes_one_after_the_other_in_order(site: Site) -> None:
     put(site, hourly(overlap="queue", catch_up="all"))
     later(site, 4 * HOUR)
     assert outcomes(site) == ["submitted", "queued", "queued", "queued"]
-    assert found(site).queued == 3
+    assert stored_schedule(site).queued == 3
 
     ended = []
     while leases := site.claim():
@@ -311,7 +311,7 @@ def test_queue_makes_one_after_the_other_in_order(site: Site) -> None:
     assert [site.store.get_data(j)["schedule"]["at"] for j in ended] == [
         f"2026-06-01T{hour}:00:00+00:00" for hour in range(13, 17)
     ]
-    assert found(site).queued == 0
+    assert stored_schedule(site).queued == 0
 
 
 def test_what_comes_new_stands_behind_what_waits(site: Site) -> None:
@@ -555,7 +555,7 @@ def test_a_paused_schedule_makes_nothing(site: Site) -> None:
     later(site, 5 * HOUR)
 
     assert outcomes(site) == ["submitted", "queued"]
-    assert found(site).paused
+    assert stored_schedule(site).paused
 
 
 @pytest.mark.parametrize(
@@ -575,7 +575,7 @@ def test_a_pause_is_caught_up_with_like_downtime(site: Site, policy: CatchUp, ex
     tick(site)
 
     assert outcomes(site) == expected
-    assert found(site).next_us == _us("2026-06-01T16:00:00+00:00")
+    assert stored_schedule(site).next_us == _us("2026-06-01T16:00:00+00:00")
 
 
 def test_pausing_twice_is_pausing_once(site: Site) -> None:
@@ -595,13 +595,13 @@ def test_replacing_keeps_the_next_time_unless_the_times_change(site: Site) -> No
     put(site, hourly(every_s=600))
     site.clock.forward(500)
     put(site, hourly(every_s=600, params={"n": 2}))
-    assert found(site).next_us == _us("2026-06-01T12:10:00+00:00")
-    assert found(site).params == {"n": 2}
+    assert stored_schedule(site).next_us == _us("2026-06-01T12:10:00+00:00")
+    assert stored_schedule(site).params == {"n": 2}
     later(site, 100)
-    assert found(site).next_us == _us("2026-06-01T12:20:00+00:00"), "in the same rhythm"
+    assert stored_schedule(site).next_us == _us("2026-06-01T12:20:00+00:00"), "in the same rhythm"
 
     put(site, hourly(every_s=900))
-    assert found(site).next_us == site.now + 900 * SECOND_US
+    assert stored_schedule(site).next_us == site.now + 900 * SECOND_US
 
 
 def test_replacing_lets_a_paused_one_rest_and_keeps_its_past(site: Site) -> None:
@@ -611,8 +611,8 @@ def test_replacing_lets_a_paused_one_rest_and_keeps_its_past(site: Site) -> None
 
     put(site, hourly(every_s=60))
 
-    assert found(site).paused
-    assert found(site).last_job_id == jobs(site)[0]
+    assert stored_schedule(site).paused
+    assert stored_schedule(site).last_job_id == jobs(site)[0]
     assert outcomes(site) == ["submitted"]
 
 
@@ -620,7 +620,7 @@ def test_one_that_is_there_is_not_replaced_unasked(site: Site) -> None:
     put(site, hourly())
     with pytest.raises(Refused, match="there is a schedule 'report' already, by ann"):
         put(site, hourly(every_s=60), replace=False)
-    assert found(site).every_s == HOUR
+    assert stored_schedule(site).every_s == HOUR
 
 
 def test_a_schedule_can_be_put_paused(site: Site) -> None:
@@ -642,7 +642,7 @@ def test_dropping_leaves_its_jobs_and_nothing_else(site: Site) -> None:
     assert tick(site) == 0
     # And the name is free for one that begins anew
     put(site, hourly())
-    assert (found(site).last_job_id, found(site).queued) == (None, 0)
+    assert (stored_schedule(site).last_job_id, stored_schedule(site).queued) == (None, 0)
 
 
 @pytest.mark.parametrize("verb", ["pause", "drop", "run"])
@@ -665,7 +665,7 @@ def test_a_job_can_be_made_now_apart_from_the_times(site: Site) -> None:
         "manual": True,
     }
     assert runs(site) == []
-    assert found(site).next_us == _us("2026-06-01T13:00:00+00:00")
+    assert stored_schedule(site).next_us == _us("2026-06-01T13:00:00+00:00")
 
 
 def test_a_job_made_now_counts_for_the_overlap(site: Site) -> None:
@@ -702,21 +702,21 @@ def declare(site: Site, *schedules: Schedule) -> list[str]:
 
 def test_what_code_declares_is_put_once(site: Site) -> None:
     assert declare(site, hourly(), hourly("other")) == []
-    assert (found(site).by, found(site).declared) == ("code", True)
+    assert (stored_schedule(site).by, stored_schedule(site).declared) == ("code", True)
     site.clock.forward(600)
     # When every node of a cluster starts again
     for _ in range(3):
         assert declare(site, hourly(), hourly("other")) == []
 
-    assert found(site).next_us == _us("2026-06-01T13:00:00+00:00")
+    assert stored_schedule(site).next_us == _us("2026-06-01T13:00:00+00:00")
     assert len(site.store.audit.entries()) == 2
 
 
 def test_newer_code_replaces_older(site: Site) -> None:
     declare(site, hourly())
     declare(site, hourly(params={"n": 2}))
-    assert found(site).params == {"n": 2}
-    assert found(site).declared
+    assert stored_schedule(site).params == {"n": 2}
+    assert stored_schedule(site).declared
 
 
 def test_a_persons_pause_outlasts_newer_code(site: Site) -> None:
@@ -725,23 +725,23 @@ def test_a_persons_pause_outlasts_newer_code(site: Site) -> None:
 
     assert declare(site, hourly(every_s=60)) == []
 
-    assert found(site).paused
-    assert found(site).every_s == 60
+    assert stored_schedule(site).paused
+    assert stored_schedule(site).every_s == 60
 
 
 def test_a_persons_change_outlasts_the_code(site: Site) -> None:
     declare(site, hourly())
     put(site, hourly(every_s=60))
-    assert (found(site).by, found(site).declared) == ("ann", False)
+    assert (stored_schedule(site).by, stored_schedule(site).declared) == ("ann", False)
 
     assert declare(site, hourly()) == ["report"]
-    assert found(site).every_s == 60
+    assert stored_schedule(site).every_s == 60
     # As long as they differ: then there is nothing to tell
     assert declare(site, hourly(every_s=60)) == []
     # And until it is dropped
     site.store.schedules.drop("report", ANN, now_us=site.now)
     assert declare(site, hourly()) == []
-    assert found(site).declared
+    assert stored_schedule(site).declared
 
 
 # --- waking, and many at once ------------------------------------------------------------------

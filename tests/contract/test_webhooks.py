@@ -32,8 +32,8 @@ def watch(site: Site, name: str = "all", **more: Any) -> Webhook:
     return site.store.webhooks.add(made, f"secret of {name}", ANN, now_us=site.now)
 
 
-def told(site: Site, name: str = "all") -> list[tuple[int | None, str, bool]]:
-    """(job, event, batch) of all its deliveries, oldest first."""
+def deliveries(site: Site, name: str = "all") -> list[tuple[int | None, str, bool]]:
+    """Return (job, event, batch) of all deliveries of the webhook, oldest first."""
     return [(d.job_id, d.event, d.batch) for d in reversed(site.store.webhooks.deliveries(name, limit=1000))]
 
 
@@ -56,7 +56,7 @@ def test_nothing_is_told_of_what_settled_before(site: Site) -> None:
 
     watch(site)
 
-    assert told(site) == []
+    assert deliveries(site) == []
     assert site.store.webhooks.first_due_us() == {}
 
 
@@ -66,7 +66,7 @@ def test_plain_jobs_are_told_of_each_once_in_order(site: Site) -> None:
     made = site.submit(n=20)
     site.drain()
 
-    assert told(site) == [(job, "completed", False) for job in made]
+    assert deliveries(site) == [(job, "completed", False) for job in made]
     seqs = [d.seq for d in site.store.webhooks.deliveries("all")]
     assert seqs == sorted(seqs, reverse=True)
     assert len({d.delivery for d in site.store.webhooks.deliveries("all")}) == 20
@@ -82,7 +82,7 @@ def test_every_way_to_settle_is_told(site: Site) -> None:
     site.run(orphan)
     site.recover(site.here, {})
 
-    assert sorted((str(job), event) for job, event, _ in told(site)) == sorted(
+    assert sorted((str(job), event) for job, event, _ in deliveries(site)) == sorted(
         [
             (str(passed), "completed"),
             (str(failed), "failed"),
@@ -99,7 +99,7 @@ def test_a_job_that_fails_because_of_another_is_told_of_too(site: Site) -> None:
 
     site.drain(failing=[first])
 
-    assert told(site) == [(first, "failed", False), (second, "failed", False)]
+    assert deliveries(site) == [(first, "failed", False), (second, "failed", False)]
 
 
 def test_a_job_that_fails_as_it_is_born_is_told_of(site: Site) -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_fails_as_it_is_born_is_told_of(site: Site) -> None:
     site.drain(failing=[first])
     watch(site)
     second = site.submit_one(needs=(first,))
-    assert told(site) == [(second, "failed", False)]
+    assert deliveries(site) == [(second, "failed", False)]
 
 
 def test_a_verb_on_many_jobs_is_told_of_each(site: Site) -> None:
@@ -120,7 +120,7 @@ def test_a_verb_on_many_jobs_is_told_of_each(site: Site) -> None:
     batch, children = site.family("batch", n=3)
     site.cancel(batch, tree=True)
     site.sweep()
-    assert sorted(job or 0 for job, _, _ in told(site)) == sorted([*jobs, batch, *children])
+    assert sorted(job or 0 for job, _, _ in deliveries(site)) == sorted([*jobs, batch, *children])
 
 
 def test_what_ends_an_attempt_and_not_the_job_is_not_told(site: Site) -> None:
@@ -129,7 +129,7 @@ def test_what_ends_an_attempt_and_not_the_job_is_not_told(site: Site) -> None:
     site.record(site.run(job), Ended.ERROR, message="again")
     site.later(5)
     site.record(site.run(job), Ended.HOLD, message="look at it")
-    assert told(site) == []
+    assert deliveries(site) == []
 
 
 def test_settled_again_it_is_told_again_under_another_id(site: Site) -> None:
@@ -150,7 +150,7 @@ def test_a_deleted_job_is_not_told_of(site: Site) -> None:
     site.drain()
     watch(site)
     site.delete(job)
-    assert told(site) == []
+    assert deliveries(site) == []
 
 
 def test_subjobs_are_told_of_only_where_that_is_asked_for(site: Site) -> None:
@@ -160,8 +160,8 @@ def test_subjobs_are_told_of_only_where_that_is_asked_for(site: Site) -> None:
     batch, children = site.family("batch", n=3)
     site.drain(failing=children[:1])
 
-    assert told(site) == [(batch, "failed", True)]
-    assert sorted(told(site, "each")) == sorted(
+    assert deliveries(site) == [(batch, "failed", True)]
+    assert sorted(deliveries(site, "each")) == sorted(
         [
             (children[0], "failed", False),
             *((child, "completed", False) for child in children[1:]),
@@ -180,8 +180,8 @@ def test_batch_means_a_top_with_children_however_it_ended(site: Site) -> None:
     bad, bad_children = site.family("parent", n=1)
     site.drain(failing=bad_children)
 
-    assert told(site) == told(site, "each") == [(batch, "completed", True), (bad, "failed", True)]
-    assert alone not in {job for job, _, _ in told(site)}
+    assert deliveries(site) == deliveries(site, "each") == [(batch, "completed", True), (bad, "failed", True)]
+    assert alone not in {job for job, _, _ in deliveries(site)}
 
 
 def test_a_batch_that_grows_again_is_told_again(site: Site) -> None:
@@ -191,11 +191,11 @@ def test_a_batch_that_grows_again_is_told_again(site: Site) -> None:
     site.retry(children[0])
     site.drain()
 
-    assert told(site) == [(batch, "failed", True), (batch, "completed", True)]
+    assert deliveries(site) == [(batch, "failed", True), (batch, "completed", True)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "fits"),
+    ("options", "fits"),
     [
         ({"events": ("failed",)}, False),
         ({"events": ("failed", "completed")}, True),
@@ -214,20 +214,20 @@ def test_a_batch_that_grows_again_is_told_again(site: Site) -> None:
     ],
 )
 @pytest.mark.parametrize("plain", [True, False])
-def test_only_what_fits_is_told(site: Site, asked: dict[str, Any], fits: bool, plain: bool) -> None:
-    watch(site, **asked)
+def test_only_what_fits_is_told(site: Site, options: dict[str, Any], fits: bool, plain: bool) -> None:
+    watch(site, **options)
 
     job = site.submit_one(queue="q", collection="maps")
     site.record(site.run(job), Ended.OK, message=None if plain else "it says something")
 
-    assert told(site) == ([(job, "completed", False)] if fits else [])
+    assert deliveries(site) == ([(job, "completed", False)] if fits else [])
 
 
 def test_without_a_collection_it_is_in_none(site: Site) -> None:
     watch(site, within=AccessScope(collections=("maps",)))
     site.submit_one()
     site.drain()
-    assert told(site) == []
+    assert deliveries(site) == []
 
 
 def test_another_store_object_tells_at_once(site: Site, open_another: Callable[[], Store]) -> None:
@@ -237,7 +237,7 @@ def test_another_store_object_tells_at_once(site: Site, open_another: Callable[[
 
     site.pass_(lease)
 
-    assert told(site) == [(job, "completed", False)]
+    assert deliveries(site) == [(job, "completed", False)]
 
 
 # --- who sends --------------------------------------------------------------------------------
@@ -436,12 +436,12 @@ def test_deliveries_are_kept_for_a_month(site: Site, monkeypatch: pytest.MonkeyP
     newer = site.submit_one()
     site.drain()
     site.sweep()
-    assert len(told(site)) == 6
+    assert len(deliveries(site)) == 6
 
     site.clock.forward(2 * 86_400)
     site.sweep()
 
-    assert told(site) == [(newer, "completed", False)]
+    assert deliveries(site) == [(newer, "completed", False)]
 
 
 def test_a_ping_goes_the_same_way(site: Site) -> None:
@@ -505,7 +505,7 @@ def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
     )
     site.submit()
     site.drain()
-    assert told(site) == []
+    assert deliveries(site) == []
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_removed_it_goes_with_its_deliveries(waiting: Site, monkeypatch: pytest.
         [],
     )
     watch(waiting)
-    assert told(waiting) == [], "another one of that name has nothing of it"
+    assert deliveries(waiting) == [], "another one of that name has nothing of it"
 
 
 def test_the_audit_tells_who_did_what_and_no_secret(site: Site) -> None:
