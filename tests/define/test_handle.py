@@ -43,15 +43,15 @@ class Limit(enum.Enum):
 
 
 class Recorder:
-    """A port that keeps what it is asked and answers from a table."""
+    """A port that records requests and answers them from a table."""
 
     def __init__(self, answers: dict[str, Any] | None = None) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self._answers = answers or {}
         self._next_id = 100
 
     def ask(self, verb: str, **args: Any) -> Any:
-        self.asked.append((verb, args))
+        self.requests.append((verb, args))
         if verb in ("spawn", "submit"):
             count = sum(len(s["params"]) for s in args["submissions"])
             self._next_id += count
@@ -138,10 +138,10 @@ def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
         data["none"]
     with pytest.raises(KeyError):
         del data["none"]
-    writes = [request for request in port.asked if request[0] not in ("get_data", "data_names")]
-    before = len(port.asked)
+    writes = [request for request in port.requests if request[0] not in ("get_data", "data_names")]
+    before = len(port.requests)
     assert data.snapshot() == {"a": [1]}
-    assert port.asked[before:] == [("get_data", {"target": 9, "name": None})]
+    assert port.requests[before:] == [("get_data", {"target": 9, "name": None})]
     assert writes == [
         ("put_data", {"target": 9, "name": "b", "value": '{"path":"x"}'}),
         ("append_data", {"target": 9, "name": "a", "value": "2"}),
@@ -154,7 +154,7 @@ def test_an_entry_of_data_is_read_alone_since_all_may_be_too_long_for_a_message(
     data = handle(port).data
 
     assert (data["a"], len(data), dict(data.items()), "a" in data) == ([1], 1, {"a": [1]}, True)
-    assert {(verb, args.get("name")) for verb, args in port.asked} == {
+    assert {(verb, args.get("name")) for verb, args in port.requests} == {
         ("get_data", "a"),
         ("data_names", None),
     }
@@ -164,7 +164,7 @@ def test_what_cannot_name_an_entry_of_data_is_not_asked_for() -> None:
     port = Recorder()
 
     assert [name in handle(port).data for name in ("", "a\0b", "\ud800", "x" * 201, 5)] == [False] * 5
-    assert port.asked == []
+    assert port.requests == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_number_that_json_does_not_have_is_neither_kept_in_data_nor_returned(v
         Options(data={"x": value}).submission("t", ["{}"])
     with refused:
         StageHarness().run(returns)
-    assert port.asked == []
+    assert port.requests == []
     handle(Recorder({"put_data": None})).data["x"] = [None, "null", 1.0, Point(2.0)]
 
 
@@ -202,7 +202,7 @@ def test_data_of_parent_and_root_are_asked_with_their_ids() -> None:
     assert job.parent is not None
     job.parent.data.append("seen", 1)
     job.root.data.append("seen", 1)
-    assert [args["target"] for _, args in port.asked] == [7, 5]
+    assert [args["target"] for _, args in port.requests] == [7, 5]
 
 
 def test_data_without_json_form_or_name_are_refused_before_anything_is_asked() -> None:
@@ -211,21 +211,21 @@ def test_data_without_json_form_or_name_are_refused_before_anything_is_asked() -
         handle(port).data["x"] = object()
     with pytest.raises(BadParameters, match="cannot name an entry"):
         handle(port).data["a\nb"] = 1
-    assert port.asked == []
+    assert port.requests == []
 
 
 def test_results_are_asked_once() -> None:
     port = Recorder({"results": {"download": 5}})
     job = handle(port)
     assert (job.results["download"], job.results.get("other")) == (5, None)
-    assert len(port.asked) == 1
+    assert len(port.requests) == 1
 
 
 def test_results_that_came_with_the_attempt_are_not_asked() -> None:
     port = Recorder()
     assignment = Assignment(9, 40, "resize", "work", 2, "{}", None, 9, Path("/nowhere"), '{"download":5}')
     assert Job(assignment, port, app.types).results == {"download": 5}
-    assert port.asked == []
+    assert port.requests == []
 
 
 # --- subjobs -----------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_spawning_sends_checked_parameters_and_gives_ids() -> None:
     job = handle(port)
     assert job.spawn(resize, picture=Path("cat.jpg")) == 100
     assert job.spawn("resize", picture="dog.jpg", width=3) == 101
-    assert [args["submissions"] for _, args in port.asked] == [
+    assert [args["submissions"] for _, args in port.requests] == [
         [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}],
         [{"type": "resize", "params": ['{"picture":"dog.jpg","width":3}']}],
     ]
@@ -246,7 +246,7 @@ def test_spawning_with_options_and_keys() -> None:
     port = Recorder()
     kind = resize.options(queue="slow", priority=3, needs=[4], at=datetime(2030, 1, 1, tzinfo=UTC))
     handle(port).spawn_many(kind, [{"picture": "a"}, {"picture": "b"}], keys=["ka", "kb"])
-    [row] = port.asked[0][1]["submissions"]
+    [row] = port.requests[0][1]["submissions"]
     assert row == {
         "type": "resize",
         "params": ['{"picture":"a"}', '{"picture":"b"}'],
@@ -262,7 +262,7 @@ def test_a_long_list_goes_in_several_messages_with_its_keys() -> None:
     port = Recorder()
     rows = [{"picture": str(n)} for n in range(2500)]
     ids = handle(port).spawn_many(resize, rows, keys=[f"k{n}" for n in range(2500)])
-    parts = [args["submissions"][0] for _, args in port.asked]
+    parts = [args["submissions"][0] for _, args in port.requests]
     assert ids == list(range(100, 2600))
     assert [len(p["params"]) for p in parts] == [1000, 1000, 500]
     assert [p["keys"][0] for p in parts] == ["k0", "k1000", "k2000"]
@@ -272,7 +272,7 @@ def test_a_list_of_large_parameters_goes_in_several_messages_with_its_keys() -> 
     port = Recorder()
     rows = [{"picture": "x" * 900_000}] * 9 + [{"picture": "x"}] * 3
     ids = handle(port).spawn_many(resize, rows, keys=[f"k{n}" for n in range(12)])
-    parts = [args["submissions"][0] for _, args in port.asked]
+    parts = [args["submissions"][0] for _, args in port.requests]
     assert ids == list(range(100, 112))
     assert [len(p["params"]) for p in parts] == [5, 7]
     assert [p["keys"][0] for p in parts] == ["k0", "k5"]
@@ -284,7 +284,7 @@ def test_a_wrong_subjob_in_a_long_list_is_refused_before_any_is_sent() -> None:
         handle(port).spawn_many(resize, [*({"picture": "x"} for _ in range(2000)), {"picture": 5}])
     with pytest.raises(UsageError, match="1 keys for 2 jobs"):
         handle(port).spawn_many(resize, [{"picture": "x"}] * 2, keys=["a"])
-    assert port.asked == []
+    assert port.requests == []
 
 
 # --- jobs of their own -------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_submitting_sends_checked_parameters_with_their_options_and_gives_ids() 
     assert job.submit(resize.options(key="mail-7", forever=True), picture="dog.jpg") == 101
     with pytest.raises(BadParameters, match="parameter 'picture' is missing"):
         job.submit(resize)
-    assert port.asked == [
+    assert port.requests == [
         (
             "submit",
             {"submissions": [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}], "beside": None},
@@ -323,8 +323,8 @@ def test_the_parts_of_a_long_list_are_submitted_beside_its_first() -> None:
     port = Recorder()
     ids = handle(port).submit_many(resize, ({"picture": str(n)} for n in range(2500)))
     assert ids == list(range(100, 2600))
-    assert [len(args["submissions"][0]["params"]) for _, args in port.asked] == [1000, 1000, 500]
-    assert [args["beside"] for _, args in port.asked] == [None, 100, 100]
+    assert [len(args["submissions"][0]["params"]) for _, args in port.requests] == [1000, 1000, 500]
+    assert [args["beside"] for _, args in port.requests] == [None, 100, 100]
 
 
 def test_a_type_of_another_application_is_checked_by_its_schema() -> None:
@@ -361,12 +361,12 @@ def test_a_model_for_another_application_is_sent_by_its_aliases_and_with_its_sec
     port = Recorder({"type_schema": schema})
 
     handle(port).submit("elsewhere", by=Login(login="ann", password="correct horse"))
-    assert port.asked[-1][1]["submissions"][0]["params"] == [
+    assert port.requests[-1][1]["submissions"][0]["params"] == [
         '{"by":{"login":"ann","password":"correct horse"}}'
     ]
 
     handle(port).submit("elsewhere", by={"login": "ann", "password": SecretStr("correct horse")})
-    assert port.asked[-1][1]["submissions"] == port.asked[1][1]["submissions"]
+    assert port.requests[-1][1]["submissions"] == port.requests[1][1]["submissions"]
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_a_secret_is_not_sent_where_another_application_would_show_it(value: Any
         handle(port).spawn("elsewhere", by=value)
 
     assert "horse" not in str(caught.value)
-    assert [verb for verb, _ in port.asked] == ["type_schema"]
+    assert [verb for verb, _ in port.requests] == ["type_schema"]
 
 
 def test_children_come_in_pages() -> None:
@@ -502,14 +502,14 @@ def test_an_amount_is_a_whole_number_of_64_bits(wrong: object) -> None:
     if wrong is not None:
         with pytest.raises(UsageError):
             handle(port).lock("disk", capacity=wrong)  # type: ignore[arg-type]
-    assert port.asked == []
+    assert port.requests == []
 
 
 def test_a_free_lock_is_taken() -> None:
     port = Recorder({"take_lock": True})
     handle(port).lock("receiver:1", until="job")
     handle(port).lock("disk", amount=5, capacity=7)
-    assert port.asked == [
+    assert port.requests == [
         ("take_lock", {"name": "receiver:1", "until": "job", "amount": 1, "capacity": None}),
         ("take_lock", {"name": "disk", "until": "attempt", "amount": 5, "capacity": 7}),
     ]
@@ -521,19 +521,19 @@ def test_a_priority_is_a_whole_number_from_0_to_99() -> None:
     for wrong in (-1, 100, 5.0, True, None, "3"):
         with pytest.raises(UsageError, match=r"from 0 \(first\) to 99 \(last\)"):
             handle(port).prioritise(wrong)  # type: ignore[arg-type]
-    assert port.asked == [("prioritise", {"priority": 0})]
+    assert port.requests == [("prioritise", {"priority": 0})]
 
 
 def test_progress_is_a_fraction() -> None:
     port = Recorder({"progress": None})
     handle(port).progress(1, "done")
-    assert port.asked == [("progress", {"fraction": 1.0, "message": "done"})]
+    assert port.requests == [("progress", {"fraction": 1.0, "message": "done"})]
     for wrong in (-0.1, 1.5, float("nan")):
         with pytest.raises(UsageError):
             handle(port).progress(wrong)
     with pytest.raises(UsageError, match="a message as text or none, not 5"):
         handle(port).progress(0.5, 5)  # type: ignore[arg-type]
-    assert len(port.asked) == 1
+    assert len(port.requests) == 1
 
 
 def test_a_cancelled_stage_ends_where_it_looks() -> None:

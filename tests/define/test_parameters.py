@@ -307,7 +307,7 @@ def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("bounds", "said"),
+    ("bounds", "description"),
     [
         ({"minLength": 1}, "text of at least 1 character"),
         ({"maxLength": 8}, "text of at most 8 characters"),
@@ -315,8 +315,8 @@ def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> No
         ({"minLength": 2, "maxLength": 2, "pattern": "^[a-z]+$"}, "text of 2 characters matching ^[a-z]+$"),
     ],
 )
-def test_the_length_of_a_text_is_said_in_words(bounds: dict[str, Any], said: str) -> None:
-    assert describe({"type": "string", **bounds}, {}) == said
+def test_the_length_of_a_text_is_said_in_words(bounds: dict[str, Any], description: str) -> None:
+    assert describe({"type": "string", **bounds}, {}) == description
 
 
 PLAIN = {"s": str, "i_": int, "f_": float, "b_": bool | None, "p_": Path}
