@@ -211,12 +211,12 @@ def test_messages_that_differ_in_numbers_and_paths_alone_are_one(pair: tuple[str
 
 @given(st.lists(words, min_size=1, max_size=8), st.data())
 @settings(deadline=None)
-def test_messages_that_differ_in_a_word_are_two(said: list[str], data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(said) - 1))
-    changed = [*said[:at], data.draw(words.filter(lambda w: w != said[at])), *said[at + 1 :]]
+def test_messages_that_differ_in_a_word_are_two(sentence: list[str], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(sentence) - 1))
+    changed = [*sentence[:at], data.draw(words.filter(lambda w: w != sentence[at])), *sentence[at + 1 :]]
     beside = data.draw(st.one_of(numbers, paths))
 
-    assert plain(" ".join([*said, "and", beside])) != plain(" ".join([*changed, "and", beside]))
+    assert plain(" ".join([*sentence, "and", beside])) != plain(" ".join([*changed, "and", beside]))
 
 
 SCRAPS = st.sampled_from(
@@ -360,7 +360,7 @@ def error(type_: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("told", "exception"),
+    ("failure", "exception"),
     [
         (record(error=error("KeyError"), message="'name'"), "KeyError"),
         (record(error=error("app.Broken"), message="x", code=3), "app.Broken code 3"),
@@ -374,8 +374,8 @@ def error(type_: str) -> str:
         (record(Outcome.LOST), "lost"),
     ],
 )
-def test_the_exception_is_what_raised_or_the_word_of_the_outcome(told: Record, exception: str) -> None:
-    assert cause("read", "fetch", told).exception == exception
+def test_the_exception_is_what_raised_or_the_word_of_the_outcome(failure: Record, exception: str) -> None:
+    assert cause("read", "fetch", failure).exception == exception
 
 
 def test_a_cause_tells_what_its_failures_have_in_common() -> None:

@@ -8,14 +8,14 @@ LOG, LOST = remarks.elsewhere("many.log"), remarks.lost(12, "No space left on de
 
 
 @pytest.mark.parametrize("message", [None, "", "it broke", "it broke; twice"])
-@pytest.mark.parametrize("said", [(LOG,), (LOST,), (LOG, LOST)])
-def test_remarks_stand_behind_the_message_and_are_found(message: str | None, said: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("texts", [(LOG,), (LOST,), (LOG, LOST)])
+def test_remarks_stand_behind_the_message_and_are_found(message: str | None, texts: tuple[str, ...]) -> None:
     whole = message
-    for remark in said:
+    for remark in texts:
         whole = remarks.behind(whole, remark)
 
-    assert remarks.of(whole) == "; ".join(said)
-    assert whole == "; ".join([*([message] if message else []), *said])
+    assert remarks.of(whole) == "; ".join(texts)
+    assert whole == "; ".join([*([message] if message else []), *texts])
 
 
 @pytest.mark.parametrize("message", [None, "", "it broke"])

@@ -62,7 +62,7 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         (
             "completed",
@@ -82,6 +82,6 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
     ],
 )
 def test_an_unlawful_transition_is_said_in_the_words_of_who_asked_for_it(
-    before: str, after: str, said: str
+    before: str, after: str, message: str
 ) -> None:
-    assert str(UnlawfulTransition(7, before, after)) == said
+    assert str(UnlawfulTransition(7, before, after)) == message
