@@ -38,13 +38,13 @@ class Host:
         self.root = place / "folders"
         self.root.mkdir()
         (self.root / ROOT_TOKEN).touch()
-        self.known: set[int] = set()
+        self.pids: set[int] = set()
         self.stages: dict[int, tuple[int, str]] = {}
         self.rows: dict[int, list[Any]] = {}
         self.returned: list[int] = []
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self.number = 0
-        """Of the request that came last."""
+        """The number of the latest request."""
         self.answers: dict[str, Any] = {}
         self.hellos: list[Hello] = []
         self.exits: dict[str, Exit] = {}
@@ -53,8 +53,8 @@ class Host:
         self.loop = asyncio.get_running_loop()
         self.pump = Pump(self._on_marked, head_bytes=200_000, tail_bytes=1000)
         self.children: list[Child] = []
-        self.kept: dict[tuple[Any, ...], Child] = {}
-        """The workers that tests share, by whether they are for many at once."""
+        self.workers: dict[tuple[Any, ...], Child] = {}
+        """The workers that tests share, by whether they run many attempts at once."""
         self._numbers = itertools.count()
 
     # --- what a test does -----------------------------------------------------------------
@@ -80,7 +80,7 @@ class Host:
             events=self,
             page=self.place / f"{name}.page",
             log_file=self.place / f"{name}.log",
-            live_pids=self.known,
+            live_pids=self.pids,
             concurrent=concurrent,
             **more,
         )
@@ -92,29 +92,37 @@ class Host:
         return child
 
     def keep(self, *, concurrent: bool = False, app: str = APP, **more: Any) -> Child:
-        """A worker that outlives the test unless this ends it; started only when there is none. Its application has the
-        stages of ``_at_rest``."""
+        """Return a worker that outlives the test unless the test ends it; it is started only when there is
+        none. Its application has the stages of ``_at_rest``."""
         key = (concurrent, app, *sorted(more.items()))
-        if key not in self.kept:
-            self.kept[key] = self.start(concurrent=concurrent, app=app, **more)
-        return self.kept[key]
+        if key not in self.workers:
+            self.workers[key] = self.start(concurrent=concurrent, app=app, **more)
+        return self.workers[key]
 
     async def forget(self) -> None:
         """Forget a test and end what it started, less the workers to keep. Those go on only when they do what they are
         given: a test that has spoiled one costs the next one time, never its truth."""
         for child in self.children:
-            if child.alive and not (child in self.kept.values() and await self._at_rest(child)):
+            if child.alive and not (child in self.workers.values() and await self._at_rest(child)):
                 await child.kill_attempt(0.0)
         for child in [child for child in self.children if not child.alive]:
             await asyncio.wrap_future(self.pump.remove(child.name))
             child.page.close()
             self.children.remove(child)
-        self.kept = {key: child for key, child in self.kept.items() if child.alive}
-        for child in self.kept.values():
+        self.workers = {key: child for key, child in self.workers.items() if child.alive}
+        for child in self.workers.values():
             # Tests use the same fences again, which nodes never do.
             child.page.cells[CELL_CANCEL] = 0
             child._backlog = Backlog()
-        for left in (self.stages, self.rows, self.returned, self.asked, self.hellos, self.exits, self.marked):
+        for left in (
+            self.stages,
+            self.rows,
+            self.returned,
+            self.requests,
+            self.hellos,
+            self.exits,
+            self.marked,
+        ):
             left.clear()
         self.answers = {}
         for folder in self.root.glob("[0-9]*"):
@@ -206,7 +214,7 @@ class Host:
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
         self.number = number
-        self.asked.append((verb, args))
+        self.requests.append((verb, args))
         answer = self.answers.get(verb)
         if isinstance(answer, Exception):
             child.refuse(number, answer)

@@ -28,7 +28,7 @@ async def worker(host):
 
 
 @pytest.mark.parametrize(
-    ("how", "signal_name", "code", "said"),
+    ("how", "signal_name", "code", "cause"),
     [
         ("kill", "SIGKILL", None, "its worker was killed by SIGKILL"),
         ("segfault", "SIGSEGV", None, "its worker was killed by SIGSEGV"),
@@ -36,12 +36,12 @@ async def worker(host):
         ("exit", None, 5, "its worker exited with code 5"),
     ],
 )
-async def test_a_death_is_told_with_its_cause_and_whom_it_hit(host, worker, how, signal_name, code, said):
+async def test_a_death_is_told_with_its_cause_and_whom_it_hit(host, worker, how, signal_name, code, cause):
     host.give(worker, "noop", (1, "{}"), (2, "{}"))
     host.give(worker, "dies", (3, json.dumps({"how": how})), (4, "{}"))
     end = await host.ended(worker)
     assert (end.signal, end.code, end.forced) == (signal_name, code, False)
-    assert str(end) == said
+    assert str(end) == cause
     assert [line.fence for line in end.running] == list(read_running(worker._page_path)) == [3]
     assert set(host.rows) == {1, 2}, "what had ended is told before the death"
     assert host.printed(3) == "last words\n"
@@ -132,7 +132,7 @@ async def test_workers_leave_no_descriptors_behind(host, worker):
     await host.ended(child)
     child.page.close()
     assert open_fds() == before
-    assert host.known == set()
+    assert host.pids == set()
 
 
 async def test_memory_is_told(host, worker):

@@ -208,7 +208,7 @@ class Scene:
         self.slots = [Slot(n) for n in range(slots)]
         self.pool = FakeCrew(self.slots)
         self.recorded: list[Record] = []
-        self.asked = 0
+        self.claim_count = 0
         self.marked: list[int] = []
         self.status = NodeStatus()
         context: Any = SimpleNamespace(
@@ -234,7 +234,7 @@ class Scene:
         self.recorded += records
 
     def request_claim(self) -> None:
-        self.asked += 1
+        self.claim_count += 1
 
     def sent(self, slot: int) -> list[Any]:
         worker = self.slots[slot].worker
@@ -383,13 +383,21 @@ async def test_where_the_store_says_so_a_claim_without_leases_is_followed_by_ano
     await scene.dispatcher.take([lease(n) for n in range(10)])
     scene.slots[0].expected_us = 50_000
     claim_request = scene.dispatcher.claim_request()
-    asked, child = scene.asked, cast("Any", scene.worker(0).child)
+    claim_count, child = scene.claim_count, cast("Any", scene.worker(0).child)
 
     scene.dispatcher.after_claim(claim_request, FlushResult(leases=[], refused=[], claim_again=True))
-    assert (scene.asked, child.recalls, scene.dispatcher.nothing_claimable) == (asked + 1, 0, False)
+    assert (scene.claim_count, child.recalls, scene.dispatcher.nothing_claimable) == (
+        claim_count + 1,
+        0,
+        False,
+    )
 
     scene.dispatcher.after_claim(claim_request, FlushResult(leases=[], refused=[]))
-    assert (scene.asked, child.recalls, scene.dispatcher.nothing_claimable) == (asked + 1, 1, True)
+    assert (scene.claim_count, child.recalls, scene.dispatcher.nothing_claimable) == (
+        claim_count + 1,
+        1,
+        True,
+    )
 
 
 async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
@@ -509,12 +517,12 @@ def test_while_no_worker_can_start_nothing_is_claimed_that_needs_one() -> None:
     # Else it would be handed back at once, and claimed again, as fast as the store can
     scene = Scene(spec(), spec("cold", isolation=Isolation.COLD), spec("many", isolation=Isolation.THREAD))
 
-    def wanted() -> list[str]:
+    def claimed_types() -> list[str]:
         claim_request = scene.dispatcher.claim_request()
         assert claim_request is not None
         return sorted(type_ for type_, _ in claim_request.lanes)
 
     scene.pool.may_start = False
-    assert wanted() == ["many", "t"], "the one for threads is there"
+    assert claimed_types() == ["many", "t"], "the one for threads is there"
     scene.pool.may_start = True
-    assert wanted() == ["cold", "many", "t"]
+    assert claimed_types() == ["cold", "many", "t"]

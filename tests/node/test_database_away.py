@@ -111,8 +111,8 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
 ) -> None:
     # Given a job that runs and will ask for things, and many small ones; with the usual lease, for a busy machine may
     # take its time between the last beat and the end of what stops the server
-    said = cluster.file("node.log")
-    node = cluster.node(lease_period_s=15.0, log=said)
+    log_file = cluster.file("node.log")
+    node = cluster.node(lease_period_s=15.0, log=log_file)
     long, go = begun(cluster, "asks_when_told")
     ids = cluster.submit("nap", *[{"seconds": 0.005}] * 100)
     until(lambda: cluster.counts().get("completed", 0) > 10, "they go on")
@@ -120,7 +120,7 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
     server.stop(how)
     go.touch()
     until(lambda: len(lines(cluster.file("notes"))) > 1, "it asks")
-    until(lambda: "degraded: " in said.read_text(), "it notices")
+    until(lambda: "degraded: " in log_file.read_text(), "it notices")
     server.start()
     # Then nothing ran twice, and the log says once what was and how long
     settled(cluster, [long, *ids])
@@ -129,7 +129,7 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
     assert {tuple(outcomes(cluster, job_id)) for job_id in ids} == {("ok",)}
     until(lambda: "was cut off" in (cluster.store.nodes()[0].trouble or ""), "others are told")
     stopped(node)
-    log = said.read_text()
+    log = log_file.read_text()
     assert log.count("degraded: ") == 1
     assert log.count("no longer degraded, after ") == 1
     assert "Traceback" not in log

@@ -79,8 +79,8 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
     (folder / "result").write_text("precious")
 
     def aside() -> bool:
-        (kept,) = (place.root / ORPHANS).iterdir()
-        return not folder.exists() and (kept / "result").read_text() == "precious"
+        (orphan,) = (place.root / ORPHANS).iterdir()
+        return not folder.exists() and (orphan / "result").read_text() == "precious"
 
     return f"folder {job_folder(1_234_567)}", aside
 
@@ -165,61 +165,61 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
     (place.folder(1) / "result").write_text("precious")
 
     def aside() -> bool:
-        (kept,) = (place.root / ORPHANS).iterdir()
-        return not place.folder(1).exists() and (kept / "result").read_text() == "precious"
+        (orphan,) = (place.root / ORPHANS).iterdir()
+        return not place.folder(1).exists() and (orphan / "result").read_text() == "precious"
 
     return f"folder {job_folder(1)}", aside
 
 
-TOLD: dict[str, Callable[[Place, pytest.MonkeyPatch], str]] = {}
+LASTING_DAMAGES: dict[str, Callable[[Place, pytest.MonkeyPatch], str]] = {}
 
 
-def told(name: str) -> Callable[[Callable[[Place, pytest.MonkeyPatch], str]], None]:
+def lasting_damage(name: str) -> Callable[[Callable[[Place, pytest.MonkeyPatch], str]], None]:
     def enter(damage: Callable[[Place, pytest.MonkeyPatch], str]) -> None:
-        TOLD[name] = damage
+        LASTING_DAMAGES[name] = damage
 
     return enter
 
 
-@told("folder-root")
+@lasting_damage("folder-root")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / folders.TOKEN).write_text("another\n")
     return "is the folder root of another store"
 
 
-@told("folder-root, which is gone")
+@lasting_damage("folder-root, which is gone")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     place.root.rename(place.root.with_name("elsewhere"))
     return "has no token"
 
 
-@told("folder-unusable, a link")
+@lasting_damage("folder-unusable, a link")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / "00" / "00" / "00" / f"{3:012d}").symlink_to("/etc")
     return "is no directory"
 
 
-@told("folder-unusable, on the way")
+@lasting_damage("folder-unusable, on the way")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / "17").write_text("x")
     return "is no directory"
 
 
-@told("folder-unusable, unreadable")
+@lasting_damage("folder-unusable, unreadable")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / "00" / "00").chmod(0o300)
     rights_bind(patch)
     return "chmod u+rwx"
 
 
-@told("folder-unusable, it can be listed only")
+@lasting_damage("folder-unusable, it can be listed only")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / "00" / "00").chmod(0o400)
     rights_bind(patch)
     return f"the folder {place.root}/00/00 cannot be read"
 
 
-@told("folder-unusable, of a job")
+@lasting_damage("folder-unusable, of a job")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     place.folder(1).chmod(0)
     rights_bind(patch)
@@ -257,9 +257,9 @@ def rights_bind(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(os, "stat", bound_stat)
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
+@pytest.mark.parametrize("name", sorted(LASTING_DAMAGES))
 def test_what_a_person_has_to_do_is_said(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    sentence = TOLD[name](place, monkeypatch)
+    sentence = LASTING_DAMAGES[name](place, monkeypatch)
 
     findings = place.examine()
 
@@ -271,7 +271,7 @@ def test_what_a_person_has_to_do_is_said(place: Place, monkeypatch: pytest.Monke
 def test_every_rule_is_tested(place: Place) -> None:
     checks = FolderCheck(place.root, place.store).checks()
 
-    assert {c.rule for c in checks} == {name.partition(",")[0] for name in [*CASES, *TOLD]}
+    assert {c.rule for c in checks} == {name.partition(",")[0] for name in [*CASES, *LASTING_DAMAGES]}
     assert {c.rule for c in checks if c.repairs} == {name.partition(",")[0] for name in CASES}
 
 

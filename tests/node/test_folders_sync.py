@@ -236,19 +236,19 @@ def test_a_success_that_cannot_be_made_safe_is_an_error(tmp_path, folder, monkey
 
 @pytest.fixture
 def descriptor(tmp_path):
-    found = opened(str(tmp_path))
-    yield found
-    os.close(found)
+    file_descriptor = opened(str(tmp_path))
+    yield file_descriptor
+    os.close(file_descriptor)
 
 
 @pytest.fixture
 def whole(monkeypatch):
-    """Descriptors by which a whole file system was synced, which is taken to be worth it."""
-    given = []
+    """Return the descriptors by which whole file systems are synced, which always counts as worth it."""
+    descriptors = []
     real = filesystem.sync_whole
     monkeypatch.setattr(filesystem, "is_worth_it", lambda device: True)
-    monkeypatch.setattr(filesystem, "sync_whole", lambda fd: (given.append(fd), real(fd)))
-    return given
+    monkeypatch.setattr(filesystem, "sync_whole", lambda fd: (descriptors.append(fd), real(fd)))
+    return descriptors
 
 
 def test_a_file_system_is_synced_once_instead_of_each_file(tmp_path, folder, synced_paths, whole, descriptor):
@@ -267,15 +267,15 @@ def test_nothing_is_synced_where_nothing_changed(tmp_path, folder, synced_paths,
 def test_without_a_descriptor_of_the_same_disk_each_file_is_synced(
     tmp_path, folder, synced_paths, whole, descriptor
 ):
-    """Given one of another disk, one that the stage has closed, and none, then each file is synced."""
+    """Given a descriptor of another disk, one that the stage has closed, or none, then each file is synced."""
     begun = clock_ns()
     (folder / "file").write_text("x")
     closed = os.dup(descriptor)
     os.close(closed)
     elsewhere = os.open("/proc", os.O_RDONLY)
-    for given in (elsewhere, closed, None):
+    for disk_descriptor in (elsewhere, closed, None):
         synced_paths.clear()
-        sync_folder(str(tmp_path), JOB, begun, given)
+        sync_folder(str(tmp_path), JOB, begun, disk_descriptor)
         assert folder / "file" in synced_paths
     os.close(elsewhere)
     assert whole == []

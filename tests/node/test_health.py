@@ -11,8 +11,8 @@ from spinney.node.retry_delays import RetryDelays
 GONE = StoreUnavailable("db cannot be reached: it is gone; start it")
 
 
-class Told:
-    """A trouble with clocks of its own, and what it logged."""
+class HealthScene:
+    """The health of a node with clocks of its own, and the messages that it logged."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
@@ -27,51 +27,51 @@ class Told:
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Told:
-    return Told(caplog)
+def scene(caplog: pytest.LogCaptureFixture) -> HealthScene:
+    return HealthScene(caplog)
 
 
-def test_it_is_told_once_when_it_begins_now_and_then_and_when_it_is_over(told: Told) -> None:
+def test_it_is_told_once_when_it_begins_now_and_then_and_when_it_is_over(scene: HealthScene) -> None:
     for _ in range(21):
-        told.health.failed("reader", GONE)
-        told.health.failed("writer", GONE)
-        told.held += 1
-        told.now += AGAIN_S / 10
-    told.health.failed("writer", GONE)
-    told.health.worked("reader")
-    told.health.worked("writer")
-    assert len(told.log) == 3, "nothing is over while it may fail again at once"
-    told.now += QUIET_S
-    told.health.worked("reader")
-    begun, still, again, reset = told.log
+        scene.health.failed("reader", GONE)
+        scene.health.failed("writer", GONE)
+        scene.held += 1
+        scene.now += AGAIN_S / 10
+    scene.health.failed("writer", GONE)
+    scene.health.worked("reader")
+    scene.health.worked("writer")
+    assert len(scene.log) == 3, "nothing is over while it may fail again at once"
+    scene.now += QUIET_S
+    scene.health.worked("reader")
+    begun, still, again, reset = scene.log
     assert begun == f"degraded: {GONE}; running attempts continue, and are recorded when that is fixed"
     assert still.startswith("degraded for 10 s, 10 records held back: db cannot be reached")
     assert again.startswith("degraded for 20 s, 20 records held back")
     assert reset == "no longer degraded, after 21.0 s in which up to 21 records were held back"
 
 
-def test_it_is_not_over_while_one_of_the_threads_fails(told: Told) -> None:
-    told.health.failed("writer", GONE)
-    told.now += 10 * QUIET_S
-    told.health.worked("reader")
-    assert len(told.log) == 1
+def test_it_is_not_over_while_one_of_the_threads_fails(scene: HealthScene) -> None:
+    scene.health.failed("writer", GONE)
+    scene.now += 10 * QUIET_S
+    scene.health.worked("reader")
+    assert len(scene.log) == 1
 
 
-def test_others_are_told_afterwards_when_and_why_for_a_while(told: Told) -> None:
-    assert told.health.text() is None
-    told.health.failed("writer", GONE)
-    assert told.health.text() == f"is cut off since 12:00:00 UTC: {GONE}"
-    told.now += 12
-    told.health.failed("writer", GONE)
-    told.now += QUIET_S
-    told.health.worked("writer")
-    assert told.health.text() == f"was cut off 12:00:00 to 12:00:12 UTC: {GONE}"
-    told.now += REMEMBERED_S
-    assert told.health.text() is None
+def test_others_are_told_afterwards_when_and_why_for_a_while(scene: HealthScene) -> None:
+    assert scene.health.text() is None
+    scene.health.failed("writer", GONE)
+    assert scene.health.text() == f"is cut off since 12:00:00 UTC: {GONE}"
+    scene.now += 12
+    scene.health.failed("writer", GONE)
+    scene.now += QUIET_S
+    scene.health.worked("writer")
+    assert scene.health.text() == f"was cut off 12:00:00 to 12:00:12 UTC: {GONE}"
+    scene.now += REMEMBERED_S
+    assert scene.health.text() is None
 
 
 def test_the_heartbeat_may_read_the_trouble_while_its_first_failure_is_being_noted(
-    told: Told, caplog: pytest.LogCaptureFixture
+    scene: HealthScene, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Given a healthy node, when the heartbeat's thread reads the trouble at the moment at which the first failure is
     logged, then it gets the whole sentence."""
@@ -79,22 +79,22 @@ def test_the_heartbeat_may_read_the_trouble_while_its_first_failure_is_being_not
 
     class Heartbeat(logging.Filter):
         def filter(self, record: logging.LogRecord) -> bool:
-            texts.append(told.health.text())
+            texts.append(scene.health.text())
             return True
 
     with caplog.filtering(Heartbeat()):
-        told.health.failed("writer", GONE)
+        scene.health.failed("writer", GONE)
     assert texts == [f"is cut off since 12:00:00 UTC: {GONE}"]
 
 
-def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(told: Told) -> None:
+def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(scene: HealthScene) -> None:
     for _ in range(3):
-        told.health.lasts("the disk of the job folders is full")
-    assert told.health.text() == "the disk of the job folders is full"
-    told.health.lasts(None)
-    told.health.lasts(None)
-    assert told.health.text() is None
-    assert told.log == [
+        scene.health.lasts("the disk of the job folders is full")
+    assert scene.health.text() == "the disk of the job folders is full"
+    scene.health.lasts(None)
+    scene.health.lasts(None)
+    assert scene.health.text() is None
+    assert scene.log == [
         "degraded: the disk of the job folders is full",
         "no longer degraded: it is over that the disk of the job folders is full",
     ]

@@ -17,11 +17,11 @@ class FullDisk:
     def __init__(self) -> None:
         self.room = threading.Event()
         self.beats = 0
-        self.told: tuple[Load | None, str | None] = (None, None)
+        self.last_beat: tuple[Load | None, str | None] = (None, None)
         self.changed = threading.Condition()
 
     def beat(self, node_id: int, *, load: Load | None, trouble: str | None, now_us: int) -> bool:
-        self.told = (load, trouble)
+        self.last_beat = (load, trouble)
         with self.changed:
             self.beats += 1
             self.changed.notify_all()
@@ -122,14 +122,14 @@ def test_each_beat_tells_the_load_of_the_host_and_what_troubles_the_node() -> No
     )
     with heartbeat:
         store.until(1)
-        load, trouble = store.told
+        load, trouble = store.last_beat
         assert load is not None
         assert load.cpus >= 1
         assert 0 < load.memory_free_bytes <= load.memory_bytes
         assert trouble == "the clock is wrong"
         troubles.append("")
         store.until(store.beats + 2)
-        assert store.told[1] is None
+        assert store.last_beat[1] is None
 
 
 def test_a_node_that_comes_too_late_beats_no_more() -> None:

@@ -61,18 +61,18 @@ def at_rest(cluster: Cluster) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("scope", "told"),
+    ("scope", "woken"),
     [
-        pytest.param(scope, told, id=f"{scope}-{how}", marks=[] if scope is short else long_alone)
-        for told, how, short in ((True, "nudged", Scope.COLLECTION), (False, "by the poll", Scope.JOB))
+        pytest.param(scope, woken, id=f"{scope}-{how}", marks=[] if scope is short else long_alone)
+        for woken, how, short in ((True, "nudged", Scope.COLLECTION), (False, "by the poll", Scope.JOB))
         for scope in (Scope.TYPE, Scope.COLLECTION, Scope.JOB)
     ],
 )
 def test_soon_after_a_hold_nothing_begins_of_what_a_node_had_been_given(
-    holding: Cluster, scope: Scope, told: bool
+    holding: Cluster, scope: Scope, woken: bool
 ) -> None:
     # Given a node that has been given seconds of work ahead
-    collection = f"{scope}-{told}"
+    collection = f"{scope}-{woken}"
     holding.run("nap", *({} for _ in range(20)))
     ids = holding.submit("nap", *({"seconds": 0.01} for _ in range(200)), collection=collection)
     until(lambda: count(holding, State.COMPLETED, collection=collection) > 5, "the node works")
@@ -82,7 +82,7 @@ def test_soon_after_a_hold_nothing_begins_of_what_a_node_had_been_given(
     for name in names:
         lay(holding, scope, name)
     laid_us = now_us()
-    if told:
+    if woken:
         wake_local_nodes(holding.run_dir)
     # Then soon nothing of it begins any more, and what had been given comes back and is held
     until(lambda: at_rest(holding), "what runs has ended")
@@ -216,13 +216,13 @@ class Thread:
     """In place of a store thread: answers from a list, the last again and again."""
 
     def __init__(self, answers: Sequence[tuple[int, Sequence[int]]]) -> None:
-        self.answers, self.asked = list(answers), []
+        self.answers, self.after_ids = list(answers), []
 
     async def call(self, verb: Callable[[Any], Any]) -> Any:
         return verb(SimpleNamespace(holds=self))
 
     def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
-        self.asked.append(after)
+        self.after_ids.append(after)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -242,7 +242,7 @@ async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Hol
     last_hold, _ = thread.answers[-1]
     async with asyncio.timeout(5):
         while holding._done_with != last_hold:
-            if arrives is not None and len(thread.asked) == 1 and not workers:
+            if arrives is not None and len(thread.after_ids) == 1 and not workers:
                 workers.append(arrives)
             await asyncio.sleep(0.001)
     await asyncio.sleep(2 * AGAIN_S)  # a look that has not ended would be repeated by then
@@ -259,7 +259,7 @@ async def test_a_lease_that_is_on_its_way_to_a_worker_is_asked_back_when_it_is_t
     await looked(thread, [], arrives=arriving)
 
     assert arriving.recalls
-    assert set(thread.asked) == {0}, "it is done with the hold only when nothing is left of it"
+    assert set(thread.after_ids) == {0}, "it is done with the hold only when nothing is left of it"
 
 
 async def test_what_has_begun_is_left_alone_and_ends_the_look() -> None:
@@ -268,7 +268,7 @@ async def test_what_has_begun_is_left_alone_and_ends_the_look() -> None:
 
     holding = await looked(thread, [busy, other])
 
-    assert (busy.recalls, other.recalls, thread.asked) == ([], [], [0])
+    assert (busy.recalls, other.recalls, thread.after_ids) == ([], [], [0])
     assert holding._done_with == 3
 
 

@@ -66,11 +66,11 @@ def spinney(cluster: Cluster, host: str, *words: str) -> tuple[int, str, str]:
 
 
 def begun(cluster: Cluster, host: str, count: int = 1) -> list[int]:
-    """Jobs that have passed their first stage there, and are in their second until the file ``go`` is there."""
-    given = {"go": str(cluster.file("go")), "notes": str(cluster.file("notes"))}
+    """Return jobs that have passed their first stage on this host, and stay in the second until ``go`` exists."""
+    params = {"go": str(cluster.file("go")), "notes": str(cluster.file("notes"))}
     jobs: list[int] = []
     for n in range(count):  # one by one, so that none is given ahead behind another that will not end
-        jobs += cluster.submit("keeps", given)
+        jobs += cluster.submit("keeps", params)
         until(lambda n=n: lines(cluster.file("notes")) == [host] * (n + 1), f"second stages run on {host}")  # type: ignore[misc]
     return jobs
 
@@ -101,7 +101,7 @@ def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(cluster: 
 
     until(lambda: why() == "home", "its host is known to be gone")
     cluster.file("go").touch()
-    assert [found.node for found in cluster.run("whereabouts", {}, {}, {})] == ["on-odin"] * 3
+    assert [job.node for job in cluster.run("whereabouts", {}, {}, {})] == ["on-odin"] * 3
     place = f"host thor ({root(cluster, 'thor')})"
     _, output, _ = spinney(cluster, "odin", "explain", str(job))
     assert f"its folder is on {place}, where no node runs; start one there, or let go" in output

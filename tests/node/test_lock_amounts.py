@@ -11,7 +11,7 @@ __all__ = ["kept", "working"]
 LOCK = "disk:1"
 
 
-def told(cluster: Cluster, amount: int, ends: str) -> dict[str, str | int]:
+def params(cluster: Cluster, amount: int, ends: str) -> dict[str, str | int]:
     return {
         "name": LOCK,
         "amount": amount,
@@ -22,11 +22,11 @@ def told(cluster: Cluster, amount: int, ends: str) -> dict[str, str | int]:
 
 def test_jobs_share_what_an_application_declares_and_who_waits_longest_goes_first(working: Cluster) -> None:
     """Given a disk of 100 of which one job has 60, when one wants 70 and a later one 10, then that waits, too."""
-    (holder,) = working.submit("takes", told(working, 60, "one"))
+    (holder,) = working.submit("takes", params(working, 60, "one"))
     until(lambda: lines(working.file("in")) == [str(holder)], "the first has its part")
-    (much,) = working.submit("takes", told(working, 70, "two"))
+    (much,) = working.submit("takes", params(working, 70, "two"))
     until(lambda: working.store.job(much).waits_for == f"lock:{LOCK}", "the second waits")
-    (little,) = working.submit("takes", told(working, 10, "two"))
+    (little,) = working.submit("takes", params(working, 10, "two"))
     until(lambda: working.store.job(little).waits_for == f"lock:{LOCK}", "the third waits behind it")
 
     working.file("one").touch()
@@ -41,9 +41,9 @@ def test_jobs_share_what_an_application_declares_and_who_waits_longest_goes_firs
 
 
 def test_what_an_operator_sets_counts_at_once(working: Cluster) -> None:
-    (holder,) = working.submit("takes", told(working, 60, "one"))
+    (holder,) = working.submit("takes", params(working, 60, "one"))
     until(lambda: lines(working.file("in")) == [str(holder)], "the first has its part")
-    (other,) = working.submit("takes", told(working, 60, "one"))
+    (other,) = working.submit("takes", params(working, 60, "one"))
     until(lambda: working.store.job(other).waits_for == f"lock:{LOCK}", "the second waits")
 
     working.store.locks.set_capacity("disk:*", 120, Actor(by="ann", call="c"), now_us=now_us())
@@ -56,7 +56,7 @@ def test_what_an_operator_sets_counts_at_once(working: Cluster) -> None:
 
 
 def test_a_job_that_wants_more_than_there_is_fails_with_a_sentence(working: Cluster) -> None:
-    (job,) = working.settled(working.submit("takes", told(working, 101, "one")))
+    (job,) = working.settled(working.submit("takes", params(working, 101, "one")))
 
     assert job.state is State.FAILED
     assert "'disk:1' has a capacity of 100, so that nobody can take 101 of it" in (job.message or "")

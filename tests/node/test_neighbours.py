@@ -115,7 +115,7 @@ class FakeShared:
 
 def pool_of(tmp_path: Path, pump: Any = None, **parts: Any) -> WorkerPool:
     context = SimpleNamespace(settings=SimpleNamespace(output_bytes=0), folder_root=tmp_path)
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "context": context,
         "queue": None,
         "make_child": None,
@@ -127,7 +127,7 @@ def pool_of(tmp_path: Path, pump: Any = None, **parts: Any) -> WorkerPool:
         "ending": lambda: False,
     }
     with mock.patch.object(worker_pool, "Pump", return_value=pump):
-        return WorkerPool(**given | parts)
+        return WorkerPool(**parameters | parts)
 
 
 class FakeParts:
@@ -216,15 +216,17 @@ def died(*fences: int) -> Exit:
     return Exit(code=None, signal="SIGSEGV", forced=False, running=lines)
 
 
-@pytest.mark.parametrize("said", ["error", "hold", "defer", "cancelled", "returned"])
+@pytest.mark.parametrize("worker_outcome", ["error", "hold", "defer", "cancelled", "returned"])
 @pytest.mark.parametrize(("on_lost", "outcome"), [("requeue", Outcome.RETURNED), ("orphan", Outcome.LOST)])
 async def test_what_a_worker_that_is_being_killed_says_of_the_others_is_an_interruption(
-    said: str, on_lost: str, outcome: Outcome
+    worker_outcome: str, on_lost: str, outcome: Outcome
 ) -> None:
     scene = await shared(on_lost, "requeue")
     worker: Any = scene.pool.concurrent
     worker.forced, worker.endings = True, {102: (Outcome.CANCELLED, "cancelled while it ran")}
-    scene.dispatcher.done(worker, [[101, 1, 2, {"outcome": said}], [102, 1, 2, {"outcome": said}]])
+    scene.dispatcher.done(
+        worker, [[101, 1, 2, {"outcome": worker_outcome}], [102, 1, 2, {"outcome": worker_outcome}]]
+    )
     assert [r.outcome for r in scene.recorded] == [outcome, Outcome.CANCELLED]
 
 

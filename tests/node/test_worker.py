@@ -52,7 +52,7 @@ async def test_it_introduces_the_application(host):
 
 
 @pytest.mark.parametrize(
-    ("app", "said"),
+    ("app", "reason"),
     [
         ("no_such_module:app", "there is no module 'no_such_module'"),
         ("executor_app:nothing", "has nothing named 'nothing'"),
@@ -60,7 +60,7 @@ async def test_it_introduces_the_application(host):
         ("exiting_app:app", "SystemExit"),
     ],
 )
-def test_an_application_that_cannot_be_loaded_is_told_in_a_sentence(tmp_path, monkeypatch, app, said):
+def test_an_application_that_cannot_be_loaded_is_told_in_a_sentence(tmp_path, monkeypatch, app, reason):
     (tmp_path / "broken_app.py").write_text("1 / 0\n")
     (tmp_path / "exiting_app.py").write_text("raise SystemExit(4)\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -68,7 +68,7 @@ def test_an_application_that_cannot_be_loaded_is_told_in_a_sentence(tmp_path, mo
     with there, here:
         assert _load(app, Channel(here)) is None
         (message,) = Decoder().feed(there.recv(10_000))
-    assert said in message["hello"]["error"]
+    assert reason in message["hello"]["error"]
 
 
 async def test_a_worker_that_cannot_load_its_application_ends(host, tmp_path):
@@ -160,7 +160,7 @@ async def test_a_stage_that_the_code_no_longer_has_is_held(host, worker):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "reason"),
     [
         ("code", "a code that is no integer from 1"),
         ("wide", "a code that is no integer from 1"),
@@ -169,12 +169,12 @@ async def test_a_stage_that_the_code_no_longer_has_is_held(host, worker):
         ("name", "surrogates"),
     ],
 )
-async def test_what_cannot_be_told_is_an_error_of_its_attempt_alone(host, worker, kind, said):
+async def test_what_cannot_be_told_is_an_error_of_its_attempt_alone(host, worker, kind, reason):
     """Given a stage that raises what no message can hold, then its attempt ends as an error that
     nobody tries again, and the worker goes on."""
     detail = await host.run(worker, "raises_oddly", json.dumps({"kind": kind}))
     assert (detail["outcome"], detail["retryable"]) == ("error", False)
-    assert re.search(said, detail["message"])
+    assert re.search(reason, detail["message"])
     assert await host.run(worker, "noop", fence=2) is None
     assert worker.alive
 
@@ -198,9 +198,9 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
 @pytest.mark.parametrize("busy", [True, False])
 async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_next(host, tmp_path, busy):
     # Given an attempt that has ended, whose handle a thread of the application still has
-    use, said_file, go = tmp_path / "use", tmp_path / "said", tmp_path / "go"
+    use, outcome_file, go = tmp_path / "use", tmp_path / "said", tmp_path / "go"
     worker = host.start(app="late_app:app")
-    params = json.dumps({"file": str(use), "note_in": str(said_file)})
+    params = json.dumps({"file": str(use), "note_in": str(outcome_file)})
     await host.run(worker, "hands_its_handle_on", params, fence=1, type_="hands_its_handle_on")
     # And the next attempt, of which cancellation was requested, or none
     if busy:
@@ -209,10 +209,10 @@ async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_ne
         worker.request_cancel(2)
     # When the thread uses the handle
     use.touch()
-    await host.until(said_file.exists)
+    await host.until(outcome_file.exists)
     # Then it is refused, and was not cancelled
-    assert said_file.read_text() == "False StaleFence StaleFence StaleFence"
-    assert host.asked == []
+    assert outcome_file.read_text() == "False StaleFence StaleFence StaleFence"
+    assert host.requests == []
     # And the worker goes on with its next attempt
     go.touch()
     if busy:
@@ -335,19 +335,19 @@ async def test_the_handle_asks_the_supervisor(host, worker):
         "data": {"a": 1},
         "params": {"p": [1]},
     }
-    assert host.asked[0] == ("put_data", {"target": 9, "name": "a", "value": "1"})
+    assert host.requests[0] == ("put_data", {"target": 9, "name": "a", "value": "1"})
 
 
 async def test_the_handle_may_be_used_by_several_threads(host, worker):
     host.answers = {"append_data": 1}
     assert await host.run(worker, "handle_in_threads") is None
-    assert sorted(args["value"] for _, args in host.asked) == [str(n) for n in range(8)]
+    assert sorted(args["value"] for _, args in host.requests) == [str(n) for n in range(8)]
 
 
 async def test_a_forked_process_may_not_use_the_handle(host, worker):
     detail = await host.run(worker, "handle_in_fork")
     assert detail["result"] == "1"
-    assert host.asked == []
+    assert host.requests == []
     assert "works only in the process" in host.printed(1, "stderr")
 
 
@@ -375,7 +375,7 @@ async def test_a_taken_lock_ends_the_attempt_as_locked(host, worker):
 async def test_work_that_arrives_during_a_request_is_not_lost(host, worker):
     host.answers = {"get_data": {}, "put_data": ...}
     host.give(worker, "handle", (1, "{}"))
-    await host.until(lambda: host.asked)
+    await host.until(lambda: host.requests)
     host.give(worker, "noop", (2, "{}"))
     host.answers["put_data"] = None
     worker.answer(host.number, None)
