@@ -474,7 +474,7 @@ def test_a_server_that_cannot_encrypt_gets_nothing(
 
 
 @pytest.mark.parametrize(
-    ("environment", "settings", "said"),
+    ("environment", "settings", "message"),
     [
         ({"SPINNEY_SMTP_USER": "spinney"}, {}, "no SPINNEY_SMTP_PASSWORD"),
         ({"SPINNEY_SMTP_USER": "u", "SPINNEY_SMTP_PASSWORD": PASSWORD}, {"host": "mail.example"}, "in clear"),
@@ -486,7 +486,7 @@ def test_settings_that_cannot_work_park_the_job(
     monkeypatch: pytest.MonkeyPatch,
     environment: dict[str, str],
     settings: dict[str, Any],
-    said: str,
+    message: str,
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -495,7 +495,7 @@ def test_settings_that_cannot_work_park_the_job(
     ran = post.send()
 
     assert ran.outcome == "hold"
-    assert said in ran.message
+    assert message in ran.message
     assert PASSWORD not in ran.message
 
 

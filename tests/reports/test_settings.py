@@ -28,7 +28,7 @@ def test_the_environment_names_the_mail_server(
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({}, "set SPINNEY_SMTP_HOST"),
         ({"SPINNEY_SMTP_HOST": "a\nb"}, "names no mail server"),
@@ -37,8 +37,8 @@ def test_the_environment_names_the_mail_server(
         ({"SPINNEY_SMTP_HOST": "a", "SPINNEY_SMTP_SECURITY": "ssl"}, "starttls, tls, none"),
     ],
 )
-def test_what_cannot_be_meant_is_named(environment: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_meant_is_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         MailSettings.from_environment(environment)
 
 

@@ -26,20 +26,20 @@ class Line:
 
     def __init__(self, folder: Path, **outbox: Any) -> None:
         self.now = 1_800_000_000.9
-        self.asked: list[str] = []
+        self.admitted_urls: list[str] = []
         self.settings: dict[str, Any] = {"timeout_s": 5.0}
         self.harness = StageHarness(folder=folder)
         self.outbox = Outbox(
             Spinney(),
             webhook=lambda: WebhookSettings(**self.settings),
             clock=lambda: self.now,
-            **({"admit": self.asked.append} | outbox),
+            **({"admit": self.admitted_urls.append} | outbox),
         )
 
     def call(self, url: str, **params: Any) -> StageResult:
-        """One try."""
-        given = {"url": url, "body": BODY, "secret": "depositor-a"} | params
-        return self.harness.run(self.outbox.webhook, "calling", **given)
+        """Run the stage that calls the webhook once."""
+        arguments = {"url": url, "body": BODY, "secret": "depositor-a"} | params
+        return self.harness.run(self.outbox.webhook, "calling", **arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_the_receiver_can_verify_what_comes(line: Line, there: Receiver) -> None
     assert call.headers["Content-Type"] == "application/json"
     assert ran.outcome == "ok"
     assert (ran.value["status"], ran.value["delivery"]) == (204, call.headers["Spinney-Delivery"])
-    assert line.asked == [there.url]
+    assert line.admitted_urls == [there.url]
 
 
 def test_sent_again_it_is_the_same_delivery_signed_afresh(line: Line, tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def test_of_an_endless_answer_only_the_beginning_is_read_and_shown(line: Line) -
         ran = line.call(there.url)
 
     assert sum(sent) < 20_000_000
-    kept = ran.data["webhook"]["answer"]
-    assert kept.startswith("\\x1b[31m<b>\\x00xxx")
-    assert len(kept) == 500
+    answer_text = ran.data["webhook"]["answer"]
+    assert answer_text.startswith("\\x1b[31m<b>\\x00xxx")
+    assert len(answer_text) == 500
 
 
 def test_an_answer_that_breaks_off_counts_by_its_status(line: Line) -> None:

@@ -60,7 +60,7 @@ def deliver(site: Site, private: bool = True) -> DeliveryResult:
     )
 
 
-def said(site: Site) -> dict[str, Any]:
+def delivery_body(site: Site) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(
         json.dumps(webhook_delivery.body(site.store, take(site), lambda: site.now), default=str)
     )
@@ -75,7 +75,7 @@ def test_it_says_what_happened_and_shows_the_job(site: Site) -> None:
     job = site.submit_one("one", {"n": 1}, collection="maps")
     site.drain()
 
-    sentence = said(site)
+    sentence = delivery_body(site)
 
     assert (
         sentence["event"],
@@ -100,7 +100,7 @@ def test_a_batch_is_told_with_what_became_of_its_members(site: Site) -> None:
     batch, children = site.family("batch", n=3)
     site.drain(failing=children[:1])
 
-    sentence = said(site)
+    sentence = delivery_body(site)
 
     assert (sentence["job"]["id"], sentence["batch"], sentence["event"]) == (batch, True, "failed")
     assert sentence["counts"] == {"completed": 2, "failed": 1}
@@ -114,14 +114,14 @@ def test_members_that_its_maker_may_not_see_are_not_counted(site: Site) -> None:
     site.spawn(lease, "one", n=1, collection="coins")
     site.pass_(lease)
     site.drain()
-    assert said(site)["counts"] == {"completed": 2}
+    assert delivery_body(site)["counts"] == {"completed": 2}
 
 
 def test_secrets_are_masked(site: Site) -> None:
     watch(site)
     site.submit_one("safe", {"pin": "open sesame", "n": 7})
     site.drain()
-    sentence = said(site)
+    sentence = delivery_body(site)
     assert sentence["job"]["params"]["n"] == 7
     assert "sesame" not in json.dumps(sentence)
 
@@ -156,20 +156,20 @@ def test_of_a_job_that_is_no_more_only_its_number_is_told(site: Site) -> None:
     while after is not None:
         _, after = site.store.retention.sweep(after, ANN, now_us=site.now)
 
-    assert said(site)["job"] == {"id": job}
+    assert delivery_body(site)["job"] == {"id": job}
 
 
 def test_long_parameters_are_left_out(site: Site) -> None:
     watch(site)
     site.submit_one("one", {"text": "x" * webhook_delivery.PARAMS_MAX_BYTES})
     site.drain()
-    assert said(site)["job"]["params"] is None
+    assert delivery_body(site)["job"]["params"] is None
 
 
 def test_a_ping_is_about_no_job(site: Site) -> None:
     watch(site)
     site.store.webhooks.ping("w", ANN, now_us=site.now)
-    sentence = said(site)
+    sentence = delivery_body(site)
     assert (sentence["event"], sentence["job"]) == ("ping", None)
 
 
