@@ -15,13 +15,13 @@ class Clock:
 
 
 class Store:
-    """Counts how often it was asked."""
+    """A store that counts its calls."""
 
-    asked = 0
+    calls = 0
     answer = "ann"
 
     async def __call__(self) -> str:
-        self.asked += 1
+        self.calls += 1
         await asyncio.sleep(0)
         return self.answer
 
@@ -36,7 +36,7 @@ async def test_given_two_seconds_then_it_is_asked_once_and_then_anew() -> None:
     assert await memory.get("k", store) == "ann"
     clock.now_s = 2.0
     assert await memory.get("k", store) == "revoked"
-    assert store.asked == 2
+    assert store.calls == 2
 
 
 async def test_given_many_at_once_then_the_store_is_asked_once() -> None:
@@ -44,7 +44,7 @@ async def test_given_many_at_once_then_the_store_is_asked_once() -> None:
     memory: TimedCache[str] = TimedCache()
 
     assert set(await asyncio.gather(*(memory.get("k", store) for _ in range(50)))) == {"ann"}
-    assert store.asked == 1
+    assert store.calls == 1
 
 
 async def test_given_one_who_does_not_wait_any_more_then_the_others_are_answered() -> None:
@@ -57,7 +57,7 @@ async def test_given_one_who_does_not_wait_any_more_then_the_others_are_answered
     gone.cancel()
 
     assert await stays == "ann"
-    assert store.asked == 1
+    assert store.calls == 1
 
 
 async def test_given_a_failure_then_it_is_not_kept() -> None:
@@ -79,4 +79,4 @@ async def test_given_that_something_changed_here_then_it_is_asked_anew() -> None
     memory.forget()
     await memory.get("k", store)
 
-    assert store.asked == 2
+    assert store.calls == 2

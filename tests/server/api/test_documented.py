@@ -109,8 +109,8 @@ LABELS = [
 
 
 @pytest.fixture(scope="module")
-def told(live: Live) -> dict[str, Any]:
-    """The document."""
+def api_document(live: Live) -> dict[str, Any]:
+    """Return the OpenAPI document of the server."""
     return dict(live.ask("viewer", "get", f"{live.url}{PREFIX}/openapi.json").json())
 
 
@@ -124,15 +124,15 @@ def operations() -> dict[str, APIOperation]:
     return {operation.label: operation for operation in output}
 
 
-def each(told: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path, item in told["paths"].items():
+def each(api_document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, item in api_document["paths"].items():
         for method, operation in item.items():
             yield f"{method} {path}", operation
 
 
-def fits(told: dict[str, Any], value: object, schema: dict[str, Any]) -> list[str]:
-    """What is wrong with it."""
-    whole = {**schema, "components": told["components"]}
+def fits(api_document: dict[str, Any], value: object, schema: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the value by its schema."""
+    whole = {**schema, "components": api_document["components"]}
     return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(whole).iter_errors(value)]
 
 
@@ -167,15 +167,15 @@ def test_every_documented_operation_is_asked(operations: dict[str, APIOperation]
     assert sorted(operations) == sorted(LABELS)
 
 
-def test_every_operation_is_told(told: dict[str, Any]) -> None:
-    for name, operation in each(told):
+def test_every_operation_is_told(api_document: dict[str, Any]) -> None:
+    for name, operation in each(api_document):
         assert operation["summary"], name
         assert operation["description"], name
         assert {"401", "403", "422"} <= set(operation["responses"]), name
 
 
-def test_every_body_and_every_answer_has_an_example_that_fits(told: dict[str, Any]) -> None:
-    for name, operation in each(told):
+def test_every_body_and_every_answer_has_an_example_that_fits(api_document: dict[str, Any]) -> None:
+    for name, operation in each(api_document):
         sent = operation.get("requestBody", {}).get("content", {})
         answers = [
             answer.get("content", {}) for code, answer in operation["responses"].items() if code < "300"
@@ -183,26 +183,29 @@ def test_every_body_and_every_answer_has_an_example_that_fits(told: dict[str, An
         for content in (sent, *answers):
             for kind, of in content.items():
                 if kind in ("application/json", "application/x-ndjson", "text/plain", "text/event-stream"):
-                    assert fits(told, of["example"], of["schema"]) == [], (name, kind)
+                    assert fits(api_document, of["example"], of["schema"]) == [], (name, kind)
 
 
-def test_every_parameter_has_an_example_a_default_or_a_choice(told: dict[str, Any]) -> None:
-    for name, operation in each(told):
+def test_every_parameter_has_an_example_a_default_or_a_choice(api_document: dict[str, Any]) -> None:
+    for name, operation in each(api_document):
         for parameter in operation.get("parameters", ()):
             schema = parameter["schema"]
             if "$ref" in schema:
-                schema = told["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+                schema = api_document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
             if "example" in parameter:
-                assert fits(told, parameter["example"], parameter["schema"]) == [], (name, parameter["name"])
+                assert fits(api_document, parameter["example"], parameter["schema"]) == [], (
+                    name,
+                    parameter["name"],
+                )
             else:
                 assert {"examples", "default", "enum"} & {*schema, *parameter}, (name, parameter["name"])
 
 
-def test_every_body_that_is_written_out_is_that_of_an_operation(told: dict[str, Any]) -> None:
-    assert examples.BODIES.keys() <= told["components"]["schemas"].keys()
+def test_every_body_that_is_written_out_is_that_of_an_operation(api_document: dict[str, Any]) -> None:
+    assert examples.BODIES.keys() <= api_document["components"]["schemas"].keys()
 
 
-def test_what_may_be_wrong_with_any_body_is_told_of_each(told: dict[str, Any]) -> None:
-    for name, operation in each(told):
+def test_what_may_be_wrong_with_any_body_is_told_of_each(api_document: dict[str, Any]) -> None:
+    for name, operation in each(api_document):
         if "requestBody" in operation:
             assert {"400", "408", "413", "415", "422"} <= set(operation["responses"]), name

@@ -31,8 +31,8 @@ def external_worker(world: World) -> TestClient:
     return world.client("ear")
 
 
-def join(client: TestClient, **said: Any) -> str:
-    answer = client.post(API, json={"name": "ear-1", "lanes": [EAR], "slots": 4, **said})
+def join(client: TestClient, **fields: Any) -> str:
+    answer = client.post(API, json={"name": "ear-1", "lanes": [EAR], "slots": 4, **fields})
     assert answer.status_code == 201, answer.text
     key: str = answer.json()["external_worker"]
     return key

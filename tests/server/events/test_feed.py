@@ -62,8 +62,8 @@ async def watching(url: str) -> AsyncIterator[ServerMaintenance]:
         yield ServerMaintenance(feed, stores)
 
 
-async def told(watcher: Watcher) -> list[Event]:
-    """The next events, which must come."""
+async def next_events(watcher: Watcher) -> list[Event]:
+    """Return the next events of the watcher, which must come within 10 s."""
     await watcher.wait(10.0)
     rows = watcher.take()
     assert rows, "nothing was told in time"
@@ -74,11 +74,11 @@ async def test_a_watcher_is_told_how_it_stands_and_then_what_changes(url: str, c
     (job,) = control.submit("work", [{}]).ids
     async with watching(url) as there:
         watcher = there.watch(f"job:{job}")
-        (first,) = await told(watcher)
+        (first,) = await next_events(watcher)
         assert first.topic == f"job:{job}"
         assert orjson.loads(first.data)["state"] == "pending"
         control.do(CancelJob(job=job))
-        (second,) = await told(watcher)
+        (second,) = await next_events(watcher)
         assert orjson.loads(second.data)["state"] == "cancelled"
         assert second.number > first.number
 
@@ -87,12 +87,12 @@ async def test_what_does_not_change_is_not_told_again(url: str, control: Control
     (one, other) = control.submit("work", [{}, {}]).ids
     async with watching(url) as there:
         watcher, witness = there.watch(f"job:{one}"), there.watch(f"job:{other}")
-        await told(watcher)
-        await told(witness)
+        await next_events(watcher)
+        await next_events(witness)
         control.do(CancelJob(job=other))
-        await told(witness)  # the feed has looked at both by now, or looks at both in one go
+        await next_events(witness)  # the feed has looked at both by now, or looks at both in one go
         control.do(CancelJob(job=one))
-        (event,) = await told(watcher)
+        (event,) = await next_events(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
 
 
@@ -112,10 +112,10 @@ async def test_many_watchers_are_one_look(
         monkeypatch.setattr(Feed, "_look_at", counted)
         watchers = [there.watch(f"job:{job}") for _ in range(50)]
         for watcher in watchers:
-            await told(watcher)
+            await next_events(watcher)
         control.do(CancelJob(job=job))
         for watcher in watchers:
-            await told(watcher)
+            await next_events(watcher)
         assert looks == 2
         assert there.feed.streams == 50
 
@@ -124,16 +124,16 @@ async def test_who_comes_back_is_told_what_has_changed_since_and_no_more(url: st
     still, moving = control.submit("work", [{}, {}]).ids
     async with watching(url) as there:
         watcher = there.watch(f"job:{still}", f"job:{moving}")
-        events = await told(watcher)
+        events = await next_events(watcher)
         while len(events) < 2:
-            events += await told(watcher)
+            events += await next_events(watcher)
         last = watcher.event_id(events[-1])
         witness = there.watch(f"job:{moving}")
-        await told(witness)
+        await next_events(witness)
         there.feed.leave(watcher)
         control.do(CancelJob(job=moving))
-        await told(witness)
-        again = await told(there.watch(f"job:{still}", f"job:{moving}", last=last))
+        await next_events(witness)
+        again = await next_events(there.watch(f"job:{still}", f"job:{moving}", last=last))
         assert [e.topic for e in again] == [f"job:{moving}"]
 
 
@@ -142,9 +142,9 @@ async def test_who_comes_back_to_another_start_of_the_server_is_told_everything(
 ) -> None:
     (job,) = control.submit("work", [{}]).ids
     async with watching(url) as there:
-        assert [e.topic for e in await told(there.watch(f"job:{job}", last="0123456789ab.999999"))] == [
-            f"job:{job}"
-        ]
+        assert [
+            e.topic for e in await next_events(there.watch(f"job:{job}", last="0123456789ab.999999"))
+        ] == [f"job:{job}"]
 
 
 @pytest.mark.parametrize("change", ["rights", "name"])
@@ -159,9 +159,9 @@ async def test_who_comes_back_with_other_rights_is_told_everything(
             "name": (there.context(limited), there.context(limited, "willy")),
         }[change]
         topics = [topic("jobs")]
-        (state_now,) = await told(there.feed.watch(topics, now))
+        (state_now,) = await next_events(there.feed.watch(topics, now))
         watcher = there.feed.watch(topics, before)
-        (state_before,) = await told(watcher)
+        (state_before,) = await next_events(watcher)
         there.feed.leave(watcher)
 
         last = watcher.event_id(state_before)
@@ -173,10 +173,10 @@ async def test_between_two_tellings_the_last_state_counts(url: str, control: Con
     (job,) = control.submit("work", [{}]).ids
     async with watching(url) as there:
         watcher, witness = there.watch(f"job:{job}"), there.watch(f"job:{job}")
-        await told(witness)
+        await next_events(witness)
         control.do(CancelJob(job=job))
-        await told(witness)
-        (event,) = await told(watcher)
+        await next_events(witness)
+        (event,) = await next_events(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
 
 
@@ -186,18 +186,18 @@ async def test_what_is_out_of_sight_is_as_what_is_not_there(url: str, control: C
     (job,) = control.submit("work", [{}], Options(collection="birds")).ids
     limited = Rights(role=Role.VIEWER, within=AccessScope(collections=("fish",)))
     async with watching(url) as there:
-        (event,) = await told(there.watch(f"job:{job}", rights=limited))
-        (nothing,) = await told(there.watch("job:999", rights=limited))
+        (event,) = await next_events(there.watch(f"job:{job}", rights=limited))
+        (nothing,) = await next_events(there.watch("job:999", rights=limited))
         assert orjson.loads(event.data) == {"id": job, "state": None}
         assert orjson.loads(nothing.data) == {"id": 999, "state": None}
-        (jobs,) = await told(there.watch("jobs", rights=limited))
+        (jobs,) = await next_events(there.watch("jobs", rights=limited))
         assert orjson.loads(jobs.data) == []
 
 
 async def test_a_tree_is_told_by_its_counts(url: str, control: Control) -> None:
     (job,) = control.submit("work", [{}]).ids
     async with watching(url) as there:
-        (event,) = await told(there.watch(f"tree:{job}"))
+        (event,) = await next_events(there.watch(f"tree:{job}"))
         assert orjson.loads(event.data) == {"id": job, "state": "pending", "stage": "work", "counts": {}}
 
 
@@ -222,7 +222,7 @@ async def test_a_tree_is_told_by_its_counts(url: str, control: Control) -> None:
 async def test_every_topic_can_be_watched(url: str, control: Control, name: str, within: AccessScope) -> None:
     control.submit("work", [{}])
     async with watching(url) as there:
-        (event,) = await told(there.watch(name, rights=Rights(role=Role.VIEWER, within=within)))
+        (event,) = await next_events(there.watch(name, rights=Rights(role=Role.VIEWER, within=within)))
         assert event.topic == name
         orjson.loads(event.data)
 
@@ -263,7 +263,7 @@ async def test_the_topic_of_nodes_tells_each(url: str, control: Control) -> None
     )
     control.store.join(node, now_us=now_us())
     async with watching(url) as there:
-        (event,) = await told(there.watch("nodes"))
+        (event,) = await next_events(there.watch("nodes"))
         (rows,) = orjson.loads(event.data)
         assert (rows["node"], rows["used"]) == ("oak", 0)
 
@@ -278,16 +278,16 @@ async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(url: str, co
         watcher = there.watch(f"job:{job}")
         context = watcher.watched[0].context
         there.feed.watch([Topic(name="broken", look=broken)], context)
-        await told(watcher)
+        await next_events(watcher)
         control.do(CancelJob(job=job))
-        (event,) = await told(watcher)
+        (event,) = await next_events(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
 
 
 async def test_streams_end_with_the_feed(url: str, control: Control) -> None:
     async with watching(url) as there:
         watcher = there.watch("overview")
-        await told(watcher)
+        await next_events(watcher)
         there.feed.end()
         async with asyncio.timeout(5):
             while not watcher.ended:

@@ -66,12 +66,12 @@ async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = ""
         *([(b"x-asker", who.encode())] if who else []),
         *([(b"last-event-id", last.encode())] if last else []),
     ]
-    asked = False
+    request_sent = False
 
     async def receive() -> dict[str, Any]:
-        nonlocal asked
-        if not asked:
-            asked = True
+        nonlocal request_sent
+        if not request_sent:
+            request_sent = True
             return {"type": "http.request", "body": b"", "more_body": False}
         await gone.wait()
         return {"type": "http.disconnect"}

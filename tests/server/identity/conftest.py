@@ -88,8 +88,8 @@ class House:
     def audited(self, verb: str) -> Sequence[AuditEntry]:
         return [entry for entry, _ in self.store.audit.entries(verb=verb)]
 
-    def told(self, verb: str) -> Sequence[dict[str, Any]]:
-        """What the entries of this verb say."""
+    def audited_details(self, verb: str) -> Sequence[dict[str, Any]]:
+        """Return the details of the audit entries of this verb."""
         return [orjson.loads(entry.what) for entry in self.audited(verb)]
 
 

@@ -80,7 +80,7 @@ def test_given_a_wrong_token_then_it_is_refused_and_in_the_audit_without_its_sec
 
     assert answer.status_code == 401
     assert "spinney token make" in answer.json()["detail"]
-    (record,) = house.told("access refused")
+    (record,) = house.audited_details("access refused")
     assert record["why"] == "wrong token"
     assert record["address"] == "10.1.2.3"
     assert "A" * 43 not in str(record)
@@ -119,7 +119,7 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
     body = client.post("/api/v1/jobs/verbs", json={"verb": "cancel", "ids": [unseen, 999]}).json()
 
     assert body["refused_jobs"] == 2, body
-    assert [entry["why"] for entry in house.told("refused")] == [
+    assert [entry["why"] for entry in house.audited_details("refused")] == [
         f"there is no job {unseen}; the list of jobs shows those there are",
         "there is no job 999; the list of jobs shows those there are",
         f"2 jobs that are not there: {unseen}, 999",

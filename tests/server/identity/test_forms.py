@@ -36,14 +36,14 @@ def test_given_the_proof_in_a_header_then_it_is_done(browser: TestClient) -> Non
     assert browser.post("/api/v1/probe", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("given", [None, "", "x", "é", "A" * 43])
+@pytest.mark.parametrize("proof", [None, "", "x", "é", "A" * 43])
 def test_given_no_proof_or_a_wrong_one_then_it_is_refused_and_in_the_audit(
-    house: House, browser: TestClient, given: str | None
+    house: House, browser: TestClient, proof: str | None
 ) -> None:
-    answer = browser.post("/probe", data={} if given is None else {"csrf": given})
+    answer = browser.post("/probe", data={} if proof is None else {"csrf": proof})
 
     assert answer.status_code == 403
-    (record,) = house.told("access refused")
+    (record,) = house.audited_details("access refused")
     assert "out of date" in record["why"]
 
 

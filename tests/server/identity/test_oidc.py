@@ -44,7 +44,7 @@ class ProviderMadeForThisTest:
         self.lie: Callable[[dict[str, Any]], dict[str, Any]] = lambda claims: claims
         self.sign: Callable[[dict[str, Any]], str] = self._sign
         self.codes: dict[str, dict[str, str]] = {}
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self.authorization = ""
         provider = self
 
@@ -79,7 +79,7 @@ class ProviderMadeForThisTest:
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state'], 'iss': self.issuer})}"
 
     def _get(self, handler: BaseHTTPRequestHandler) -> None:
-        self.asked.append(handler.path)
+        self.requested_paths.append(handler.path)
         if handler.path == "/realm/.well-known/openid-configuration":
             self._answer(
                 handler,
@@ -97,7 +97,7 @@ class ProviderMadeForThisTest:
             self._answer(handler, 404, {})
 
     def _post(self, handler: BaseHTTPRequestHandler) -> None:
-        self.asked.append(handler.path)
+        self.requested_paths.append(handler.path)
         body = handler.rfile.read(int(handler.headers["content-length"])).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
         self.authorization = handler.headers.get("authorization", "")
@@ -331,7 +331,7 @@ def test_given_another_issuer_in_the_answer_then_it_is_refused(
     answer = browser.get(back.partition("&iss=")[0] + "&iss=http%3A%2F%2Fevil.example")
 
     assert answer.status_code == 401
-    assert "/realm/token" not in provider.asked
+    assert "/realm/token" not in provider.requested_paths
 
 
 def test_given_no_provider_that_answers_then_the_form_says_so(
@@ -371,9 +371,9 @@ async def test_given_a_new_key_of_the_provider_then_it_is_asked_for_but_not_ever
     provider.keys.append(_key("two"))
     now += 60
     assert await come() == "ann"
-    assert provider.asked.count("/realm/keys") == 2
+    assert provider.requested_paths.count("/realm/keys") == 2
     assert await come() == "ann"
-    assert provider.asked.count("/realm/keys") == 2
+    assert provider.requested_paths.count("/realm/keys") == 2
 
 
 async def test_given_an_email_that_is_not_verified_then_it_names_nobody(

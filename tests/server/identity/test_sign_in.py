@@ -95,10 +95,10 @@ def test_given_who_has_signed_in_then_the_browser_keeps_what_makes_it_known_and_
     browser = house.client()
     cookies = sign_in(browser, "ann", PASSWORD).headers.get_list("set-cookie")
 
-    kept = next(cookie for cookie in cookies if cookie.startswith("spinney_device_"))
-    assert "HttpOnly" in kept
-    assert f"Max-Age={400 * 86_400}" in kept
-    name, _, value = kept.partition(";")[0].partition("=")
+    device_cookie = next(cookie for cookie in cookies if cookie.startswith("spinney_device_"))
+    assert "HttpOnly" in device_cookie
+    assert f"Max-Age={400 * 86_400}" in device_cookie
+    name, _, value = device_cookie.partition(";")[0].partition("=")
     house.guessed_at("ann")
     stranger = house.client()
     for forged in (value[:-1], "x", ""):
@@ -120,7 +120,7 @@ def test_given_a_proxy_that_is_not_trusted_then_the_log_says_once_that_its_word_
         record.getMessage() for record in caplog.records if "X-Forwarded-For" in record.getMessage()
     ]
     assert f"a request from {LOCAL} bears X-Forwarded-For, which is ignored" in warning
-    assert house.told("login")[0]["address"] == LOCAL
+    assert house.audited_details("login")[0]["address"] == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_given_a_new_password_then_this_browser_stays_and_the_others_are_out(hou
 
 
 @pytest.mark.parametrize(
-    ("before", "new", "again", "status", "said"),
+    ("before", "new", "again", "status", "message"),
     [
         ("wrong", "another horse battery", "another horse battery", 401, "not the password that you have"),
         (PASSWORD, "another horse battery", "different", 422, "differ"),
@@ -259,7 +259,7 @@ def test_given_a_new_password_then_this_browser_stays_and_the_others_are_out(hou
     ],
 )
 def test_given_what_does_not_fit_then_the_field_says_so(
-    house: House, before: str, new: str, again: str, status: int, said: str
+    house: House, before: str, new: str, again: str, status: int, message: str
 ) -> None:
     house.user()
     browser = house.signed_in()
@@ -270,7 +270,7 @@ def test_given_what_does_not_fit_then_the_field_says_so(
     )
 
     assert answer.status_code == status
-    assert said in answer.text
+    assert message in answer.text
     assert 'aria-invalid="true"' in answer.text
     assert 'aria-describedby="f-' in answer.text
     assert browser.get("/probe").status_code == 200

@@ -23,9 +23,9 @@ def _open(browser: TestClient, secret: str) -> Any:
     return browser.get("/welcome")
 
 
-def _fill(browser: TestClient, page: str, **given: str) -> Any:
+def _fill(browser: TestClient, page: str, **fields: str) -> Any:
     return browser.post(
-        "/welcome", data={"csrf": csrf(page), "password": PASSWORD, "again": PASSWORD, **given}
+        "/welcome", data={"csrf": csrf(page), "password": PASSWORD, "again": PASSWORD, **fields}
     )
 
 
@@ -78,7 +78,7 @@ def test_given_two_browsers_with_one_link_then_one_makes_the_admin(house: House)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "message"),
     [
         ({"name": "a b"}, "cannot name a user"),
         ({"name": "token:x"}, "cannot name a user"),
@@ -88,15 +88,15 @@ def test_given_two_browsers_with_one_link_then_one_makes_the_admin(house: House)
     ],
 )
 def test_given_what_does_not_fit_then_the_field_says_so_and_the_link_stays_good(
-    house: House, given: dict[str, str], said: str
+    house: House, fields: dict[str, str], message: str
 ) -> None:
     browser = house.client()
     page = _open(browser, _first(house)).text
 
-    answer = _fill(browser, page, **given)
+    answer = _fill(browser, page, **fields)
 
     assert answer.status_code == 422
-    assert said in answer.text
+    assert message in answer.text
     assert 'aria-invalid="true"' in answer.text
     assert _fill(browser, page, name="wanda").status_code == 303
 

@@ -145,7 +145,7 @@ def test_given_files_when_uploaded_then_each_has_a_job_of_its_uploader(
 
 
 @pytest.mark.parametrize(
-    ("who", "file", "status", "told"),
+    ("who", "file", "status", "message"),
     [
         ("viewer", ("a.zip", b"x"), 403, ""),
         ("submitter", ("", b""), 303, "no file was chosen"),
@@ -154,9 +154,9 @@ def test_given_files_when_uploaded_then_each_has_a_job_of_its_uploader(
     ],
 )
 def test_what_cannot_be_uploaded_makes_no_job(
-    world: World, uploads: str, who: str, file: tuple[str, bytes], status: int, told: str
+    world: World, uploads: str, who: str, file: tuple[str, bytes], status: int, message: str
 ) -> None:
     answer = send(world, who, file, **HTML)
     assert answer.status_code == status
-    assert told in flash(answer)
+    assert message in flash(answer)
     assert not world.store.jobs(Filter(), limit=10)

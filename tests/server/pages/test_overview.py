@@ -18,8 +18,8 @@ def looked(world: World) -> Overview:
     return read(world.control(), StatsCache())
 
 
-def titles(found: Overview) -> list[str]:
-    return [need.title for need in needs(found)]
+def titles(overview: Overview) -> list[str]:
+    return [need.title for need in needs(overview)]
 
 
 def test_given_nothing_is_wrong_then_nothing_needs_a_hand(world: World) -> None:

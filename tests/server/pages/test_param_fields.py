@@ -27,7 +27,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def given(**texts: str) -> dict[str, str]:
+def form(**texts: str) -> dict[str, str]:
     return {PREFIX + name: text for name, text in {"title": "a", **texts}.items()}
 
 
@@ -63,7 +63,7 @@ def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_mu
 def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_empty_is_left_out() -> None:
     params, wrong = read(
         SCHEMA,
-        given(
+        form(
             count="3",
             ratio="0.5",
             keep="false",
@@ -91,7 +91,7 @@ def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_e
         "pin": "secret",
         "id": 17,
     }
-    assert read(SCHEMA, given(id="A17", level="high"))[0] == {
+    assert read(SCHEMA, form(id="A17", level="high"))[0] == {
         "title": "a",
         "owner": None,
         "id": "A17",
@@ -100,7 +100,7 @@ def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_e
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("count", "three", "must be a whole number at least 1, not 'three'"),
         ("count", "0", "must be a whole number at least 1, not 0"),
@@ -113,12 +113,12 @@ def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_e
     ],
 )
 def test_given_what_cannot_be_meant_when_read_then_it_is_told_at_its_field(
-    name: str, text: str, told: str
+    name: str, text: str, message: str
 ) -> None:
-    _, wrong = read(SCHEMA, given(**{name: text}))
+    _, wrong = read(SCHEMA, form(**{name: text}))
 
     assert list(wrong) == [name]
-    assert told in wrong[name]
+    assert message in wrong[name]
 
 
 def test_given_a_secret_that_does_not_fit_when_read_then_its_value_is_not_told() -> None:

@@ -6,7 +6,7 @@ NOW_US = 1_800_000_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [
         (2, "just now"),
         (-2, "in a moment"),
@@ -23,19 +23,19 @@ NOW_US = 1_800_000_000_000_000
         (-65.4, "in 1 min 5 s"),
     ],
 )
-def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said: str) -> None:
-    assert text_formats.ago(NOW_US - round(seconds * 1e6), NOW_US) == said
+def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, text: str) -> None:
+    assert text_formats.ago(NOW_US - round(seconds * 1e6), NOW_US) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(5.0, "5 s"), (1.5, "1.5 s"), (0.25, "250 ms"), (90.0, "1 min 30 s"), (0.0, "0 ms")]
+    ("seconds", "text"), [(5.0, "5 s"), (1.5, "1.5 s"), (0.25, "250 ms"), (90.0, "1 min 30 s"), (0.0, "0 ms")]
 )
-def test_an_interval_that_somebody_set_has_no_needless_decimals(seconds: float, said: str) -> None:
-    assert text_formats.interval(seconds) == said
+def test_an_interval_that_somebody_set_has_no_needless_decimals(seconds: float, text: str) -> None:
+    assert text_formats.interval(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [
         (None, ""),
         (0.34, "340 ms"),
@@ -47,35 +47,35 @@ def test_an_interval_that_somebody_set_has_no_needless_decimals(seconds: float, 
         (-3, "0 s"),
     ],
 )
-def test_given_a_time_then_its_two_largest_parts_are_said(seconds: float | None, said: str) -> None:
-    assert text_formats.lasting(seconds) == said
+def test_given_a_time_then_its_two_largest_parts_are_said(seconds: float | None, text: str) -> None:
+    assert text_formats.lasting(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("n", "said"), [(0, "0"), (9_999, "9,999"), (12_340, "12.3k"), (1_204_000, "1.2M"), (3e9, "3.0G")]
+    ("n", "text"), [(0, "0"), (9_999, "9,999"), (12_340, "12.3k"), (1_204_000, "1.2M"), (3e9, "3.0G")]
 )
-def test_given_a_large_number_then_it_is_short(n: float, said: str) -> None:
-    assert text_formats.short(n) == said
+def test_given_a_large_number_then_it_is_short(n: float, text: str) -> None:
+    assert text_formats.short(n) == text
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [(1, "1 byte"), (999, "999 bytes"), (1_000, "1.0 kB"), (999_960, "1.0 MB"), (12_400_000, "12.4 MB")],
 )
-def test_given_bytes_then_they_are_said_in_the_unit_that_fits(count: int, said: str) -> None:
-    assert text_formats.size(count) == said
+def test_given_bytes_then_they_are_said_in_the_unit_that_fits(count: int, text: str) -> None:
+    assert text_formats.size(count) == text
 
 
-@pytest.mark.parametrize(("part", "said"), [(0.0, "0 %"), (0.999, "99 %"), (1.0, "100 %"), (None, "")])
-def test_given_a_fraction_then_a_hundred_is_said_of_the_whole_alone(part: float | None, said: str) -> None:
-    assert text_formats.percent(part) == said
+@pytest.mark.parametrize(("part", "text"), [(0.0, "0 %"), (0.999, "99 %"), (1.0, "100 %"), (None, "")])
+def test_given_a_fraction_then_a_hundred_is_said_of_the_whole_alone(part: float | None, text: str) -> None:
+    assert text_formats.percent(part) == text
 
 
 @pytest.mark.parametrize(
-    ("rate", "said"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")]
+    ("rate", "text"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")]
 )
-def test_given_a_rate_then_a_slow_one_is_said_by_the_minute(rate: float, said: str) -> None:
-    assert text_formats.rate(rate) == said
+def test_given_a_rate_then_a_slow_one_is_said_by_the_minute(rate: float, text: str) -> None:
+    assert text_formats.rate(rate) == text
 
 
 def test_given_a_moment_that_no_calendar_has_then_it_is_said_as_it_is() -> None:
