@@ -50,14 +50,14 @@ def service(site: Site, rights: Rights = ALL_RIGHTS, by: str = "ann") -> Bulk:
     return Bulk(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by=by, rights=rights)
 
 
-def said(order: Order) -> str:
+def order_name(order: Order) -> str:
     return " ".join(str(value) for value in (order.verb, order.stage, order.queue) if value) + (
         " and-after" * order.and_after + " tree" * order.tree
     )
 
 
 @pytest.mark.parametrize("of", ["usual", "possible", "numbers"])
-@pytest.mark.parametrize("order", ORDERS, ids=said)
+@pytest.mark.parametrize("order", ORDERS, ids=order_name)
 @pytest.mark.parametrize("rights", [ALL_RIGHTS, Rights(role=Role.SUBMITTER)], ids=["operator", "submitter"])
 def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
     site: Site, order: Order, of: str, rights: Rights

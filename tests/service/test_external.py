@@ -151,7 +151,7 @@ def test_locks_that_its_stage_wants_are_taken_for_a_party(ext: External, site: S
 
 
 @pytest.mark.parametrize(
-    ("said", "then"),
+    ("fields", "end_state"),
     [
         ({"outcome": Outcome.WARNING, "result": 1, "message": "noisy"}, State.PENDING),
         ({"outcome": Outcome.NOT_APPLICABLE}, State.PENDING),
@@ -164,10 +164,12 @@ def test_locks_that_its_stage_wants_are_taken_for_a_party(ext: External, site: S
         ({"outcome": Outcome.LOCKED, "lock": "ear"}, State.PENDING),
     ],
 )
-def test_every_outcome_of_a_stage_is_a_partys_too(ext: External, site: Site, said: Any, then: State) -> None:
+def test_every_outcome_of_a_stage_is_a_partys_too(
+    ext: External, site: Site, fields: Any, end_state: State
+) -> None:
     external_worker, work = begin(ext, site)
-    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(**said))
-    assert site.store.job(work.job_id).state is then
+    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(**fields))
+    assert site.store.job(work.job_id).state is end_state
 
 
 def test_an_error_is_kept_with_what_is_known_of_it(ext: External, site: Site) -> None:
@@ -599,7 +601,7 @@ def test_a_key_that_is_none_is_nobodys(ext: External, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("fields", "error"),
     [
         ({"name": "a b"}, BadName),
         ({"slots": 0}, UsageError),
@@ -608,9 +610,9 @@ def test_a_key_that_is_none_is_nobodys(ext: External, key: str) -> None:
         ({"lanes": []}, UsageError),
     ],
 )
-def test_a_party_that_cannot_be_is_refused(ext: External, said: Any, error: type[Exception]) -> None:
+def test_a_party_that_cannot_be_is_refused(ext: External, fields: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        ext.join(**{"name": "ear", "lanes": [EAR], **said})
+        ext.join(**{"name": "ear", "lanes": [EAR], **fields})
 
 
 def test_what_cannot_be_read_fails_and_the_party_gets_the_rest(site: Site, ext: External) -> None:

@@ -75,12 +75,12 @@ class House:
         PutInbox(name=name, replace=True, **fields).put(self.control("ann"), internal=True)
         return name
 
-    def uploads(self, *asked: Any, **asks: Any) -> InboxUploads:
-        return self.control(*asked, **asks).part(InboxUploads)
+    def uploads(self, *args: Any, **options: Any) -> InboxUploads:
+        return self.control(*args, **options).part(InboxUploads)
 
     def begin(self, inbox: str = "in", by: str = "bob", rights: Rights = ALL_RIGHTS, **fields: Any) -> Upload:
-        wanted = {"name": "a.zip", "size": len(BYTES)} | fields
-        return self.uploads(by, rights).begin(self.root, Upload(id="", by="", inbox=inbox, **wanted))
+        upload_fields = {"name": "a.zip", "size": len(BYTES)} | fields
+        return self.uploads(by, rights).begin(self.root, Upload(id="", by="", inbox=inbox, **upload_fields))
 
     def write(self, upload: Upload, data: bytes) -> Upload:
         """Some bytes, and all that follows when they are the last."""
@@ -324,15 +324,15 @@ def test_nobody_reaches_what_is_not_an_upload_of_his(house: House, upload_id: st
     house.inbox()
     house.inbox("other", folder="/srv/other")
     upload = house.begin()
-    for by, inbox, wanted in (
+    for by, inbox, upload_number in (
         ("bob", "in", upload_id),
         ("eve", "in", upload.id),
         ("bob", "other", upload.id),
     ):
         with pytest.raises(NoSuch):
-            house.uploads(by).find(house.root, inbox, wanted)
+            house.uploads(by).find(house.root, inbox, upload_number)
         with pytest.raises(NoSuch):
-            house.uploads(by).open(house.root, inbox, wanted, 0)
+            house.uploads(by).open(house.root, inbox, upload_number, 0)
     with pytest.raises(NoSuch):
         house.begin("nothing")
 

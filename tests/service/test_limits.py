@@ -622,13 +622,13 @@ def test_a_schedule_of_somebody_else_makes_a_job_within_the_limits_of_who_runs_i
 
 
 class Counting:
-    """A store that tells what it was asked for."""
+    """A store that records the names of the parts that are used."""
 
-    def __init__(self, of: Any, asked: list[str]) -> None:
-        self._of, self._asked = of, asked
+    def __init__(self, of: Any, names: list[str]) -> None:
+        self._of, self._names = of, names
 
     def __getattr__(self, name: str) -> Any:
-        self._asked.append(name)
+        self._names.append(name)
         return getattr(self._of, name)
 
 

@@ -136,8 +136,8 @@ def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> N
 # --- explaining -------------------------------------------------------------------------------
 
 
-def told(site: Site, job: int, within: AccessScope = ALPHA) -> str:
-    """All that an explanation says, in one text."""
+def explanation_text(site: Site, job: int, within: AccessScope = ALPHA) -> str:
+    """Return everything that an explanation says as one text."""
     explanation = of(site, within).part(Explainer).explain(job)
     return f"{explanation.cause}: {explanation.sentence} | {explanation.command} | {dict(explanation.facts)}"
 
@@ -147,16 +147,16 @@ def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
     both = site.submit_one(collection="alpha", needs=(mine, other))
     own = site.submit_one(collection="alpha", needs=(mine,))
 
-    assert f"job {mine} and others" in told(site, both)
-    assert f"{mine} (pending)" in told(site, own)
+    assert f"job {mine} and others" in explanation_text(site, both)
+    assert f"{mine} (pending)" in explanation_text(site, own)
     site.fail(site.run(mine))
     site.fail(site.run(other))
     for look in (full(site).queries, of(site).queries):
         assert look.job(own).message == f"job {mine}, which it needs, failed"
     blind = site.submit_one(collection="alpha", needs=(other,))
     assert of(site).queries.job(blind).message == "a job, which it needs, failed"
-    assert f" {other}" not in told(site, blind)
-    assert f"job {other}, which" in told(site, blind, AccessScope())
+    assert f" {other}" not in explanation_text(site, blind)
+    assert f"job {other}, which" in explanation_text(site, blind, AccessScope())
 
 
 def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
@@ -165,8 +165,8 @@ def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
     mine = site.submit_one("locked", {"serno": "A"}, collection="alpha")
     site.claim(slots=2)
 
-    assert "another job has the lock 'receiver:A'" in told(site, mine)
-    assert f"job {other} has" in told(site, mine, AccessScope())
+    assert "another job has the lock 'receiver:A'" in explanation_text(site, mine)
+    assert f"job {other} has" in explanation_text(site, mine, AccessScope())
     (line,) = of(site).do(ListLocks()).items
     assert (line.owner_id, line.node, line.until, line.waiting) == (None, None, "attempt", 1)
     assert [info.owner_id for info in of(site, BETA).do(ShowLock(name="receiver:A")).items] == [other]
@@ -177,8 +177,11 @@ def test_jobs_out_of_sight_in_a_ring_are_not_named(site: Site, monkeypatch: pyte
     ring = Cause(job_id=mine, cause="deadlock", facts={"ring": [mine, other], "chain": f"job {other} waits"})
     monkeypatch.setattr(site.store.explainer, "explain", lambda job_id, now_us: ring)
 
-    assert told(site, mine) == "deadlock: jobs wait for each other, and none of them can go on | None | {}"
-    assert f"job {other} waits | spinney cancel {other}" in told(site, mine, AccessScope())
+    assert (
+        explanation_text(site, mine)
+        == "deadlock: jobs wait for each other, and none of them can go on | None | {}"
+    )
+    assert f"job {other} waits | spinney cancel {other}" in explanation_text(site, mine, AccessScope())
 
 
 def test_what_others_have_pending_is_not_counted(site: Site) -> None:
@@ -188,8 +191,8 @@ def test_what_others_have_pending_is_not_counted(site: Site) -> None:
     site.claim(node, 1)
     mine = site.submit_one(collection="alpha")
 
-    assert "6 jobs" in told(site, mine, AccessScope())
-    sentences = told(site, mine)
+    assert "6 jobs" in explanation_text(site, mine, AccessScope())
+    sentences = explanation_text(site, mine)
     assert "slots" in sentences
     assert "6" not in sentences.replace(f"priority {mine}", "")
 
@@ -205,7 +208,7 @@ def test_a_hold_that_names_others_is_told_without_their_name(site: Site) -> None
         pass
     look = of(site).queries
 
-    assert "beta" not in told(site, mine)
+    assert "beta" not in explanation_text(site, mine)
     assert look.job(mine).state is State.HELD
     assert "beta" not in str(look.job(mine).message)
     assert [hold.name for hold in look.holds_on(mine)] == [""]

@@ -172,8 +172,8 @@ class NotReached(SpinneyError):
     """Refused in the report."""
 
 
-def some(found: Any) -> None:
-    if not found:
+def some(value: Any) -> None:
+    if not value:
         raise NoSuchJob(0)
 
 

@@ -54,7 +54,7 @@ def ask(site: Site, role: Role = Role.OPERATOR, within: AccessScope = AccessScop
     )
 
 
-def told(site: Site, name: str = "w") -> list[int | None]:
+def delivered_jobs(site: Site, name: str = "w") -> list[int | None]:
     return [d.job_id for d in reversed(site.store.webhooks.deliveries(name))]
 
 
@@ -140,11 +140,11 @@ def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
     site.submit(collection="beta")
     (own,) = site.submit(collection="alpha")
     site.drain()
-    assert told(site) == [own]
+    assert delivered_jobs(site) == [own]
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("options", "error"),
     [
         ({"collection": "beta"}, Forbidden),
         ({"type": "nosuch"}, UnknownType),
@@ -154,9 +154,9 @@ def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
         ({"type": "../x"}, SpinneyError),
     ],
 )
-def test_what_cannot_be_asked_is_refused(site: Site, asked: dict[str, Any], error: type[Exception]) -> None:
+def test_what_cannot_be_asked_is_refused(site: Site, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        ask(site, within=ALPHA).do(AddWebhook(name="w", url=URL, **asked))
+        ask(site, within=ALPHA).do(AddWebhook(name="w", url=URL, **options))
     assert site.store.webhooks.all(now_us=site.now) == []
 
 
