@@ -32,20 +32,20 @@ def main(args: Sequence[str]) -> int:
         "--variant", choices=sorted(VARIANTS), help="with an engine that is broken on purpose"
     )
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args(args)
-    if given.seed is not None:
-        return _one(given.seed, given.variant)
-    if given.part:
-        return _part(given.first, given.seeds)
-    return _many(given.first, given.seeds)
+    arguments = parser.parse_args(args)
+    if arguments.seed is not None:
+        return _one(arguments.seed, arguments.variant)
+    if arguments.part:
+        return _part(arguments.first, arguments.seeds)
+    return _many(arguments.first, arguments.seeds)
 
 
 def _one(seed: int, variant: str | None) -> int:
     if variant is None:
-        life = live(seed, told=print)
+        life = live(seed, trace=print)
     else:
         with VARIANTS[variant].engine() as make_store:
-            life = live(seed, make_store=make_store, focus=VARIANTS[variant].focus, told=print)
+            life = live(seed, make_store=make_store, focus=VARIANTS[variant].focus, trace=print)
     print(
         f"seed {seed}: {life.jobs} jobs, {life.attempts} attempts, {life.seconds:.1f} s of virtual time, "
         f"digest {life.digest[:16]}"

@@ -249,20 +249,20 @@ def _functions(module: ModuleType) -> Iterator[Any]:
 
 
 @contextmanager
-def quiet(told: Callable[[str], None] | None) -> Iterator[None]:
-    """What the engine logs goes into the trace, or nowhere."""
+def quiet(trace: Callable[[str], None] | None) -> Iterator[None]:
+    """Write what the engine logs to the trace, or nowhere without one."""
     root = logging.getLogger("spinney")
     before, level = root.propagate, root.level
 
-    class Told(logging.Handler):
+    class TraceHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            assert told is not None
-            told(f"log: {record.getMessage()}")
+            assert trace is not None
+            trace(f"log: {record.getMessage()}")
 
-    handler = Told() if told is not None else logging.NullHandler()
+    handler = TraceHandler() if trace is not None else logging.NullHandler()
     root.addHandler(handler)
     root.propagate = False
-    if told is None:
+    if trace is None:
         root.setLevel(logging.CRITICAL + 1)
     else:
         root.setLevel(logging.DEBUG)

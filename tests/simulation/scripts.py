@@ -31,8 +31,8 @@ _LOOK_S = 0.2
 """How often user code looks whether it is to end."""
 
 
-class Told(Exception):
-    """It has seen that somebody wants it to end."""
+class EndRequested(Exception):
+    """The script has seen that somebody wants it to end."""
 
 
 Detail = Mapping[str, Any]
@@ -49,7 +49,7 @@ class Script:
     async def run(self) -> Detail | None:
         try:
             return await self._do()
-        except Told:
+        except EndRequested:
             return {"outcome": Outcome.ERROR, "message": "told to end", "retryable": False}
 
     async def _do(self) -> Detail | None:
@@ -91,7 +91,7 @@ class Script:
             await asyncio.sleep(min(seconds, _LOOK_S))
             seconds -= _LOOK_S
             if attentive and self._worker.cancelled(self._fence):
-                raise Told
+                raise EndRequested
 
     async def _bear(self, calm: bool) -> None:
         rng = self._world.rng

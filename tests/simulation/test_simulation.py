@@ -91,10 +91,10 @@ def test_an_engine_that_is_broken_is_found_broken(variant: str, capsys: pytest.C
 
 
 def test_lives_have_attempts_that_exceed_their_time_limit() -> None:
-    """With starts by the machine's clock none did, or on a machine that had just been started each."""
+    """When starts were read from the machine's clock, no attempt did, or every one on a machine just started."""
     lines: list[str] = []
 
-    lives = [live(seed, told=lines.append) for seed in range(51, 61)]
+    lives = [live(seed, trace=lines.append) for seed in range(51, 61)]
 
     overdue = [line for line in lines if "exceeds its time limit" in line]
     assert 0 < len(overdue) < sum(life.attempts for life in lives) / 10

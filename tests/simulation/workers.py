@@ -32,7 +32,7 @@ from .loop import PROCESS, Process
 _pids = itertools.count(100)
 
 
-class AskedAndRefused(Exception):
+class RequestRefused(Exception):
     """The supervisor answered a request of the attempt with an error."""
 
 
@@ -184,7 +184,7 @@ class SimChild:
 
     # --- what the worker tells ------------------------------------------------------------
 
-    def told(self, kind: str, *what: Any) -> None:
+    def send(self, kind: str, *what: Any) -> None:
         self._supervisor.post(getattr(self, f"_hear_{kind}"), *what)
 
     def _hear_hello(self, hello: Hello) -> None:
@@ -213,7 +213,7 @@ class Worker:
         self._kept: list[list[Any]] = []
         self._lists = 0
         self._numbers = itertools.count(1)
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._requests: dict[int, asyncio.Future[Any]] = {}
         self._greeted = self._ending = False
         self._wished: set[int] = set()
         self._deaf = draw < 0.3
@@ -225,9 +225,9 @@ class Worker:
         return self._child._world
 
     def run(self) -> None:
-        """It has loaded the application."""
+        """Report that the application is loaded, and begin."""
         self._greeted = True
-        self._child.told("hello", self.world.application.hello(self._child.pid))
+        self._child.send("hello", self.world.application.hello(self._child.pid))
         if self.world.chance("worker_dies"):
             self._child.process.post(self._break, delay_s=self.world.draw(0.0, 3.0))
         self._next()
@@ -240,10 +240,10 @@ class Worker:
                 self._next()
             case "answer":
                 number, value, error = what
-                request = self._asked.pop(number, None)
+                request = self._requests.pop(number, None)
                 if request is not None and not request.done():
                     request.set_result(value) if error is None else request.set_exception(
-                        AskedAndRefused(str(error))
+                        RequestRefused(str(error))
                     )
             case "flush":
                 if self._deaf and self.attempts and not self._child.concurrent:
@@ -263,11 +263,11 @@ class Worker:
         return fence in self._wished or self._child.page.cells[CELL_CANCEL] == fence
 
     async def ask(self, fence: int, verb: str, **args: Any) -> Any:
-        """A request of an attempt. Raises AskedAndRefused."""
+        """Send a request of an attempt and return the answer. Raises RequestRefused."""
         number = next(self._numbers)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        self._child.told("ask", number, fence, verb, args)
-        return await self._asked[number]
+        self._requests[number] = asyncio.get_running_loop().create_future()
+        self._child.send("ask", number, fence, verb, args)
+        return await self._requests[number]
 
     # --- one attempt after the other ------------------------------------------------------
 
@@ -302,7 +302,7 @@ class Worker:
     async def _attempt(self, script: "scripts.Script", fence: int, started_us: int, line: int) -> None:
         try:
             detail = await script.run()
-        except AskedAndRefused as error:
+        except RequestRefused as error:
             detail = {"outcome": Outcome.ERROR, "message": str(error)}
         page = self._child.page
         self.world.oracle.ended(fence)
@@ -324,7 +324,7 @@ class Worker:
     def _send_done(self) -> None:
         if self._kept:
             rows, self._kept = self._kept, []
-            self._child.told("done", rows)
+            self._child.send("done", rows)
             for row in rows:
                 if len(row) > 3 and row[3].get("output") and not self._child.concurrent:
                     self._child._node.pump.mark(row[0])
@@ -335,7 +335,7 @@ class Worker:
         if back:
             gone = set(back)
             self._waiting = deque(w for w in self._waiting if w[3][1] not in gone)
-            self._child.told("back", back)
+            self._child.send("back", back)
 
     def _break(self) -> None:
         self.broke = True

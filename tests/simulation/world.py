@@ -62,12 +62,13 @@ def live(
     *,
     make_store: type[SimStore] = SimStore,
     focus: str | None = None,
-    told: Callable[[str], None] | None = None,
+    trace: Callable[[str], None] | None = None,
 ) -> Life:
-    """Run the world of this seed to its end. ``focus``: what it is about, else that is drawn."""
+    """Run the world of this seed to its end. ``focus`` says what it is about, else that is drawn. ``trace``
+    gets the lines of its log."""
     with TemporaryDirectory(prefix="spinney-sim-", dir=in_memory()) as folder, _no_collection():
-        world = World(seed, Path(folder), make_store, focus, told)
-        with clockwork.in_place(world, world.rng), clockwork.quiet(world.log if told else None):
+        world = World(seed, Path(folder), make_store, focus, trace)
+        with clockwork.in_place(world, world.rng), clockwork.quiet(world.log if trace else None):
             world.run()
         return world.life()
 
@@ -93,9 +94,9 @@ class World:
         folder: Path,
         make_store: type[SimStore],
         focus: str | None,
-        told: Callable[[str], None] | None,
+        trace: Callable[[str], None] | None,
     ) -> None:
-        self.seed, self.folder, self._make_store, self._told = seed, folder, make_store, told
+        self.seed, self.folder, self._make_store, self._trace = seed, folder, make_store, trace
         self.rng = random.Random(seed)
         self.loop = SimLoop(self.rng, self._trouble)
         self.loop.world = self  # type: ignore[attr-defined]
@@ -217,13 +218,13 @@ class World:
         self._digest.update(line.encode())
         self._digest.update(b"\n")
         self._tail.append(line)
-        if self._told is not None:
-            self._told(line)
+        if self._trace is not None:
+            self._trace(line)
 
     def log(self, text: str) -> None:
-        """Not in the digest: the same life, whether somebody listens or not."""
-        if self._told is not None:
-            self._told(f"{self.loop.now:11.6f}   {text}")
+        """Write to the trace, but not into the digest: a life is the same whether it is traced or not."""
+        if self._trace is not None:
+            self._trace(f"{self.loop.now:11.6f}   {text}")
 
     def failed(self, who: str, error: BaseException) -> None:
         """Something ended in a way that nobody foresaw."""
