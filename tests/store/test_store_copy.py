@@ -319,12 +319,12 @@ def test_a_store_that_changes_meanwhile_is_not_copied(small: Place, server: Plac
     another = opened(small.url)
     submitted: list[int] = []
 
-    def told(doing: str, *_: int) -> None:
+    def progress(doing: str, *_: int) -> None:
         if doing == "jobs: copied" and not submitted:
             submitted.extend(another.submit([submission()], now_us=2).ids)
 
     with pytest.raises(Refused, match="was changed while it was copied, so nothing was kept"):
-        copy(small.database, server.database, on_progress=told)
+        copy(small.database, server.database, on_progress=progress)
     assert submitted == [4], "nobody had to wait"
     nothing_there(server)
 
@@ -336,12 +336,12 @@ def test_a_server_that_changes_meanwhile_is_not_copied(small: Place, server: Pla
     copy(small.database, server.database)
     submitted: list[int] = []
 
-    def told(doing: str, *_: int) -> None:
+    def progress(doing: str, *_: int) -> None:
         if doing == "jobs: copied" and not submitted:
             submitted.extend(server.submit([submission()], now_us=2).ids)
 
     with pytest.raises(Refused, match="was changed while it was copied"):
-        copy(server.database, place.database, on_progress=told)
+        copy(server.database, place.database, on_progress=progress)
     nothing_there(place)
 
 

@@ -47,7 +47,7 @@ def statements(site: Site, n: int, failing: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         {"type": "three"},
         {"queue": "other"},
@@ -56,10 +56,10 @@ def statements(site: Site, n: int, failing: int = 0) -> list[str]:
         {"within": AccessScope(queues=())},
     ],
 )
-def test_one_that_cannot_fit_costs_no_statement(site: Site, asked: dict[str, Any]) -> None:
+def test_one_that_cannot_fit_costs_no_statement(site: Site, options: dict[str, Any]) -> None:
     statements(site, 20, 2)
     before = statements(site, 20, 2)
-    watch(site, **asked)
+    watch(site, **options)
     statements(site, 20, 2)
 
     assert statements(site, 20, 2) == before
