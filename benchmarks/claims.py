@@ -18,7 +18,7 @@ ROUNDS = 400
 
 
 def flat_claims() -> Mapping[str, float]:
-    """µs of one claim with its record, and how many times the first each other one is."""
+    """Return the µs of one claim with its record for the first case, and each other case as a multiple of it."""
     cases: dict[str, Callable[[Site], None]] = {
         "1,000 pending": lambda s: pending(s, 1_000),
         "1,000,000 pending": lambda s: pending(s, MILLION),
@@ -28,7 +28,7 @@ def flat_claims() -> Mapping[str, float]:
         "1,000,000 held": lambda s: (_parked(s, "held", None), pending(s, 1_000))[0],
         "1,000,000 of unknown type": lambda s: (_unknown(s), pending(s, 1_000))[0],
     }
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     with site() as here:
         # The first statements of a process cost more than all later ones.
         pending(here, 1_000)
@@ -37,11 +37,11 @@ def flat_claims() -> Mapping[str, float]:
         with site() as here:
             prepare(here)
             cost = claim_us(here)
-        if not found:
-            found[f"{name}: us"] = base = cost
+        if not figures:
+            figures[f"{name}: us"] = base = cost
         else:
-            found[f"{name}: times"] = cost / base
-    return found
+            figures[f"{name}: times"] = cost / base
+    return figures
 
 
 def claim_us(here: Site) -> float:

@@ -47,7 +47,7 @@ def hold_what_is_next() -> Mapping[str, float]:
 
 
 def _measured(here: Site, top: int, case: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     run_dir = here.folder / "bench.db.run"
     control = Control(
         store=here.store, clock=_now_us, wake_nodes=lambda: wake_local_nodes(run_dir), by="bench"
@@ -67,12 +67,12 @@ def _measured(here: Site, top: int, case: str) -> dict[str, float]:
             ended_us = _now_us()
             if verb == "hold":
                 _check_held(here, hold.id, top, laid_us)
-            found[f"{case}{verb}, s"] = (ended_us - begun_us) / 1e6
-            found[f"{case}pace beside the {verb}, of before"] = _pace(here, begun_us, ended_us) / _pace(
+            figures[f"{case}{verb}, s"] = (ended_us - begun_us) / 1e6
+            figures[f"{case}pace beside the {verb}, of before"] = _pace(here, begun_us, ended_us) / _pace(
                 here, before_us, begun_us
             )
-            found[f"{case}pace before the {verb}, jobs/s"] = _pace(here, before_us, begun_us)
-    return found
+            figures[f"{case}pace before the {verb}, jobs/s"] = _pace(here, before_us, begun_us)
+    return figures
 
 
 def _check_held(here: Site, hold_id: int, top: int, laid_us: int) -> None:

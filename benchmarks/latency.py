@@ -51,8 +51,8 @@ def _idle_start(environment: Mapping[str, str]) -> Mapping[str, float]:
         taken = _submit_from_outside(here, TRIES, environment)
         here.wait_settled()
         with here.store.database.look() as tx:
-            found = tx.all("select result from history where job_id > ?", (before,))
-    delays = [int(result) / 1e6 for (result,) in found]
+            rows = tx.all("select result from history where job_id > ?", (before,))
+    delays = [int(result) / 1e6 for (result,) in rows]
     return {
         "median ms": percentile(delays, 0.5),
         "p99 ms": percentile(delays, 0.99),
