@@ -5,13 +5,18 @@ import logging
 import threading
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apps.ingest.identifiers import ezid_server
 from apps.ingest.identifiers.ezid_server import ARK, EzidServer, says
+from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import EzidMinter, MintFailed
+from spinney.apps.ingest.identifiers.minters import Minter
+from spinney.apps.ingest.inventory import open_inventory
 from spinney.files.paths import NotAdmitted
 
 PASSWORD = "pass:wörd 100%"
@@ -177,10 +182,25 @@ def test_an_answer_that_names_no_ark_of_ours(answer: ezid_server.Answer, server:
     assert len(server.requests) == 1  # it may have minted: another request would waste another
 
 
-def test_shoulders_without_check_characters(server: EzidServer) -> None:
-    server.answers = [says("success: ark:/99999/fk4plain")]
+def test_the_setting_that_a_refusal_names_admits_shoulders_without_check_characters(
+    server: EzidServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPINNEY_EZID_PASSWORD", PASSWORD)
+    server.answers = [says("success: ark:/99999/fk4plain")] * 2
 
-    assert minter(server, check_characters=False).mint("job-1", {}) == "ark:/99999/fk4plain"
+    def of_settings(more: str) -> Minter:
+        file = tmp_path / "ingest.toml"
+        file.write_text(
+            '[storage.main]\nurl = "archive"\n[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n'
+            f'url = "{server.url}"\nuser = "us"\n{more}\n'
+        )
+        loaded = settings.load({settings.VARIABLE: str(file)})
+        profile = profiles.Profile(name="maps", collections=("maps",), minter="main", storage="main")
+        return identities.minter(loaded, profile, open_inventory(f"sqlite:///{tmp_path / 'i.db'}"))
+
+    with pytest.raises(MintFailed, match=r"set check_characters = false for this minter"):
+        of_settings("").mint("job-1", {})
+    assert of_settings("check_characters = false").mint("job-1", {}) == "ark:/99999/fk4plain"
 
 
 @pytest.mark.parametrize("answer", [ezid_server.repeats_secrets, says("error", 500), ezid_server.hangs_up])

@@ -149,6 +149,8 @@ class Minting(Table):
     """The user of the EZID service."""
     password_variable: str = "SPINNEY_EZID_PASSWORD"  # noqa: S105 - the name of it
     """The environment variable that has the password of the EZID user."""
+    check_characters: bool = True
+    """Whether the names of the EZID shoulder end in a NOID check character; a wrong one is refused."""
 
     @model_validator(mode="after")
     def _can_mint(self) -> "Minting":

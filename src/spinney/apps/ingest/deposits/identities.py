@@ -79,7 +79,11 @@ def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Mint
             f"start the nodes again"
         )
     return EzidMinter(
-        url=config.url, shoulder=f"ark:/{config.naan}/{config.shoulder}", user=config.user, password=password
+        url=config.url,
+        shoulder=f"ark:/{config.naan}/{config.shoulder}",
+        user=config.user,
+        password=password,
+        check_characters=config.check_characters,
     )
 
 

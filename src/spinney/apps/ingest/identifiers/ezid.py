@@ -155,8 +155,8 @@ class EzidMinter:
             )
         if self.check_characters and not noid.verify(ark.removeprefix("ark:/")):
             raise MintFailed(
-                f"EZID at {self.url} answered {ark}, whose check character is wrong; retry, or turn the check "
-                f"off if names of {self.shoulder} have none"
+                f"EZID at {self.url} answered {ark}, whose check character is wrong; retry, or set "
+                f"check_characters = false for this minter if names of {self.shoulder} have none"
             )
         return ark
 
