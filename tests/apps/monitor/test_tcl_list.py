@@ -26,6 +26,7 @@ TCLSH = shutil.which("tclsh")
         ("$a [b] ;c", ["$a", "[b]", ";c"]),
         ("Direção {de Cartografia}", ["Direção", "de Cartografia"]),
         ("a\\\n   b", ["a b"]),
+        ("{a\\\n   b} c", ["a\\\n   b", "c"]),
     ],
 )
 def test_a_list_is_read_as_tcl_reads_it(text: str, elements: list[str]) -> None:
@@ -62,7 +63,7 @@ def test_what_is_joined_is_parsed_to_the_same(elements: list[str]) -> None:
     TCLSH is None, reason="Tcl is not installed on this machine; the other tests have its answers"
 )
 def test_tcl_reads_what_is_joined() -> None:
-    elements = ["", "a b", "{", "}", "\\", 'say "x"', "$a [b];", "#c", "é\n\t", "a{b}c", "{a} b"]
+    elements = ["", "a b", "{", "}", "\\", 'say "x"', "$a [b];", "#c", "é\n\t", "a{b}c", "{a} b", "a\\\n  b"]
     script = "fconfigure stdin -encoding utf-8\nforeach e [read stdin] { puts [string length $e] }"
     result = subprocess.run(
         ["bash", "-c", 'tclsh <(printf "%s" "$0")', script],

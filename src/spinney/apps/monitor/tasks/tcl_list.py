@@ -56,8 +56,7 @@ def _braced(text: str, start: int) -> tuple[str, int]:
         depth += (char == "{") - (char == "}")
         if depth == 0:
             _require_space(text, place + 1, "braces")
-            # A backslash at a line's end joins lines even within braces.
-            return re.sub(r"\\\n[ \t]*", " ", text[start + 1 : place]), place + 1
+            return text[start + 1 : place], place + 1
         place += 1
     raise MalformedList("unmatched open brace in list")
 
@@ -113,11 +112,11 @@ def _written(element: str) -> str:
 
 
 def _is_balanced(element: str) -> bool:
-    """Return whether an element can stand in braces: it is read again as it is, which its own braces, and a
-    backslash at its end or at a line's end, may prevent."""
+    """Return whether an element can stand in braces: it is read again as it is, which its own braces and a
+    backslash at its end may prevent. A backslash at a line's end joins lines where Tcl takes a list for a script."""
     text = f"{{{element}}}"
     try:
-        return _braced(text, 0) == (element, len(text))
+        return _braced(text, 0) == (element, len(text)) and "\\\n" not in element
     except MalformedList:
         return False
 
