@@ -174,7 +174,7 @@ class SqlAccounts:
                 (owner, token.name, now_us),
             )
             same = "select 1 from tokens where owner = ? and name = ? and revoked_us is null"
-            if tx.value(same, (owner, token.name)) is not None:
+            if tx.exists(same, (owner, token.name)):
                 raise Refused(
                     f"there is a token {token.name!r} already; revoke it with 'spinney token revoke {token.name}"
                     f"{f' --user {owner}' if owner else ''}', or choose another name"
@@ -231,14 +231,14 @@ class SqlAccounts:
 def any_user(tx: Tx) -> bool:
     """Return whether there is any user, disabled ones included. While there is none, a link may create the
     first admin."""
-    return tx.value("select 1 from users limit 1") is not None
+    return tx.exists("select 1 from users limit 1")
 
 
 def require(tx: Tx, name: str) -> User:
     """Return the user of that name. Raises NoSuch, with the name that was probably meant."""
     user = _find(tx, name)
     if user is None:
-        names = [row[0] for row in tx.all("select name from users")]
+        names = tx.column("select name from users")
         raise NoSuch(no_such("user", name, names, "spinney user list"))
     return user
 

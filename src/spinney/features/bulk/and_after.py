@@ -69,11 +69,8 @@ class AndAfterRun:
     ) -> None:
         """Prepare a run. ``at_once``: how many of the requested jobs one step may take. ``trial``: the caller
         rolls everything back in the end, so that no tree needs to be held meanwhile."""
-        self._order_scope, self._order, self._store = (
-            order_scope,
-            order_scope.order,
-            order_scope.service.store,
-        )
+        self._order_scope, self._order = order_scope, order_scope.order
+        self._store = order_scope.service.store
         self._actor, self._clock, self._at_once, self._trial = actor, clock, at_once, trial
 
     def steps(self, job_filter: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:

@@ -11,8 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
-import orjson
-
 from spinney.features.bulk.retry_preview import Preview
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, SpinneyError
@@ -23,7 +21,7 @@ from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -197,9 +195,9 @@ class SqlBulk:
                 raise ValueError(kind)
             if within is not None and not within.everywhere:
                 newest = filter_queries.ids(tx.all, Filter(within=within), limit=_NAMED_BY, newest=True)
-                listed = orjson.dumps(newest).decode()
+                listed = list_text(newest)
                 sql = f"select distinct {kind} from jobs where id in (select j.value from json_each(?) j)"
-                return {name for (name,) in tx.all(sql, (listed,)) if name is not None}
+                return {name for name in tx.column(sql, (listed,)) if name is not None}
             return set(access_paths.distinct(tx.all, kind, f"{kind} is not null", []))
 
 
@@ -298,15 +296,15 @@ class _Working:
         if self.order.verb is Verb.HOLD:
             laid = (str(job_id), self.actor.by, self.order.reason or "", self.order.until_us or 0)
             sql = "select 1 from holds where scope = 'job' and name = ? and by = ? and reason = ?"
-            return self.tx.value(f"{sql} and coalesce(until_us, 0) = ?", laid) is not None
+            return self.tx.exists(f"{sql} and coalesce(until_us, 0) = ?", laid)
         return False
 
     def _counts_no_more(self, job_id: int) -> bool:
         """Return whether the job, or one above it, is superseded, because a stage above has run again: no job waits for
         it."""
-        line = orjson.dumps([*ancestors(job_rows.find(self.tx, job_id).lineage), job_id]).decode()
+        line = list_text([*ancestors(job_rows.find(self.tx, job_id).lineage), job_id])
         sql = "select 1 from jobs where id in (select j.value from json_each(?) j) and superseded is not null"
-        return self.tx.value(sql, (line,)) is not None
+        return self.tx.exists(sql, (line,))
 
     # --- the verbs ------------------------------------------------------------------------------
 

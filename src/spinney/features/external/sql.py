@@ -24,7 +24,7 @@ from spinney.model.types import Isolation
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.model.values.unreadable import json_list
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry import nodes
@@ -86,7 +86,7 @@ class SqlExternalWorkers:
                 "owner": external_worker.owner,
                 "join_count": join_count,
                 "lease_s": external_worker.lease_s,
-                "lanes": orjson.dumps(external_worker.lanes).decode(),
+                "lanes": list_text(external_worker.lanes),
             }
             upsert(tx, "external_workers", "node_id", values)
             note(
@@ -104,7 +104,7 @@ class SqlExternalWorkers:
     ) -> None:
         """Let an external worker that has left join again in its old row of ``nodes``. Raises Refused while leases of
         the last joining are still there."""
-        if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
+        if tx.exists("select 1 from leases where node_id = ? limit 1", (before.id,)):
             raise Refused(
                 f"what external worker {external_worker.name} had is still being taken back; let it join "
                 "again in a moment"

@@ -10,14 +10,12 @@ written anew.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.attempts.failures import DIGITS, Cause
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import Session
 
@@ -94,7 +92,7 @@ class SqlFailures:
                 "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from inactive_jobs p "
                 "join failures f on f.fingerprint = p.fingerprint "
                 "where p.job_id in (select j.value from json_each(?) j)",
-                (orjson.dumps(list(job_ids)).decode(),),
+                (list_text(job_ids),),
             )
         return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
 

@@ -54,7 +54,7 @@ class SqlFetches:
             home = whereabouts(tx, self._session.registry.homes, row)
             if home is None:
                 raise Refused(f"job {job_id} has no folder on another host")
-            if tx.value("select 1 from nodes where home = ? and state <> 'left' limit 1", (home.id,)) is None:
+            if not tx.exists("select 1 from nodes where home = ? and state <> 'left' limit 1", (home.id,)):
                 raise Refused(
                     f"the folder of job {job_id} is on {home}, where no node runs; start one "
                     f"there, or look there yourself"

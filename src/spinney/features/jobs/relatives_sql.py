@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 from spinney.model.states import State
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry.job_rows import VISIBLE
 from spinney.store.sql.session import Session
@@ -67,7 +66,7 @@ class SqlRelatives:
         own, other = ("job_id", "need_id") if relation is Relation.NEEDS else ("need_id", "job_id")
         sql = f"select {other} from needs where {own} = ? order by {other} limit ?"
         with self._session.read() as tx:
-            return [number for (number,) in tx.all(sql, (job_id, RELATIVES_MAX))]
+            return tx.column(sql, (job_id, RELATIVES_MAX))
 
     def has_needs(self, job_id: int) -> bool:
         """Return whether a job needs others, or others need it. The page of the job shows a link to
@@ -107,4 +106,4 @@ class SqlRelatives:
             "(select 1 from jobs where jobs.parent_id = j.value and jobs.parent_id is not null)"
         )
         with self._session.read() as tx:
-            return {job_id for (job_id,) in tx.all(sql, (orjson.dumps([*job_ids]).decode(),))}
+            return set(tx.column(sql, (list_text(job_ids),)))

@@ -100,4 +100,4 @@ class SqlJobLists:
             raise ValueError(kind)
         sql = skip_scan.distinct("jobs", kind, f"{kind} is not null", most=SUGGESTED_MAX)
         with self._session.look() as tx:
-            return [name for (name,) in tx.all(sql, ())]
+            return tx.column(sql)

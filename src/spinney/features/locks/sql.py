@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
-import orjson
-
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
@@ -19,7 +17,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import RowChange, Tx
+from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import capacities
 from spinney.store.sql.registry.registry import Registry
@@ -241,7 +239,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLo
         "select l.name, l.job_id, l.fence, l.since_us, l.amount, n.name from json_each(?) /* text */ j "
         "join locks l on l.name = j.value "
         "left join leases e on e.job_id = l.job_id left join nodes n on n.id = e.node_id order by l.name, l.job_id",
-        (orjson.dumps(names).decode(),),
+        (list_text(names),),
     )
     used = Counter[str]()
     for name, _, _, _, amount, _ in rows:

@@ -151,9 +151,9 @@ def _delete_empty(tx: Tx, name: str) -> None:
 
 def _require_known(tx: Tx, name: str) -> None:
     """Raise Refused for a name that no node has ever had, which is a typing error."""
-    if tx.value("select 1 from nodes where name = ? limit 1", (name,)) is not None:
+    if tx.exists("select 1 from nodes where name = ? limit 1", (name,)):
         return
-    names = [row[0] for row in tx.all("select distinct name from nodes")]
+    names = tx.column("select distinct name from nodes")
     raise Refused(
         f"no node {name!r} has ever joined{did_you_mean(name, names)}; those that have are: {some_of(names)}"
     )

@@ -178,7 +178,7 @@ def _is_moved_to(tx: Tx, name: str) -> bool:
     read first.
     """
     sql = "select 1 from leases l cross join jobs where jobs.id = l.job_id and jobs.queue_moved = ? limit 1"
-    return tx.value(sql, (name,)) is not None
+    return tx.exists(sql, (name,))
 
 
 _OPEN = tuple(state for state in State if state not in SETTLED)

@@ -35,7 +35,7 @@ class SqlStackRequests:
                     f"no attempt of job {job_id} is running; 'spinney show {job_id}' shows its state"
                 )
             fence, node_id = lease
-            if tx.value("select 1 from external_workers where node_id = ?", (node_id,)) is not None:
+            if tx.exists("select 1 from external_workers where node_id = ?", (node_id,)):
                 raise Refused(
                     f"job {job_id} runs in an external worker, whose stacks no node can take; look there"
                 )

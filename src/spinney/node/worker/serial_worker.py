@@ -61,12 +61,8 @@ class SerialWorker:
     """The worker's loop and its state."""
 
     def __init__(self, channel: SerialChannel, tools: AttemptTools) -> None:
-        self._channel, self._page, self._marker, self._stages = (
-            channel,
-            tools.page,
-            tools.marker,
-            tools.stages,
-        )
+        self._channel = channel
+        self._page, self._marker, self._stages = tools.page, tools.marker, tools.stages
         self._root, self._frames, self._stacks = tools.folder_root, tools.frames, tools.stacks
         self._document: bytes | None = None
         """The frames of the attempt that has just failed, until its folder is synced."""

@@ -83,10 +83,10 @@ def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Col
 def require_name(tx: Tx, table: str, noun: str, name: str) -> None:
     """Raise NoSuch, with names that are similar, unless the table has a row of this name. ``noun``: what people call
     it, which is also the command that lists them."""
-    if tx.value(f"select 1 from {table} where name = ?", (name,)) is None:
+    if not tx.exists(f"select 1 from {table} where name = ?", (name,)):
         from spinney.model.values.hints import no_such  # which is slow to import
 
-        names = [row[0] for row in tx.all(f"select name from {table} order by name")]
+        names = tx.column(f"select name from {table} order by name")
         raise NoSuch(no_such(noun, name, names, f"spinney {noun} list"))
 
 

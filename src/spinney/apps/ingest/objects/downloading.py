@@ -153,7 +153,7 @@ def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
                 tries=work.settings.downloads.tries,
                 algorithms=algorithms(work),
                 sync=work.syncs,
-                progress=byte_progress(job, job.results["estimating"]["bytes"], ends=False),
+                progress=byte_progress(job, job.results["estimating"]["bytes"], checks_cancel=False),
                 stopped=lambda: job.cancelled or is_full(),
                 answered=watch.answered,
             )

@@ -40,13 +40,13 @@ from spinney.features.doctor.sql import (
     trees,
     unfinished,
 )
-from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, json_list
+from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, some_of
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import nodes as node_rows
 from spinney.store.sql.registry.registry import UnreadableDeclaration
 from spinney.store.sql.session import Session
@@ -194,7 +194,7 @@ class SqlDoctor:
             rows = tx.all(
                 "select j.value, jobs.state, t.at_us from json_each(?) j left join jobs on jobs.id = j.value "
                 "left join deleted_folders t on t.job_id = j.value where jobs.id is not null or t.job_id is not null",
-                (json_list(job_ids),),
+                (list_text(job_ids),),
             )
         return {job_id: (state, since_us) for job_id, state, since_us in rows}
 

@@ -20,11 +20,11 @@ from spinney.features.doctor.sql.rule import (
     RepairContext,
     Rule,
     in_place,
-    json_list,
     only_accepted,
 )
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.record.recorder import Recorder
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.transitions import hold_moves
@@ -68,7 +68,7 @@ def _nowhere(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str,
     if not missing:
         return []
     sql = "select job_id from ready where job_id in (select j.value from json_each(?) j)"
-    elsewhere = {job_id for (job_id,) in check.tx.all(sql, (json_list([row["id"] for row in missing]),))}
+    elsewhere = {job_id for (job_id,) in check.tx.all(sql, (list_text([row["id"] for row in missing]),))}
     return [row for row in missing if row["id"] not in elsewhere]
 
 

@@ -48,7 +48,7 @@ def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
         for table in tables:
             try:
                 with session.database.look() as tx:
-                    lines = [line for (line,) in tx.all(f"pragma {pragma}('{table}')")]
+                    lines = tx.column(f"pragma {pragma}('{table}')")
             except StoreUnusable as error:
                 lines = [str(error)]
             if lines != ["ok"]:

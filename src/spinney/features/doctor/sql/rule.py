@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-import orjson
-
 from spinney.features.doctor.checks import Violation
 from spinney.model.states import LEASED, SETTLED, State
 from spinney.store.sql.connection.database import Tx
@@ -346,8 +344,3 @@ def _outside(check: CheckContext, facts: list[dict[str, Any]], ranges: str) -> l
         return not any(first <= job_id <= last for first, last in hidden)
 
     return [row for row in facts if shown(row["job_id"] if "job_id" in row else row["id"])]
-
-
-def json_list(values: Sequence[Any]) -> str:
-    """Return the values as a bind for json_each."""
-    return orjson.dumps(list(values)).decode()

@@ -46,7 +46,7 @@ def _patience_us(check: CheckContext) -> int:
     """Return how long after its last step work counts as abandoned, in microseconds. A node continues it
     after some seconds, so with a node at work that is a minute; without one nobody will, and a second is
     enough."""
-    working = check.tx.value(f"{_WORKING} limit 1", (check.now_us - GRACE_US,)) is not None
+    working = check.tx.exists(f"{_WORKING} limit 1", (check.now_us - GRACE_US,))
     return GRACE_US if working else ALONE_US
 
 

@@ -68,7 +68,7 @@ class Claimable(Case):
             return False
         key = lane.id, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)
         sql = "select 1 from ready where lane = ? and priority = ? and share = ? and position = ?"
-        return self.tx.value(sql, key) is not None
+        return self.tx.exists(sql, key)
 
     def _lane(self) -> Lane | None:
         """Return the lane from which the job is claimed; None: there is none for its queue, type, stage and
