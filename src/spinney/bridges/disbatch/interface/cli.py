@@ -5,6 +5,8 @@ import os
 import signal
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +20,8 @@ from spinney.safe_http import is_loopback
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+    from spinney.bridges.disbatch.interface.service import Service
 
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
 PORT = 8080
@@ -61,7 +65,7 @@ def serve(
     try:
         import uvicorn
 
-        from spinney.bridges.disbatch.interface import access, balancer
+        from spinney.bridges.disbatch.interface import access
         from spinney.bridges.disbatch.interface.application import make_interface
     except ImportError as error:  # pragma: no cover - the tests have them
         raise UsageError(
@@ -92,17 +96,26 @@ def serve(
             interface, host=host, port=port, log_config=None, access_log=False, server_header=False
         )
     )
-    stop = threading.Event()
-    loop = threading.Thread(target=balancer.run, args=(interface.state.service, stop), name="balance")
-    if balance:
-        loop.start()
     try:
-        _run_until_sigterm(server)
+        with _balancing(interface.state.service) if balance else nullcontext():
+            _run_until_sigterm(server)
+    finally:
+        db.client.close()
+
+
+@contextmanager
+def _balancing(service: "Service") -> Iterator[None]:
+    """Balance the limits of queues in a thread of its own while the block runs."""
+    from spinney.bridges.disbatch.interface import balancer
+
+    stop = threading.Event()
+    loop = threading.Thread(target=balancer.run, args=(service, stop), name="balance")
+    loop.start()
+    try:
+        yield
     finally:
         stop.set()
-        if balance:
-            loop.join()
-        db.client.close()
+        loop.join()
 
 
 def _run_until_sigterm(server: "Server") -> None:
