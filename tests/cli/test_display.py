@@ -48,6 +48,14 @@ def test_what_jobs_wrote_is_harmless_on_a_terminal(
     assert terminal.buffer.getvalue().decode() == shown
 
 
+def test_markup_and_names_of_emoji_stand_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_facts([("params", '{"path": "a:ok:b"}'), ("message", "[bold]12:30:00[/bold] :bug:")])
+
+    assert capsys.readouterr().out == (
+        'params       {"path": "a:ok:b"}\nmessage      [bold]12:30:00[/bold] :bug:\n'
+    )
+
+
 def test_a_list_is_one_value_a_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     print("said before")
     display.print_json_lines([Thing("a\nb", Colour.RED, frozenset({1})), {"n": 2}, {3: None}])

@@ -46,15 +46,17 @@ _WIDE = 100_000
 
 def console(*, stderr: bool = False) -> "Console":
     """Return a console of Rich for text to people: as wide as the terminal, and ``_WIDE`` columns wide where there is
-    none, so that nothing is cut in a file."""
+    none, so that nothing is cut in a file. Text stands as it is: neither ``[bold]`` nor ``:bug:`` means anything in it."""
     from rich.console import Console
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             raise  # the error that Rich has just caught; it would end the process
 
-    plain = Plain(markup=False, highlight=False, soft_wrap=False, stderr=stderr)
-    return plain if plain.is_terminal else Plain(markup=False, highlight=False, width=_WIDE, stderr=stderr)
+    plain = Plain(markup=False, emoji=False, highlight=False, stderr=stderr)
+    if not plain.is_terminal:
+        plain.width = _WIDE
+    return plain
 
 
 def print_json(value: Any) -> None:

@@ -345,11 +345,10 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
         if not live:
             yield shown
             return
-        from rich.console import Console
         from rich.live import Live
         from rich.text import Text
 
-        with Live(console=Console(stderr=True), refresh_per_second=10, transient=True) as picture:
+        with Live(console=display.console(stderr=True), refresh_per_second=10, transient=True) as picture:
             shown = _LiveProgress(command, lambda line: picture.update(Text(line)))
             yield shown
     except KeyboardInterrupt:
