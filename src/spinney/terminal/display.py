@@ -46,7 +46,7 @@ _WIDE = 100_000
 
 def console(*, stderr: bool = False) -> "Console":
     """Return a console of Rich for text to people: as wide as the terminal, and ``_WIDE`` columns wide where there is
-    none, so that nothing is cut in a file. Text stands as it is: neither ``[bold]`` nor ``:bug:`` means anything in it."""
+    none, so that nothing is cut in a file. It prints text as it is: neither ``[bold]`` nor ``:bug:`` has a meaning."""
     from rich.console import Console
 
     class Plain(Console):
