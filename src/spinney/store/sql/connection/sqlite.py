@@ -106,11 +106,11 @@ class SqliteDatabase(Database):
         between two tries, because others may be able to."""
         patience = None
         while True:
-            write_queue.enter(urgent=urgent)
             begun = False
             try:
+                self._tune(writer, durable, late=late)  # before its turn, for which others may wait
+                write_queue.enter(urgent=urgent)
                 if not write_queue.kept_out():
-                    self._tune(writer, durable, late=late)
                     writer.execute("begin immediate")
                     begun = True
                     return

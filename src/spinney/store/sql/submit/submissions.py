@@ -57,6 +57,8 @@ class SqlSubmissions:
                     f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
                 )
             if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
+                if soon is not None:
+                    soon()  # who wakes up waits: no other writer can begin before this transaction ends
                 ids = new_jobs.inline(tx, registry, plans, now_us)
                 held = self._held_on_arrival(tx, ids)
                 if under is not None:
@@ -64,8 +66,6 @@ class SqlSubmissions:
                     held = len(ids)
                 if once is not None and ids:
                     idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
-                if soon is not None:
-                    soon()  # no other writer can commit before this transaction
                 return SubmitResult(ids=ids, held=held)
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
