@@ -257,7 +257,7 @@ async def test_what_large_parameters_cost_on_their_way_counts_as_run_time() -> N
     scene = Scene(spec("t"))
     megabyte = lease(1)._replace(params="x" * 2**20)
 
-    await scene.dispatcher.take([megabyte])
+    scene.dispatcher.take([megabyte])
     scene.dispatcher.done(scene.worker(0), [[101, 1000, 1010]])
 
     claim_request = scene.dispatcher.claim_request()
@@ -269,7 +269,7 @@ async def test_what_large_parameters_cost_on_their_way_counts_as_run_time() -> N
 
 async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
     scene = Scene(spec("t"), spec("u"))
-    await scene.dispatcher.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
+    scene.dispatcher.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
     rows = {n: (n, n + 100, 1, "{}", None, n) for n in range(1, 5)}
     assert scene.sent(0) == [[("t", "s", [rows[1]]), ("u", "s", [rows[3]]), ("t", "s", [rows[4]])]]
     assert scene.sent(1) == [[("t", "s", [rows[2]])]]
@@ -278,7 +278,7 @@ async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
 
 async def test_plain_success_becomes_a_record_and_frees_the_slot() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(1)])
+    scene.dispatcher.take([lease(1)])
     scene.dispatcher.done(scene.worker(0), [[101, 1000, 3000]])
     (record,) = scene.recorded
     assert record == Record(1, 101, Outcome.OK, 1000, 3000, keep=True)
@@ -290,7 +290,7 @@ async def test_plain_success_becomes_a_record_and_frees_the_slot() -> None:
 
 async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(1), lease(2)])
+    scene.dispatcher.take([lease(1), lease(2)])
     detail = {"outcome": "error", "message": "no", "error": "{}", "retryable": False, "code": 3}
     loud = {"outcome": "ok", "result": "5", "output": True}
     scene.dispatcher.done(scene.worker(0), [[101, 1, 2, detail], [102, 3, 4, loud]])
@@ -304,7 +304,7 @@ async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
 
 async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_wanted() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(1), lease(2)])
+    scene.dispatcher.take([lease(1), lease(2)])
 
     detail = {"outcome": "locked", "lock": "disk", "message": "waits"}
     scene.dispatcher.done(
@@ -316,7 +316,7 @@ async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_
 
 async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(1), lease(2), lease(3)])
+    scene.dispatcher.take([lease(1), lease(2), lease(3)])
     how = Exit(
         code=None,
         signal="SIGSEGV",
@@ -335,14 +335,14 @@ async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
 
 async def test_what_may_not_stand_behind_something_goes_back() -> None:
     scene = Scene(spec("t"), spec("a", isolation=Isolation.ASYNC))
-    await scene.dispatcher.take([lease(1, 0, "a"), lease(2, 0, "t"), lease(3, 1, "t"), lease(4, 1, "a")])
+    scene.dispatcher.take([lease(1, 0, "a"), lease(2, 0, "t"), lease(3, 1, "t"), lease(4, 1, "a")])
     assert sorted(r.job_id for r in scene.recorded if r.outcome is Outcome.RETURNED) == [2, 4]
     assert [s.held for s in scene.slots] == [1, 1]
 
 
 async def test_running_is_marked_first_where_a_second_run_is_forbidden() -> None:
     scene = Scene(spec("t", on_lost="orphan"))
-    await scene.dispatcher.take([lease(1)])
+    await scene.dispatcher.take_marked(scene.dispatcher.take([lease(1)]))
     assert scene.marked == [101]
     assert scene.sent(0)
 
@@ -355,7 +355,8 @@ async def test_what_may_not_run_twice_is_lost_when_its_worker_may_have_ended_it_
     on_lost: str, unreported: int, outcome: Outcome
 ) -> None:
     scene = Scene(spec("t", on_lost=on_lost))
-    await scene.dispatcher.take([lease(1)])
+    if careful := scene.dispatcher.take([lease(1)]):
+        await scene.dispatcher.take_marked(careful)
     how = Exit(code=None, signal="SIGKILL", running=(), forced=False, unreported=unreported)
     scene.dispatcher.exited(scene.worker(0), how, {})
     assert [(r.outcome, r.started_us > 0) for r in scene.recorded] == [(outcome, outcome is Outcome.LOST)]
@@ -363,12 +364,12 @@ async def test_what_may_not_run_twice_is_lost_when_its_worker_may_have_ended_it_
 
 async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(n) for n in range(10)])
+    scene.dispatcher.take([lease(n) for n in range(10)])
     scene.slots[0].expected_us = 50_000
     scene.dispatcher.new_work_arrived()
     child: Any = scene.worker(0).child
     assert child.recalls == 0
-    await scene.dispatcher.take([lease(50, 1)])
+    scene.dispatcher.take([lease(50, 1)])
     scene.dispatcher.new_work_arrived()
     assert child.recalls == 1
     scene.dispatcher.back(scene.worker(0), list(range(101, 110)))
@@ -380,7 +381,7 @@ async def test_where_the_store_says_so_a_claim_without_leases_is_followed_by_ano
     None
 ):
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(n) for n in range(10)])
+    scene.dispatcher.take([lease(n) for n in range(10)])
     scene.slots[0].expected_us = 50_000
     claim_request = scene.dispatcher.claim_request()
     claim_count, child = scene.claim_count, cast("Any", scene.worker(0).child)
@@ -403,7 +404,7 @@ async def test_where_the_store_says_so_a_claim_without_leases_is_followed_by_ano
 async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
     scene = Scene(spec("t"), spec("u"))
     add_run_times(scene.dispatcher.lanes.get("u", "s"), 1_000)
-    await scene.dispatcher.take([lease(1, 0, "t"), lease(2, 1, "u")])
+    scene.dispatcher.take([lease(1, 0, "t"), lease(2, 1, "u")])
     claim_request = scene.dispatcher.claim_request()
     assert claim_request is not None
     assert [(s.slot, s.free) for s in claim_request.slots] == [(1, False)]
@@ -412,7 +413,7 @@ async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
 async def test_what_stands_behind_a_long_attempt_is_recalled_however_short_it_is() -> None:
     scene = Scene(spec())
     add_run_times(scene.dispatcher.lanes.get("t", "s"), 10)
-    await scene.dispatcher.take([lease(1), lease(2)])
+    scene.dispatcher.take([lease(1), lease(2)])
     child: Any = scene.worker(0).child
     scene.dispatcher.recall()
     assert child.recalls == 0
@@ -423,7 +424,7 @@ async def test_what_stands_behind_a_long_attempt_is_recalled_however_short_it_is
 async def test_what_is_behind_the_attempt_that_runs_is_taken_back_and_what_is_before_it_is_not() -> None:
     """Given attempts of which one has ended and is not told yet, one runs and two have not begun."""
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(n) for n in range(1, 5)])
+    scene.dispatcher.take([lease(n) for n in range(1, 5)])
     child: Any = scene.worker(0).child
     scene.dispatcher.take_back(scene.worker(0))
     assert scene.recorded == []
@@ -438,7 +439,7 @@ async def test_what_is_behind_the_attempt_that_runs_is_taken_back_and_what_is_be
 
 async def test_nothing_is_taken_from_behind_an_attempt_that_is_told_already() -> None:
     scene = Scene(spec())
-    await scene.dispatcher.take([lease(1), lease(2), lease(3)])
+    scene.dispatcher.take([lease(1), lease(2), lease(3)])
     child: Any = scene.worker(0).child
     scene.dispatcher.done(scene.worker(0), [[101, 1000, 3000]])
     child.behind = 101
@@ -451,7 +452,7 @@ async def test_a_draining_desk_wants_nothing_and_hands_back_what_it_gets() -> No
     scene = Scene(spec())
     scene.status.draining = True
     assert scene.dispatcher.claim_request() is None
-    await scene.dispatcher.take([lease(1)])
+    scene.dispatcher.take([lease(1)])
     assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
 
 
@@ -472,7 +473,7 @@ async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> Non
 
 async def test_a_slot_too_many_is_given_nothing_and_is_gone_when_it_is_empty() -> None:
     scene = Scene(spec("t"), slots=3)
-    await scene.dispatcher.take([lease(1, 0), lease(2, 2)])
+    scene.dispatcher.take([lease(1, 0), lease(2, 2)])
 
     resize(scene.slots, 1)
     trim(scene.slots)
@@ -480,7 +481,7 @@ async def test_a_slot_too_many_is_given_nothing_and_is_gone_when_it_is_empty() -
     claim_request = scene.dispatcher.claim_request()
     assert claim_request is not None
     assert {s.slot for s in claim_request.slots} <= {0}, "those that leave ask for nothing"
-    await scene.dispatcher.take([lease(3, 1)])
+    scene.dispatcher.take([lease(3, 1)])
     assert scene.recorded == [Record(3, 103, Outcome.RETURNED, 0, 0)], "what was on its way goes back"
     scene.dispatcher.done(scene.worker(2), [[102, 1000, 3000]])
     assert scene.recorded[-1].keep is False, "and none goes on with a next stage"
@@ -488,7 +489,7 @@ async def test_a_slot_too_many_is_given_nothing_and_is_gone_when_it_is_empty() -
         slot.worker = None  # it has ended
     trim(scene.slots)
     assert [slot.number for slot in scene.slots] == [0]
-    await scene.dispatcher.take([lease(4, 2)])
+    scene.dispatcher.take([lease(4, 2)])
     assert scene.recorded[-1] == Record(4, 104, Outcome.RETURNED, 0, 0)
 
 
@@ -507,7 +508,7 @@ async def test_a_drained_node_wants_nothing_and_hands_back_what_comes() -> None:
     scene = Scene(spec("t"))
     scene.status.drained_by_operator = True
     assert scene.dispatcher.claim_request() is None
-    await scene.dispatcher.take([lease(1)])
+    scene.dispatcher.take([lease(1)])
     assert scene.recorded == [Record(1, 101, Outcome.RETURNED, 0, 0)]
     scene.status.drained_by_operator = False
     assert scene.dispatcher.claim_request() is not None

@@ -207,7 +207,8 @@ async def shared(*on_lost: str) -> Scene:
     """Two attempts, 101 and 102, in the shared worker."""
     types = [spec(f"t{n}", isolation=Isolation.THREAD, on_lost=lost) for n, lost in enumerate(on_lost)]
     scene = Scene(*types)
-    await scene.dispatcher.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
+    careful = scene.dispatcher.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
+    await scene.dispatcher.take_marked(careful)
     return scene
 
 

@@ -73,9 +73,10 @@ class FakeDesk:
     def claim_request(self) -> ClaimRequest | None:
         return ClaimRequest(node_id=1, slots=self.slots, lanes={})
 
-    async def take(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
+    def take(self, leases: Sequence[Lease], results: Mapping[int, str]) -> Sequence[Lease]:
         self.taken += leases
         self.results |= results
+        return ()
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         self.answered.append(claim_request)
@@ -332,6 +333,22 @@ async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
             await recorder.run()
 
 
+async def test_an_error_while_leases_are_given_out_ends_the_recorder_and_fails_no_job() -> None:
+    scene = Scene()
+
+    def broken(leases: Sequence[Lease], results: Mapping[int, str]) -> Sequence[Lease]:
+        raise KeyError("a mistake in the dispatcher")
+
+    scene.dispatcher.take = broken  # type: ignore[method-assign]
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:
+        queue = RecordQueue()
+        recorder = Recorder(context(db), scene.dispatcher, queue)  # type: ignore[arg-type]
+        queue.add([record(1), record(2)])
+        with pytest.raises(KeyError, match="in the dispatcher"):
+            await recorder.run()
+    assert scene.store.batches == [[1, 2]]
+
+
 async def test_a_late_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
 
@@ -349,6 +366,19 @@ async def test_errors_of_a_call_reach_its_caller_alone() -> None:
         with pytest.raises(ZeroDivisionError):
             await db.call(lambda store: 1 // 0)
         assert await db.call(lambda store: 5) == 5
+
+
+async def test_what_follows_a_call_is_done_before_its_caller_goes_on() -> None:
+    scene = Scene()
+    order: list[str] = []
+
+    async with StoreThread("test", lambda: scene.store) as db:
+        value = await db.call(lambda store: order.append("call"), then=lambda value: order.append("then"))
+        order.append("caller")
+        with pytest.raises(ZeroDivisionError):
+            await db.call(lambda store: 0, then=lambda value: 1 // value)
+
+    assert (value, order) == (None, ["call", "then", "caller"])
 
 
 async def test_a_store_that_cannot_be_opened_is_told() -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreLocked, StoreUnavailable, StoreUnusable
 from spinney.node.health import NodeHealth
@@ -25,6 +25,15 @@ class StoreThreadEnded(SpinneyError):
     """A thread that owned a store has died, which ends the node; start it again."""
 
 
+_Then = Callable[[Any], object]
+
+
+class _Call(NamedTuple):
+    verb: Callable[[Store], Any]
+    answer: asyncio.Future[Any]
+    then: _Then | None
+
+
 class StoreThread:
     """``async with StoreThread(name, open_store) as db: await db.call(lambda store: ...)``."""
 
@@ -32,8 +41,7 @@ class StoreThread:
         """The outcomes of calls are reported to ``health``."""
         self._name, self._open_store = name, open_store
         self._health = health or NodeHealth()
-        self._calls: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None]
-        self._calls = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._dead: StoreThreadEnded | None = None
 
     async def __aenter__(self) -> Self:
@@ -50,16 +58,17 @@ class StoreThread:
         self._calls.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    async def call(self, verb: Callable[[Store], T]) -> T:
+    async def call(self, verb: Callable[[Store], T], *, then: Callable[[T], object] | None = None) -> T:
         """Run ``verb`` in the store's thread; return what it returns, raise what it raises. Calls run in the
         order in which they were made. One whose caller is cancelled runs all the same, and its result is
         dropped.
 
-        Raises StoreThreadEnded when the thread has died."""
+        ``then`` is called in the event loop with the result, one turn of the loop before the caller continues. What it
+        raises is raised here. Raises StoreThreadEnded when the thread has died."""
         if self._dead is not None:
             raise self._dead
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._calls.put((verb, answer))
+        self._calls.put(_Call(verb, answer, then))
         try:
             value = await answer
         except StoreUnusable as error:
@@ -102,14 +111,14 @@ class StoreThread:
             return
         self._resolve(opened, None, None)
         try:
-            while (item := self._calls.get()) is not None:
-                verb, answer = item
+            while (call := self._calls.get()) is not None:
+                verb, answer, then = call
                 try:
                     value = verb(store)
                 except Exception as error:  # noqa: BLE001 - handed to the caller
                     self._resolve(answer, None, error)
                 else:
-                    self._resolve(answer, value, None)
+                    self._resolve(answer, value, None, then)
         except BaseException as error:  # noqa: BLE001 - the thread ends, and all calls fail
             # In the loop's own thread, so that no call slips in between the look and the end.
             self._loop.call_soon_threadsafe(self._abandon, answer, error)
@@ -123,17 +132,26 @@ class StoreThread:
         self._dead.__cause__ = error
         _set(answer, None, self._dead)
         while not self._calls.empty():
-            if (item := self._calls.get()) is not None:
-                _set(item[1], None, self._dead)
+            if (call := self._calls.get()) is not None:
+                _set(call.answer, None, self._dead)
 
-    def _resolve(self, answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    def _resolve(
+        self, answer: asyncio.Future[Any], value: Any, error: BaseException | None, then: _Then | None = None
+    ) -> None:
         with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
-            self._loop.call_soon_threadsafe(_set, answer, value, error)
+            self._loop.call_soon_threadsafe(_set, answer, value, error, then)
 
 
-def _set(answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+def _set(
+    answer: asyncio.Future[Any], value: Any, error: BaseException | None, then: _Then | None = None
+) -> None:
     if answer.done():
         return  # its caller was cancelled
+    if then is not None:
+        try:
+            then(value)
+        except Exception as failure:  # noqa: BLE001 - handed to the caller
+            error = failure
     if error is None:
         answer.set_result(value)
     else:

@@ -193,23 +193,26 @@ class Dispatcher:
 
     # --- giving leases to workers ----------------------------------------------------------------------
 
-    async def take(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> None:
-        """Give new leases to workers; those that have no place now are handed back.
-
-        For types that must not run twice unasked (``on_lost="orphan"``), ``running`` is made durable first:
-        otherwise a crash of the node would leave a claimed job, which goes back to its queue although its
-        stage may have begun. ``results``: by fence, the results of earlier stages that go with a lease."""
+    def take(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> Sequence[Lease]:
+        """Give new leases to workers; those that have no place now are handed back. Return those of types that must not
+        run twice unasked (``on_lost="orphan"``), which ``take_marked`` gives. ``results``: by fence, the results of
+        earlier stages that go with a lease."""
         if self._spans is not None:
             self._spans.leased(leases)
         if not self.lanes.any_orphan:
             self._give(leases, results)
-            return
-        careful = [lease for lease in leases if self._orphan(lease)]
+            return ()
         self._give([lease for lease in leases if not self._orphan(lease)], results)
-        if careful and await self._mark_started([lease.fence for lease in careful]):
-            self._give(careful, results)
+        return [lease for lease in leases if self._orphan(lease)]
+
+    async def take_marked(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> None:
+        """Give leases to workers when it is durable that they run: otherwise a crash of the node would leave a claimed
+        job, which goes back to its queue although its stage may have begun. Where that cannot be made durable, the
+        leases are handed back."""
+        if await self._mark_started([lease.fence for lease in leases]):
+            self._give(leases, results)
         else:
-            self._return(careful)
+            self._return(leases)
 
     def _orphan(self, lease: Lease) -> bool:
         lane = self.lanes.get(lease.type, lease.stage)

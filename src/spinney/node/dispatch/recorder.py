@@ -22,7 +22,7 @@ from functools import partial
 import orjson
 
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
-from spinney.model.jobs import ClaimRequest, FlushResult, Record
+from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher
@@ -38,6 +38,14 @@ _RESULTS_MAX = 16
 for them. More are leases of quick jobs, for which the next records would have to wait."""
 _RESULTS_CHARS = 64 * 2**10
 """The largest results that go with a lease."""
+
+
+class _NotRecorded(Exception):
+    """The store cannot write these records together."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Recorder:
@@ -60,6 +68,8 @@ class Recorder:
         self._use_results, self._pause, self._draw = use_results, pause, draw
         self._results: Mapping[int, str] = {}
         """By fence, the results of earlier stages for leases of the last exchange."""
+        self._careful: Sequence[Lease] = ()
+        """Those leases of the last exchange that are given out only when they are marked as started."""
         self._in_doubt = False
         """It is not known whether the last exchange was committed."""
 
@@ -72,14 +82,14 @@ class Recorder:
                 await self._once()
 
     async def _once(self) -> None:
-        """Make one exchange: send the oldest records and the claim request, drop the records from the queue,
-        then give out the leases. Records that the store has refused are dropped, too: their leases belong to
-        somebody else by now."""
+        """Make one exchange: send the oldest records and the claim request, give out the leases, and drop the records
+        from the queue. Records that the store has refused are dropped, too: their leases belong to somebody else by
+        now."""
         claim_request = self._dispatcher.claim_request()
         records = self._queue.first(self._batch)
         if not records and (claim_request is None or not claim_request.slots):
             return
-        self._results = {}
+        self._results, self._careful = {}, ()
         begun_s = time.perf_counter()
         answer, answered_request = await self._flush_and_claim(records, claim_request)
         if self._measurements is not None:
@@ -98,7 +108,8 @@ class Recorder:
                 late.fence,
                 late.outcome,
             )
-        await self._dispatcher.take(answer.leases, self._results)
+        if self._careful:
+            await self._dispatcher.take_marked(self._careful, self._results)
         self._dispatcher.after_claim(answered_request, answer)
         if answered_request is not claim_request:
             self._queue.request_claim()  # the slots that asked may still be idle
@@ -119,7 +130,7 @@ class Recorder:
                     records = await self._reconciled(records)
                     continue
                 exchange = partial(self._exchange, records, claim_request, begun_us)
-                answer, self._results = await self._db.call(exchange)
+                answer, _ = await self._db.call(exchange, then=self._give)
                 self._send_spans(records, begun_us, {record.fence for record in answer.refused})
                 return answer, claim_request
             except StoreUnusable as error:
@@ -127,13 +138,11 @@ class Recorder:
                 claim_request = None
                 self._in_doubt = self._in_doubt or isinstance(error, CommitUncertain)
                 await self._pause(delays.next_s())
-            except SpinneyError:
-                raise
-            except Exception as error:
+            except _NotRecorded as error:
                 if not any(record.outcome is not Outcome.RETURNED for record in records):
-                    raise
-                log.exception("%d records cannot be recorded together", len(records))
-                return await self._one_by_one(records, error), None
+                    raise error.cause from None
+                log.error("%d records cannot be recorded together", len(records), exc_info=error.cause)
+                return await self._one_by_one(records, error.cause), None
 
     def _exchange(
         self, records: list[Record], claim_request: ClaimRequest | None, now_us: int, store: Store
@@ -141,7 +150,12 @@ class Recorder:
         """Make one exchange in the store's thread, and read with it the results of earlier stages that the new
         attempts will ask for: that saves each of them a request through socket and thread. Results that are long,
         or of many leases, are left out, and asked for by the attempts."""
-        answer = store.flush_and_claim(records, claim_request, now_us=now_us)
+        try:
+            answer = store.flush_and_claim(records, claim_request, now_us=now_us)
+        except SpinneyError:
+            raise
+        except Exception as error:
+            raise _NotRecorded(error) from error
         using = [lease for lease in answer.leases if (lease.type, lease.stage) in self._use_results]
         if len(using) > _RESULTS_MAX:
             return answer, {}
@@ -153,6 +167,11 @@ class Recorder:
                 if len(text) <= _RESULTS_CHARS:
                     results[lease.fence] = text
         return answer, results
+
+    def _give(self, exchanged: tuple[FlushResult, Mapping[int, str]]) -> None:
+        """Give out the leases of an exchange, before anything else is done with its answer: workers wait for them."""
+        answer, self._results = exchanged
+        self._careful = self._dispatcher.take(answer.leases, self._results)
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
         """Return the records that the store has not written yet. Leases that the node does not know are

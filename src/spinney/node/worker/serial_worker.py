@@ -64,6 +64,7 @@ class SerialWorker:
         self._channel = channel
         self._page, self._marker, self._stages = tools.page, tools.marker, tools.stages
         self._root, self._frames, self._stacks = tools.folder_root, tools.frames, tools.stacks
+        self._folders = Path(self._root)
         self._document: bytes | None = None
         """The frames of the attempt that has just failed, until its folder is synced."""
         self._forked = False
@@ -157,7 +158,7 @@ class SerialWorker:
         # Local names for what is looked up thousands of times a second.
         cells, channel, types, ordinal = self._page.cells, self._channel, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
-        root, folders, bare = self._root, Path(self._root), self._folderless
+        root, folders, bare = self._root, self._folders, self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
         count_threads, known_threads = _thread._count, self._threads.count
         runner, unused = self._stages.blocking(type_, stage), self._unused_handle(type_, stage, folders)

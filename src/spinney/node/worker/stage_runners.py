@@ -27,6 +27,7 @@ class StageRunners:
         self.types = types
         self._pass_fds = pass_fds
         self._runners: dict[tuple[str, str], Runner] = {}
+        self._blocking: dict[tuple[str, str], Runner] = {}
         self._secretive: dict[str, Mapping[str, Any] | None] = {}
         """Schemas of types with secrets; None: the type has none."""
 
@@ -50,13 +51,10 @@ class StageRunners:
 
     def blocking(self, type_: str, stage: str) -> Runner:
         """Return the runner for a worker without an event loop: a coroutine gets its own loop."""
-        runner = self.runner(type_, stage)
-        if not inspect.iscoroutinefunction(runner):
-            return runner
-        import asyncio  # with ssl 2 MB of a worker's memory, and most workers run no coroutines
-
-        start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
-        return lambda params, job: asyncio.run(start(params, job))
+        runner = self._blocking.get((type_, stage))
+        if runner is None:
+            runner = self._blocking[(type_, stage)] = _with_loop(self.runner(type_, stage))
+        return runner
 
     def takes_handle(self, type_: str, stage: str) -> bool:
         """Return whether the stage uses its handle."""
@@ -75,6 +73,16 @@ class StageRunners:
             return kind.runner(stage)
         except SpinneyError as error:
             return _raising(error)
+
+
+def _with_loop(runner: Runner) -> Runner:
+    """Return a function that runs a coroutine function in a loop of its own; any other as it is."""
+    if not inspect.iscoroutinefunction(runner):
+        return runner
+    import asyncio  # with ssl 2 MB of a worker's memory, and most workers run no coroutines
+
+    start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
+    return lambda params, job: asyncio.run(start(params, job))
 
 
 def _unknown(type_: str, stage: str) -> Runner:
