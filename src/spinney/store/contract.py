@@ -148,8 +148,8 @@ class Kernel(Protocol):
         """Accept jobs: all become visible together and durable, or none is stored.
 
         ``soon`` is called within the transaction, and may wake nodes: an exchange that begins from then on waits for
-        the commit and finds the jobs. So nodes wake up while the jobs are written and made durable. It must neither fail nor
-        wait, and may have been called in vain when the jobs are refused.
+        the commit and finds the jobs. So nodes wake up while the jobs are written and made durable. It must neither
+        fail nor wait, and may have been called in vain when the jobs are refused.
 
         ``under``: each job (of at most some 50) is created under a hold of its own, with this actor's reason, in the
         same transaction: for work that has to be done before a job may start (such as uploading its files).

@@ -37,8 +37,9 @@ PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
 _IDLE_S = 4
-"""The longest pause between two statements of a transaction. It is shorter than any wait for a lock, so that a process
-that hangs while it holds the turn delays the others, and does not make them fail."""
+"""The longest pause between two statements of a transaction. It is shorter than a command's wait for a lock, so that a
+process that hangs while it holds the turn delays others, and does not make them fail. A node waits for a shorter time,
+and repeats what failed."""
 _TIMES_TRANSACTIONS = 170000
 """The first server version with a time limit for transactions. No other limit ends a client that hangs between two
 statements of a pipeline: to the server it is neither idle nor active."""
