@@ -6,16 +6,19 @@ import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from spinney.apps.monitor.checks import capabilities, content, http, uri
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.checks import capabilities, content, fetch, http, uri
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Network
 from spinney.apps.monitor.tasks.findings import Finding
 from spinney.apps.monitor.tasks.modules import Check, Context
+from spinney.errors import UsageError
 
 WMS = (
     '<?xml version="1.0"?><WMS_Capabilities version="1.3.0" xmlns="http://www.opengis.net/wms"><Service/>'
@@ -141,6 +144,29 @@ def test_the_record(uri_: str, fields: dict[str, str], status: str, code: str) -
 def test_status_and_redirects(server: str, path: str, status: str, code: str) -> None:
     finding = find(http.check, f"{server}{path}")
     assert (finding.status, finding.code) == (status, code)
+
+
+def test_the_pause_before_a_request_does_not_make_an_answer_slow(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: 1000.0 + sum(slept), sleep=slept.append)
+    monkeypatch.setattr(fetch, "time", clock)
+    monkeypatch.setattr(fetch, "_last", {server.removeprefix("http://"): 1012.0})
+    network = Network(private=("127.0.0.1",), pause_s=3.0, slow_s=10.0)
+    service = Service(gid=1, eid=1, uuid="u", uri=f"{server}/fine", type="HTTP", version="", description="d")
+    finding = http.check(service, Context(timeout_s=30, data=Path("unused"), network=network))
+    assert (slept, finding.status) == ([12.0], "ok")
+
+
+def test_pauses_that_use_up_the_time_of_a_check_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "monitor.toml"
+    file.write_text("timeout_s = 30\n[network]\nhost_limit = 4\npause_s = 3.75\n")
+    environment = {settings.VARIABLE: str(file), "SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"}
+    assert settings.load(environment).network.pause_s == 3.75
+    file.write_text("timeout_s = 29\n[network]\nhost_limit = 4\npause_s = 3.75\n")
+    with pytest.raises(UsageError, match=r"pause_s times host_limit .* raise timeout_s"):
+        settings.load(environment)
 
 
 def test_a_private_address_is_not_asked_unless_it_is_named(server: str) -> None:

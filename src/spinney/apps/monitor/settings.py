@@ -31,10 +31,10 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from spinney import settings_files
 from spinney.apps.settings_tables import Located, MailServer, Table, located
@@ -162,6 +162,17 @@ class Settings(Table):
     socket: Socket = Socket()
     mail: Mail | None = None
     """The mail server; None: no mails are sent."""
+
+    @model_validator(mode="after")
+    def _pauses_fit(self) -> Self:
+        """Raise ValueError where checks of one host may wait for each other until their time is over, so that a
+        service in order would look as if it did not answer. ``content`` makes two requests."""
+        if 2 * self.network.pause_s * self.network.host_limit > self.timeout_s:
+            raise ValueError(
+                "pause_s times host_limit of [network] must be at most half of timeout_s, or checks of one host wait "
+                "for each other until their time is over; lower one of them, or raise timeout_s"
+            )
+        return self
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:

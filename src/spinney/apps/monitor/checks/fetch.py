@@ -53,7 +53,8 @@ class Fetched:
     is_whole: bool
     """Whether the body was read to its end."""
     elapsed_s: float
-    """The time from the first request to the end of the body, with redirects and with pauses."""
+    """The time from the first request to the end of the body, with redirects and without the pauses before requests,
+    which say nothing of the service."""
     certificate_ends: datetime | None
     """When the certificate of the last response ends; None without TLS."""
 
@@ -71,9 +72,10 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
     or that checks may not reach). A status of 4xx or 5xx is a response, which the caller judges."""
     method, headers = ("GET", _HEADERS) if xml is None else ("POST", {**_HEADERS, "Content-Type": "text/xml"})
     began_s = time.monotonic()
+    paused_s = 0.0
     redirects: list[int] = []
     while True:
-        _pause(uri, context.network.pause_s)
+        paused_s += _pause(uri, context.network.pause_s)
         left_s = max(0.1, context.timeout_s - (time.monotonic() - began_s) - 0.5)
         try:
             transport = SafeTransport(
@@ -104,7 +106,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
                     media_type=response.headers.get("content-type", "").partition(";")[0].strip().lower(),
                     body=body,
                     is_whole=is_whole,
-                    elapsed_s=time.monotonic() - began_s,
+                    elapsed_s=time.monotonic() - began_s - paused_s,
                     certificate_ends=_certificate_end(response),
                 )
         except (ValueError, httpx.InvalidURL, httpx.UnsupportedProtocol) as problem:
@@ -160,13 +162,15 @@ process."""
 _turn = threading.Lock()
 
 
-def _pause(uri: str, pause_s: float) -> None:
-    """Wait until the host may be sent another request. Each thread reserves its time under the lock and
-    sleeps outside, so that threads with other hosts do not wait."""
+def _pause(uri: str, pause_s: float) -> float:
+    """Wait until the host may be sent another request, and return for how many seconds. Each thread reserves its time
+    under the lock and sleeps outside, so that threads with other hosts do not wait."""
     if not pause_s:
-        return
+        return 0.0
     host = _host(uri)
     with _turn:
-        at_s = max(time.monotonic(), _last.get(host, 0.0))
+        now_s = time.monotonic()
+        at_s = max(now_s, _last.get(host, 0.0))
         _last[host] = at_s + pause_s
-    time.sleep(max(0.0, at_s - time.monotonic()))
+    time.sleep(at_s - now_s)
+    return at_s - now_s
