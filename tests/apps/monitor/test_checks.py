@@ -170,6 +170,29 @@ def _stored() -> int:
 
 
 @FILE
+def test_a_time_limit_that_is_changed_counts_when_the_node_starts_again(monitor: Monitor) -> None:
+    """The stages keep the limit with which they were declared; a longer one would be cut off by the engine."""
+    module = """
+from spinney.apps.monitor.tasks.findings import Finding
+NAME, DESCRIPTION = "limit", "The time limit"
+def check(service, context):
+    return Finding(info=f"{context.timeout_s:g} s, slow after {context.network.slow_s:g} s")
+"""
+    (monitor.place / "tasks" / "10_limit.py").write_text(module)
+    monitor.import_([service(1)])
+    monitor.start_node()
+    limits = []
+    for timeout_s, slow_s in ((5, 10), (60, 7)):
+        (monitor.place / "monitor.toml").write_text(
+            (monitor.place / "monitor.toml").read_text().partition("timeout_s")[0]
+            + f"timeout_s = {timeout_s}\n[network]\nslow_s = {slow_s}\n"
+        )
+        sequence = monitor.check("1")
+        monitor.wait(lambda sequence=sequence: monitor.is_settled(sequence))
+        limits.append(monitor.status(1)["limit"][1])
+    assert limits == ["5 s, slow after 10 s", "5 s, slow after 7 s"]
+
+
 def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:
     monitor.task("00_good.sh", OK)
     monitor.task("01_loud.sh", OK, identify="{unclosed")

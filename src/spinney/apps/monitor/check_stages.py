@@ -9,7 +9,8 @@ a result and drops an earlier one, and ``error`` finishes the job. Checks run in
 because they mostly wait for the network or for a program.
 
 The stages are declared when this module is loaded, from the list of tasks as it is then. When the folder of tasks has
-changed, ``spinney monitor run`` starts a new node, which has the new stages."""
+changed, ``spinney monitor run`` starts a new node, which has the new stages. The folder and the time limit of a task
+belong to the stages, so they stay as they were then; the other settings are read for each check."""
 
 import os
 import tempfile
@@ -56,7 +57,7 @@ def declare(config: Settings) -> None:
             max_attempts=5,
             backoff=Backoff(base_s=2, cap_s=60),
             locks=[f"{HOST_LOCK}{{host}}"],
-        )(_stage(task, behind))
+        )(_stage(task, behind, config))
     if not tasks:
         checks.stage(name="no_tasks")(_no_tasks)
 
@@ -67,12 +68,15 @@ def _no_tasks(job: Job, gid: int, host: str) -> None:
     )
 
 
-def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
+def _stage(task: Task, behind: tuple[str, ...], declared: Settings) -> Callable[..., None]:
     """Return the function of the stage that runs a task. ``behind``: the names of the later tasks, whose
-    results an error drops, since they are no longer known to hold."""
+    results an error drops, since they are no longer known to hold. ``declared``: the settings by which the stage
+    is declared."""
+    of_stage = {"tasks": declared.tasks, "timeout_s": declared.timeout_s}
 
     def stage(job: Job, gid: int, host: str) -> None:
-        config = settings.load()
+        # A longer time limit would exceed that of the stage, and the folder has no other tasks than the list.
+        config = settings.load().model_copy(update=of_stage)
         service = services.get(database(), gid)
         if service is None or service.retired_us is not None:
             raise Finish("the service is retired")
