@@ -200,6 +200,23 @@ def test_whoever_asks_for_the_connections_while_the_store_is_opened_gets_a_reply
         opened.set()
 
 
+def test_a_server_that_ends_logs_nothing_of_its_clients(furnished: Monitor) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "spinney", "monitor", "run", "--no-node"],
+        cwd=furnished.place,
+        env={**os.environ, "SPINNEY_STORE": furnished.store},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        path = furnished.place / "monitor.sock"
+        furnished.wait(lambda: _listens(path))
+        with closing(Client(path)) as silent, closing(Client(path)) as client:
+            assert "[120]" in silent.ask("NOOP")
+            assert "[100]" in client.ask("SHUTDWN")
+            _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (0, "")
+
+
 def test_replies(door: Path) -> None:
     with closing(Client(door)) as client:
         assert "| 1   | Sea Institute | 2       |" in client.ask("ENTITIES")

@@ -146,8 +146,9 @@ class LineServer:
                 await self._answer(connection, line)
                 if self._stopped.is_set():
                     return
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            writer.transport.abort()  # it has gone, or does not read: nothing is left to be sent
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            # It has gone, or does not read, or the server ends; asyncio would log a traceback for a cancelled task.
+            writer.transport.abort()
         finally:
             self._connections.remove(connection)
             writer.close()
