@@ -73,6 +73,8 @@ class SafeTransport(httpx.BaseTransport):
             raise httpx.ReadTimeout(str(error) or "it took too long") from None
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise httpx.ReadError(str(error)) from None
+        except httpcore.UnsupportedProtocol as error:
+            raise httpx.UnsupportedProtocol(str(error)) from None
         return httpx.Response(
             answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
         )
@@ -91,7 +93,9 @@ class _Body(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         try:
             yield from self._answer.iter_stream()
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except httpcore.TimeoutException as error:
+            raise httpx.ReadTimeout(str(error) or "it took too long") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise httpx.ReadError(str(error)) from None
 
     def close(self) -> None:

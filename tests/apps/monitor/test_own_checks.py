@@ -1,5 +1,6 @@
 """The checks that come with Spinney, against a real web server on this machine."""
 
+import gzip
 import struct
 import threading
 import zlib
@@ -77,9 +78,16 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "bomb":
             entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
             self._send(200, f'<!DOCTYPE x [<!ENTITY e0 "boom">{entities}]><x>&e11;</x>'.encode())
+        elif kind == "encoding":
+            self._send(200, b'<?xml version="1.0" encoding="x-none"?><a/>')
+        elif kind == "compressed" or (kind == "mapcompressed" and request == "GetMap"):
+            self._send(200, gzip.compress(WMS.encode()), **{"content-encoding": "gzip"})
+        elif kind == "stalls":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx")
+            self.connection.recv(1)  # until the client goes
         elif kind == "wfs":
             self._send(200, (FEATURE if request == "GetFeature" else WFS).encode())
-        elif kind in ("wms", "nomap"):
+        elif kind in ("wms", "nomap", "mapcompressed"):
             self._send(200, png() if request == "GetMap" else WMS.encode())
         else:
             self._send(200, b"fine")
@@ -181,6 +189,17 @@ def test_what_does_not_answer(uri_: str, code: str) -> None:
     assert finding.code == code
 
 
+def test_a_scheme_that_is_not_fetched_is_an_error_of_the_service() -> None:
+    finding = find(capabilities.check, "ftp://127.0.0.1/wms")
+    assert (finding.code, finding.info[:32]) == ("not_fetched", "127.0.0.1 is not fetched: Reques")
+
+
+def test_a_body_that_stalls_is_an_answer_out_of_time(server: str) -> None:
+    service = Service(gid=1, eid=1, uuid="u", uri=f"{server}/stalls", type="WMS", version="", description="d")
+    context = Context(timeout_s=1, data=Path("unused"), network=Network(private=("127.0.0.1",)))
+    assert http.check(service, context).code == "timeout"
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "status", "code"),
     [
@@ -191,6 +210,8 @@ def test_what_does_not_answer(uri_: str, code: str) -> None:
         ("/exception", {}, "error", "service_exception"),
         ("/html", {}, "error", "invalidxml"),
         ("/bomb", {}, "error", "invalidxml"),
+        ("/encoding", {}, "error", "invalidxml"),
+        ("/compressed", {}, "error", "compressed"),
         ("/missing", {}, "error", "http_status"),
         ("/fine", {"type": "HTTP"}, "not_applicable", ""),
     ],
@@ -207,6 +228,7 @@ def test_capabilities(server: str, path: str, fields: dict[str, str], status: st
         ("/nomap", {}, "error", "no such layer"),
         ("/wfs", {"type": "WFS", "version": "2.0.0"}, "ok", "a feature of roads"),
         ("/exception", {}, "warning", "nothing that could be fetched"),
+        ("/mapcompressed", {}, "error", "is compressed"),
     ],
 )
 def test_content(server: str, path: str, fields: dict[str, str], status: str, says: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.checks.fetch import Unreachable, fetch
+from spinney.apps.monitor.checks.fetch import Unreachable, fetch, refuse_compressed
 from spinney.apps.monitor.inventory import imports
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
@@ -95,6 +95,7 @@ def _results(url: str, start: int) -> Any:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     try:
         fetched = fetch(url, context, xml=_REQUEST.format(start=start, page=PAGE).encode())
+        refuse_compressed(fetched)
         root = etree.fromstring(fetched.body, parser)
     except Unreachable as unreachable:
         problem = unreachable.finding.info

@@ -8,7 +8,7 @@ The checks ``content`` and ``gdal`` use ``capabilities_uri`` and ``document`` as
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
 
-from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch
+from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch, refuse_compressed
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error, warning
 from spinney.apps.monitor.tasks.modules import Context
@@ -34,6 +34,8 @@ LAYERS = {
 """The elements of which a useful service has at least one."""
 _EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
 """The roots of exception reports: those of WMS, and of all other services."""
+INVALID_XML = (ElementTree.ParseError, LookupError, ValueError)
+"""What ElementTree raises for text that is no XML, and for an encoding that does not exist or that Expat lacks."""
 _TEXT_MAX = 300
 """The most characters of a service's own text that are quoted in a finding."""
 
@@ -88,15 +90,16 @@ def capabilities_uri(service: Service) -> str:
 
 def document(fetched: Fetched) -> ElementTree.Element:
     """Return the root of an XML response. Raises Unreachable, with the finding, for a status from 400 on, for
-    a body that was not read to its end, and for invalid XML."""
+    a body that is compressed or was not read to its end, and for invalid XML."""
     if fetched.status >= 400:
         raise Unreachable(error("http_status", f"Invalid HTTP status code {fetched.status}"))
+    refuse_compressed(fetched)
     if not fetched.is_whole:
         raise Unreachable(error("too_large", f"The document is larger than {len(fetched.body):,} bytes"))
     try:
         # Expat limits the expansion of entities, and ElementTree loads no external ones.
         return ElementTree.fromstring(fetched.body)  # noqa: S314
-    except ElementTree.ParseError as problem:
+    except INVALID_XML as problem:
         raise Unreachable(error("invalidxml", f"Invalid XML: {problem}")) from None
 
 

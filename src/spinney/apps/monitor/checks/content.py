@@ -6,8 +6,8 @@ layer or type that they name is requested: a map of 64 by 64 pixels, or a single
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
 
-from spinney.apps.monitor.checks.capabilities import capabilities_uri, document, local_name
-from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch
+from spinney.apps.monitor.checks.capabilities import INVALID_XML, capabilities_uri, document, local_name
+from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch, refuse_compressed
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error, warning
 from spinney.apps.monitor.tasks.modules import Context
@@ -95,9 +95,10 @@ def _uri(service: Service, parameters: dict[str, str]) -> str:
 
 def _map(fetched: Fetched, name: str) -> Finding:
     """Judge the answer to a request for a map by its first bytes: many servers send the status 200 with an
-    exception report."""
+    exception report. Raises Unreachable for a compressed one."""
     if fetched.status >= 400:
         return error("http_status", f"The map of {name} fails with HTTP status code {fetched.status}")
+    refuse_compressed(fetched)
     for media_type, beginning in _IMAGES.items():
         if fetched.body.startswith(beginning):
             return Finding(info=f"a map of {name}, {media_type}, {len(fetched.body):,} bytes")
@@ -121,6 +122,6 @@ def _beginning(fetched: Fetched) -> str:
     """Return what a response that was not expected says: the text of an XML document, else its first characters."""
     try:
         text = "".join(ElementTree.fromstring(fetched.body).itertext())  # noqa: S314 - see ``document``
-    except ElementTree.ParseError:
+    except INVALID_XML:
         text = fetched.body[:300].decode("utf-8", "replace")
     return f"{fetched.media_type or 'something'}: {' '.join(text.split())[:300]}"

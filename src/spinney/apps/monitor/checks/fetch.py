@@ -52,6 +52,8 @@ class Fetched:
     requested."""
     is_whole: bool
     """Whether the body was read to its end."""
+    is_compressed: bool
+    """Whether the body is compressed."""
     elapsed_s: float
     """The time from the first request to the end of the body, with redirects and without the pauses before requests,
     which say nothing of the service."""
@@ -98,7 +100,8 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
                             error("bad_redirect", f"It redirects to {uri[:100]}, which is no HTTP")
                         )
                     continue
-                body, is_whole = _body(response, body_max)
+                is_compressed = _is_compressed(response)
+                body, is_whole = (b"", False) if is_compressed else _body(response, body_max)
                 return Fetched(
                     uri=uri,
                     status=response.status_code,
@@ -106,6 +109,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
                     media_type=response.headers.get("content-type", "").partition(";")[0].strip().lower(),
                     body=body,
                     is_whole=is_whole,
+                    is_compressed=is_compressed,
                     elapsed_s=time.monotonic() - began_s - paused_s,
                     certificate_ends=_certificate_end(response),
                 )
@@ -117,12 +121,20 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
             raise Unreachable(_of_error(_host(uri), problem)) from None
 
 
+def refuse_compressed(fetched: Fetched) -> None:
+    """Raise Unreachable, with the finding, for a response whose body is compressed."""
+    if fetched.is_compressed:
+        raise Unreachable(error("compressed", "The answer is compressed, although the request declines that"))
+
+
+def _is_compressed(response: httpx.Response) -> bool:
+    """Return whether a body is compressed. Such a one is not read, since it may be any number of times larger."""
+    return response.headers.get("content-encoding", "identity").lower() not in ("identity", "")
+
+
 def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
-    """Return the first ``most`` bytes of a body, and whether it was read to its end. A compressed one is not
-    read, since it may be any number of times larger."""
+    """Return the first ``most`` bytes of a body, and whether it was read to its end."""
     body = bytearray()
-    if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-        return b"", False
     for part in response.iter_raw():
         body += part
         if len(body) > most:
