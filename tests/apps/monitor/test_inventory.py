@@ -1,6 +1,7 @@
 """The tables of the monitor: imports again and again, results once, and what is counted."""
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from spinney.apps.monitor.inventory import entities, imports, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
+from spinney.tables.errors import TablesAway
 from spinney.testing import StageHarness
 
 from .monitor import PATIENCE_S, Monitor, service
@@ -221,6 +223,32 @@ def test_many_threads_write_in_groups_and_nothing_is_lost(tables: Database) -> N
         thread.join()
 
     assert services.counts(tables)["ok"] == 40
+
+
+def test_while_the_database_is_away_a_group_waits_for_it_once(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+    refused: list[str] = []
+
+    def away(database: Database, group: Sequence[Result]) -> None:
+        groups.append(len(group))
+        raise TablesAway("the file was kept locked")
+
+    def write(number: int) -> None:
+        try:
+            writer.write(result(number, "http", "ok", 100, job_id=number))
+        except TablesAway as error:
+            refused.append(str(error))
+
+    monkeypatch.setattr(results, "write", away)
+    writer = results.ResultWriter(tables, most=3, wait_s=PATIENCE_S)
+    threads = [threading.Thread(target=write, args=(number,)) for number in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (groups, refused) == ([3], ["the file was kept locked"] * 3)
 
 
 def test_a_group_waits_for_its_number_where_a_time_is_set(

@@ -34,8 +34,9 @@ from spinney.apps.monitor.tasks.modules import Context
 from spinney.apps.monitor.tasks.task_list import Task
 from spinney.files import trees
 
-GRACE_S = 15.0
-"""How long a stage may take beside its task: a task that is too slow ends by its own limit, not by the stage's."""
+GRACE_S = 150.0
+"""How long a stage may take beside its task, which ends by its own limit. A result waits up to 60 s for a database that
+is locked, behind a group that has waited as long; the error then names the lock."""
 _MESSAGE_MAX = 200
 
 

@@ -5,6 +5,7 @@ both. The threads of a node write through one ``ResultWriter``; several nodes ma
 
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, tuple_, update
@@ -28,27 +29,29 @@ class ResultWriter:
     for many results, by one statement for each table, and an idle one at once.
 
     A thread puts its result on the list and then takes the turn. Whoever has the turn writes its own result
-    with others of the list and wakes their threads, which find theirs written when they get the turn. When a
-    group cannot be written, the others go back on the list and the thread writes its own alone, so that one
-    bad result fails only the stage that has it."""
+    with others of the list and wakes their threads, which find theirs written when they get the turn. While the
+    database is away, all of a group get the error, since each would wait as long for it again. When a group cannot be
+    written for another reason, the others go back on the list and the thread writes its own alone, so that one bad
+    result fails only the stage that has it."""
 
     def __init__(self, database: Database, *, most: int = 200, wait_s: float = 0.0) -> None:
         """``most``: how many results one group has at most. ``wait_s``: how long a group waits until it has
         as many, in seconds."""
         self._database, self._most, self._wait_s = database, most, wait_s
-        self._waiting: list[tuple[Result, threading.Event]] = []
+        self._waiting: list[tuple[Result, Future[None]]] = []
         self._mutex, self._turn = threading.Condition(), threading.Lock()
 
     def write(self, result: Result) -> None:
         """Write a result, and return when it is durable. Raises TablesUnusable; then it may or may not have
         been written, and the caller may repeat it."""
-        written = threading.Event()
+        written = Future[None]()
         entry = (result, written)
         with self._mutex:
             self._waiting.append(entry)
             self._mutex.notify()
         with self._turn:
-            if written.is_set():
+            if written.done():
+                written.result()
                 return
             with self._mutex:
                 self._mutex.wait_for(lambda: len(self._waiting) >= self._most, self._wait_s)
@@ -57,6 +60,10 @@ class ResultWriter:
                 del self._waiting[: self._most - 1]
             try:
                 write(self._database, [waiting for waiting, _ in group])
+            except TablesAway as away:
+                for _, future in group:
+                    future.set_exception(away)
+                raise
             except Exception:
                 with self._mutex:
                     self._waiting[:0] = group[1:]
@@ -64,8 +71,8 @@ class ResultWriter:
                     raise
                 write(self._database, [result])
                 return
-            for _, event in group:
-                event.set()
+            for _, future in group:
+                future.set_result(None)
 
 
 def write(database: Database, results: Sequence[Result]) -> None:
