@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from spinney.apps.receivers.detection.source_files import CLOCK_SET_S
+
 _WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
 _TAGS_MAX = 200  # rows of the picture
 HOUR_S = 3600
@@ -18,7 +20,9 @@ def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
         numbers[tag] = numbers.get(tag, 0) + number
     tags = sorted(sorted(numbers, key=lambda tag: -numbers[tag])[:_TAGS_MAX])
     row_of = {tag: row for row, tag in enumerate(tags)}
-    hours = {(tag, hour): number for tag, hour, number in counts if tag in row_of}
+    every_hour = {(tag, hour): number for tag, hour, number in counts if tag in row_of}
+    hours = {at: number for at, number in every_hour.items() if at[1] * HOUR_S >= CLOCK_SET_S} or every_hour
+    undrawn = sum(every_hour.values()) - sum(hours.values())
     first = min((hour for _, hour in hours), default=0)
     last = max((hour for _, hour in hours), default=0) + 1
     scale = (_WIDTH - _LEFT - 10) / (last - first)
@@ -27,7 +31,7 @@ def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif" '
         f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="10" y="20" font-size="14">{escape(title)}: {sum(numbers.values()):,} hits of {len(numbers):,} tags'
-        "</text>"
+        f"{f', {undrawn:,} of them before the clock was set, and not drawn' if undrawn else ''}</text>"
     ]
     for tag, row in row_of.items():
         y = _TOP + _ROW * row

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from spinney.apps.receivers.database.snapshots import snapshot
+from spinney.apps.receivers.detection.source_files import CLOCK_SET_S
 
 T = TypeVar("T")
 COUNTED = ("files", "sessions", "runs", "hits")
@@ -63,8 +64,8 @@ class Timeline(NamedTuple):
     sessions: tuple[Session, ...]
     batches: tuple[Batch, ...]
     begun: float
-    """When the earliest of these sessions began, and as ``ended`` the last one ended, in seconds since 1970;
-    zeros without any. The picture goes from one to the other."""
+    """When the earliest of these sessions began, by a clock that was set (``CLOCK_SET_S``) where there is one, and as
+    ``ended`` the last one ended, in seconds since 1970; zeros without any. The picture goes from one to the other."""
     ended: float
 
 
@@ -98,22 +99,25 @@ def read(db: sqlite3.Connection) -> Timeline:
     session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits."""
     # The newest sessions with their files, by the index ``files_by_session``; a session without a file has no row.
     rows = db.execute(
-        "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> '') from files "
-        "group by session order by session desc limit ?",
-        (SESSIONS_MAX,),
+        "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> ''), "
+        "min(case when begun >= ? then begun end) from files group by session order by session desc limit ?",
+        (CLOCK_SET_S, SESSIONS_MAX),
     ).fetchall()
     # The hits of these sessions only: the primary key begins with the session, so older ones are not read.
     hits_since = db.execute(
-        "select session, count(distinct run), count(*), max(time) from hits where session >= ? group by session",
-        (min((row[0] for row in rows), default=0),),
+        "select session, count(distinct run), count(*), max(time), min(case when time >= ? then time end) from hits "
+        "where session >= ? group by session",
+        (CLOCK_SET_S, min((row[0] for row in rows), default=0)),
     )
     detected = {session: numbers for session, *numbers in hits_since}
     ends = [max(row[2], detected.get(row[0], (0, 0, row[2]))[2]) for row in rows]
-    begun, ended = min((row[1] for row in rows), default=0.0), max(ends, default=0.0)
+    set_times = [at for *_, at in (*rows, *detected.values()) if at is not None]
+    begun = min(set_times or (row[1] for row in rows), default=0.0)
+    ended = max(ends, default=0.0)
     scale = WIDTH / max(1.0, ended - begun)
     sessions = []
-    for (number, first, _, files, pulses, damaged), last in zip(rows, ends, strict=True):
-        runs, hits, _ = detected.get(number, (0, 0, 0.0))
+    for (number, first, _, files, pulses, damaged, _), last in zip(rows, ends, strict=True):
+        runs, hits, *_ = detected.get(number, (0, 0))
         sessions.append(
             Session(
                 number=number,
@@ -125,7 +129,7 @@ def read(db: sqlite3.Connection) -> Timeline:
                 hits=hits,
                 damaged=damaged,
                 file_marks=tuple(
-                    round((at - begun) * scale, 1)
+                    round(max(0.0, at - begun) * scale, 1)
                     for (at,) in db.execute("select distinct begun from files where session = ?", (number,))
                 ),
                 run_marks=_run_marks(db, number, begun, scale),
@@ -141,7 +145,7 @@ def _run_marks(
     db: sqlite3.Connection, session: int, begun: float, scale: float
 ) -> tuple[tuple[float, float, str], ...]:
     """Return left edge, width and tag of the runs of a session with the most hits. A short run is still wide
-    enough to be seen."""
+    enough to be seen; one before the picture stands at its edge."""
     # The runs with most hits are kept, since those of three hits are often noise.
     rows = db.execute(
         "select min(time), max(time), tag from hits join runs using (session, run) where session = ? "
@@ -149,6 +153,10 @@ def _run_marks(
         (session, RUNS_MAX // SESSIONS_MAX),
     )
     return tuple(
-        (round((first - begun) * scale, 1), round(max(1.5, (last - first) * scale), 1), tag)
+        (
+            round(max(0.0, first - begun) * scale, 1),
+            round(max(1.5, (last - max(first, begun)) * scale), 1),
+            tag,
+        )
         for first, last, tag in rows
     )

@@ -1,0 +1,43 @@
+"""Pictures of a receiver whose clock said 1970 until GPS set it."""
+
+from pathlib import Path
+
+from spinney.apps.receivers import timeline
+from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
+from spinney.apps.receivers.database.snapshots import snapshot
+from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, write_files
+from spinney.apps.receivers.plot import svg
+
+
+def at_start(line: str) -> str:
+    """Return a line as a clock writes it that begins at 1970."""
+    kind, port, time, *rest = line.split(",")
+    return ",".join((kind, port, f"{float(time) - BEGUN + 1000:.6f}", *rest))
+
+
+def test_a_timeline_begins_behind_the_time_at_which_the_clock_was_set(tmp_path: Path) -> None:
+    lines = Scene(seconds=120).lines()
+    half = len(lines) // 2
+    early, later = map(at_start, lines[:half]), lines[half:]
+    files = write_files(list(early), tmp_path / "early", []) + write_files(later, tmp_path / "later", [])
+    ReceiverDatabase(tmp_path / "r.sqlite", TAGS).detect(files, now_s=BEGUN + 86_400)
+
+    with snapshot(tmp_path / "r.sqlite") as db:
+        shown = timeline.read(db)
+
+    (session,) = shown.sessions
+    assert session.begun < 86_400
+    assert shown.begun >= BEGUN
+    assert session.file_marks == (0.0, 0.0)
+    assert any(width > timeline.WIDTH / 2 for _, width, _ in session.run_marks)
+    assert all(left >= 0 and left + width <= timeline.WIDTH + 2 for left, width, _ in session.run_marks)
+
+
+def test_a_plot_leaves_out_the_hours_before_the_clock_was_set() -> None:
+    hour = int(BEGUN // 3600)
+    unset = [("1.1", 0, 7)]
+    plot = svg("SG-1", [*unset, ("1.1", hour, 3), ("1.2", hour + 9, 1)])
+    assert "11 hits of 2 tags, 7 of them before the clock was set, and not drawn" in plot
+    assert "1970" not in plot
+    assert "1970-01-01 00:00 UTC: 7 hits" in svg("SG-1", unset)
+    assert "not drawn" not in svg("SG-1", unset)
