@@ -102,6 +102,18 @@ def lines_of(mail: str) -> list[str]:
     return [line for line in mail.splitlines() if line.startswith("- ")]
 
 
+def test_long_descriptions_are_shortened_so_that_the_mail_fits_a_job(changed: Monitor) -> None:
+    """A catalogue may bring in descriptions of 2,000 characters, of which HTML needs six times as many."""
+    long = [service(gid, email="sea@example.org", description='"' * 2000) for gid in range(1, 101)]
+    changed.import_(long)
+    for gid in range(1, 101):
+        break_(gid, '"' * 20_000)
+
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+
+    assert len(lines_of(mail.params["text"])) == 100
+
+
 def test_an_outage_is_mailed_however_many_first_results_are_newer(changed: Monitor) -> None:
     changed.import_([service(gid, email="sea@example.org") for gid in range(1, 112)])
     first_results(range(2, 112))

@@ -23,6 +23,8 @@ from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
 _LISTED = 100  # the most changes in one mail; the link in it leads to all
+# The most characters of a service's name and of a result in a mail: each may have thousands, and a job has 1 MiB.
+_NAME_MAX, _INFO_MAX = 200, 300
 _KEPT_S = 60.0
 """Results wait for two seconds each time that somebody else keeps their table."""
 
@@ -112,10 +114,10 @@ def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
     lines = [
         (
             f"{datetime.fromtimestamp(change.at_us / 1_000_000, UTC):%Y-%m-%d %H:%M UTC}",
-            named.get(change.gid, f"#{change.gid}"),
+            named.get(change.gid, f"#{change.gid}")[:_NAME_MAX],
             change.task,
             *(spoken.states.get(status, status) for status in (change.before or "new", change.status)),
-            change.info[:300],
+            change.info[:_INFO_MAX],
         )
         for change in changes
     ]
