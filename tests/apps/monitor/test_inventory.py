@@ -1,6 +1,7 @@
 """The tables of the monitor: imports again and again, results once, and what is counted."""
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -168,6 +169,19 @@ def test_a_result_is_stored_once_and_an_older_one_never_wins(tables: Database) -
         (100, "", "ok"),
     ]
     assert services.counts(tables) == {"error": 1, "warning": 0, "ok": 0, "unchecked": 0}
+
+
+@pytest.mark.parametrize("status", ["error", "ok"])
+def test_a_result_of_a_clock_that_was_ahead_is_replaced(tables: Database, status: str) -> None:
+    run(tables, row(2))
+    now_us = time.time_ns() // 1000
+    results.write(tables, [result(1, task, "ok", now_us + 86_400_000_000, job_id=1) for task in ("a", "b")])
+
+    results.write(tables, [result(1, "a", status, now_us, job_id=2)])
+    results.drop(tables, 1, "b", now_us)
+
+    (current,) = results.current(tables, [1])[1]
+    assert (current.task, current.status, current.at_us, current.since_us) == ("a", status, now_us, now_us)
 
 
 def test_results_of_one_task_that_are_written_together_follow_one_another(tables: Database) -> None:

@@ -71,6 +71,11 @@ def test_an_owner_gets_one_mail_a_day_with_what_changed(changed: Monitor) -> Non
     assert StageHarness().run(upkeep.mails, "send").submitted == []  # not twice a day
 
 
+def test_a_mail_that_a_clock_sent_in_the_future_holds_up_no_other(changed: Monitor) -> None:
+    entities.set_mailed(database(), 1, time.time_ns() // 1000 + 9 * 86_400_000_000, 0)
+    assert len(StageHarness().run(upkeep.mails, "send").submitted) == 1
+
+
 def test_a_result_that_is_written_after_a_mail_is_in_the_next_whatever_its_time(changed: Monitor) -> None:
     harness = StageHarness()
     harness.run(upkeep.mails, "send")

@@ -4,6 +4,7 @@
 both. The threads of a node write through one ``ResultWriter``; several nodes may write at once."""
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ INFO_MAX = 20_000
 """The most characters of a result that are kept."""
 LOCK_S = 2.0
 """How long the newest id waits for those who write results, on PostgreSQL."""
+AHEAD_US = 60_000_000
+"""A newest result that is more than a minute ahead of this host is from a clock that was wrong, and is replaced like an
+older one: else it would stand until that time comes."""
 THINNED = 5000
 """The most rows that one transaction of ``thin`` removes, so that results do not wait for it."""
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -81,10 +85,11 @@ def write(database: Database, results: Sequence[Result]) -> None:
 
     Those of one service and task follow one another by their times, as if each had been written alone. A
     repetition of a job's result replaces it, and keeps the status before it that was recorded first. A
-    result that is older than the newest one of its service and task is entered in the history alone. Results
-    that ``drops`` of a newest one names are removed from the newest ones, and stay in the history."""
+    result that is older than the newest one of its service and task is entered in the history alone (``AHEAD_US``).
+    Results that ``drops`` of a newest one names are removed from the newest ones, and stay in the history."""
     in_time = sorted(_once(results), key=lambda result: result.at_us)
     newest = {(result.gid, result.task): result for result in in_time}
+    end_us = time.time_ns() // 1000 + AHEAD_US
     newest = dict(sorted(newest.items()))  # rows are locked in one order, so that two nodes do not deadlock
     with database.write() as connection:
         present = _present(connection, newest)
@@ -94,7 +99,7 @@ def write(database: Database, results: Sequence[Result]) -> None:
             before = present.get(key)
             before_status = "" if before is None else before.status
             rows.append(_row(result, before=before_status, job_id=result.job_id))
-            if before is None or result.at_us >= before.at_us:
+            if before is None or not result.at_us < before.at_us <= end_us:
                 present[key] = _after(result, before)
         insert = database.insert(history).values(rows)
         connection.execute(
@@ -113,7 +118,7 @@ def write(database: Database, results: Sequence[Result]) -> None:
             insert.on_conflict_do_update(
                 index_elements=["gid", "task"],
                 set_={name: insert.excluded[name] for name in current[0] if name not in ("gid", "task")},
-                where=insert.excluded.at_us >= statuses.c.at_us,
+                where=or_(insert.excluded.at_us >= statuses.c.at_us, statuses.c.at_us > end_us),
             )
         )
         dropped = [(result.gid, task) for result in newest.values() for task in result.drops]
@@ -129,7 +134,8 @@ def write(database: Database, results: Sequence[Result]) -> None:
 def drop(database: Database, gid: int, task: str, until_us: int) -> None:
     """Remove the newest result of a service and task, unless it is later than a time; it stays in the history.
     Where there is none, which is the usual case, nothing is written."""
-    of_task = (statuses.c.gid == gid, statuses.c.task == task, statuses.c.at_us <= until_us)
+    not_later = or_(statuses.c.at_us <= until_us, statuses.c.at_us > time.time_ns() // 1000 + AHEAD_US)
+    of_task = (statuses.c.gid == gid, statuses.c.task == task, not_later)
     with database.read() as connection:
         if connection.scalar(select(statuses.c.gid).where(*of_task)) is None:
             return
@@ -272,7 +278,7 @@ def _present(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tu
 def _after(result: Result, before: _Present | None) -> _Present:
     """Return the status after a result. Since when it is so is kept as long as the status is the same."""
     same = before is not None and before.status == result.status
-    since_us = before.since_us if before is not None and same else result.at_us
+    since_us = min(before.since_us, result.at_us) if before is not None and same else result.at_us
     return _Present(result.status, since_us, result.at_us)
 
 
