@@ -57,3 +57,12 @@ def test_the_commands_of_the_page_work_in_a_new_folder(
     assert TABLES.beside(f"sqlite:///{place}/spinney.db") == f"sqlite:///{place}/spinney.monitor.db"
     assert (place / "spinney.monitor.db").exists()
     assert len(list((place / "tasks").iterdir())) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "field"), [(("--hours", "inf"), "unchecked_s"), (("--description", "x" * 501), "description")]
+)
+def test_a_check_of_what_no_sequence_can_select_is_refused(
+    monitor: Monitor, words: tuple[str, ...], field: str
+) -> None:
+    assert f"{field}: " in monitor.shell.refused(2, "monitor", "check", *words)

@@ -24,6 +24,7 @@ from spinney.apps.monitor.tasks import task_list
 TYPE = "monitor.sequence"
 CHECK_TYPE = "monitor.check"
 _AT_ONCE = 1000  # how many checks one call spawns
+_CENTURY_S = 3_155_760_000.0  # behind it, no database can compare the time
 _LOCK_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 
@@ -39,7 +40,7 @@ class Selection(BaseModel):
     """All services of this entity."""
     description: str | None = Field(default=None, max_length=500)
     """A pattern of SQL on the services' descriptions."""
-    unchecked_s: float | None = Field(default=None, ge=0)
+    unchecked_s: float | None = Field(default=None, ge=0, le=_CENTURY_S)
     """Those without a result for so many seconds."""
     state: Literal["error"] | None = None
     """Those of which a task found an error."""

@@ -5,7 +5,9 @@ They submit and cancel jobs, so they return at once unless ``--wait`` is given, 
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
+from spinney import settings_files
 from spinney.apps.monitor import requests
 from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import entities
@@ -39,13 +41,16 @@ def check(
         raise UsageError(
             "name the services in one way: numbers, --entity, --description, --hours, --failed or --all"
         )
-    selection = Selection(
-        gids=tuple(gids or ()),
-        eid=entity,
-        description=description,
-        unchecked_s=None if hours is None else hours * 3600,
-        state="error" if failed else None,
-    )
+    try:
+        selection = Selection(
+            gids=tuple(gids or ()),
+            eid=entity,
+            description=description,
+            unchecked_s=None if hours is None else hours * 3600,
+            state="error" if failed else None,
+        )
+    except ValidationError as error:
+        raise UsageError(f"{settings_files.faults(error)[0]}; correct it") from None
     name = _name(selection)
     with open_control(store, by) as control:
         job_id = requests.start(control, name, selection)
