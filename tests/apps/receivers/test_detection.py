@@ -200,6 +200,29 @@ def test_a_copy_with_wrong_times_that_are_near_to_each_other_hides_nothing_of_th
     assert detected(tmp_path, [copy, *files]) == whole
 
 
+@pytest.mark.parametrize("of_older_version", [False, True])
+def test_a_data_folder_that_was_moved_is_read_at_its_new_place(
+    of_older_version: bool, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    (old / "databases").mkdir(parents=True)
+    third = len(LINES) // 3
+    files = write_files(LINES, old / "files", [third, 2 * third])
+    database = ReceiverDatabase(old / "databases" / "r.sqlite", TAGS)
+    database.detect([files[0], files[2]], now_s=NOW_S)
+    if of_older_version:
+        with sqlite3.connect(old / "databases" / "r.sqlite") as db:
+            db.execute("update files set path = ? || path", (f"{old}/",))
+        database.detect([files[0]], now_s=NOW_S)
+    old.rename(new)
+
+    path = new / "databases" / "r.sqlite"
+    done = ReceiverDatabase(path, TAGS).detect([new / "files" / files[1].name], now_s=NOW_S)
+
+    assert done.afresh == (3,)
+    assert content(path) == whole
+
+
 def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:
     (file,) = write_files(Scene(seconds=30).lines(), tmp_path / "raw", [], session=3)
     twin = file.with_name(file.name.replace("-000003-", "-000004-"))

@@ -45,6 +45,7 @@ def test_an_archive_becomes_detections_products_and_a_list_of_bad_files(
     ]
     became = service.spinney("receivers", "file", files[SERIALS[0]][0].name)
     assert f"SG-{SERIALS[0]}" in became
+    assert str(service.place / "receivers" / "files") in became
 
     again = service.upload(tmp_path / "card.zip")  # the same once more, as a person who is not sure
 

@@ -129,6 +129,8 @@ def file_(
             for receiver, became in receivers
             for row in became
         ]
+        for row in rows:
+            row["path"] = str(settings.load().data / row["path"])
         empty = f"no raw file of that name was read: {name}; the list of its upload has what was put aside"
         _print(rows, ("receiver", *_OF_FILE), json=json, empty=empty)
     if not rows:

@@ -69,6 +69,8 @@ class ReceiverDatabase:
         session that was detected with others, or by other ``RULES``, is detected afresh when its next file
         comes."""
         self._path, self._tags = path, tuple(tags)
+        # Paths of raw files are kept relative to this folder, so that it may be moved.
+        self._data = path.parent.resolve().parent
         described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(RULES)])
         self._digest = hashlib.sha256(described).hexdigest()
 
@@ -139,6 +141,12 @@ class ReceiverDatabase:
             db.execute("pragma synchronous = full")
             db.executescript(SCHEMA)
             db.execute("begin immediate")
+            # Older versions wrote absolute paths.
+            folder = f"{self._data}/"
+            db.execute(
+                "update files set path = substr(path, ?1 + 1) where substr(path, 1, ?1) = ?2",
+                (len(folder), folder),
+            )
             yield db
             db.execute("commit")  # a connection that is closed without it rolls back
 
@@ -155,14 +163,14 @@ class ReceiverDatabase:
         """Detect in the new files of one session, after those before or with all of them, and enter the
         batch. ``by``: the job and the time now. ``afresh``: all files are read again, whatever is new."""
         new = _ordered(new)
-        start = None if afresh else _start(db, session, new, self._digest)
+        start = None if afresh else _start(db, session, new, self._digest, self._data)
         afresh = start is None
         begin, state = start or (0, {})
         # Hits are counted by difference, because a session that is detected afresh replaces its own.
         before = _number_of_hits(db, session)
         every = new
         if afresh:
-            every = _ordered([*_known_files(db, session), *new])
+            every = _ordered([*_known_files(db, session, self._data), *new])
             for table in ("runs", "hits", "gps"):
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
         # The number of a batch is free for the whole transaction, which has the only write lock.
@@ -185,7 +193,7 @@ class ReceiverDatabase:
             pulses, broken = pulses + counts.pulses, broken + counts.broken
             # Files that were there keep the row, and the batch, of the call that brought them.
             if each.sha256 in fresh:
-                _write_file(db, batch, each, counts)
+                _write_file(db, batch, each, counts, self._data)
         if every:
             last, state = every[-1].source, {"bursts": bursts.state, "runs": runs.state}
             db.execute(
@@ -237,7 +245,7 @@ def _ordered(files: Sequence[_New]) -> list[_New]:
 
 
 def _start(
-    db: sqlite3.Connection, session: int, new: Sequence[_New], digest: str
+    db: sqlite3.Connection, session: int, new: Sequence[_New], digest: str, data: Path
 ) -> tuple[int, dict[str, Any]] | None:
     """Return from which byte of its content the first new file is read, and the state with which the session
     goes on; None if the session has to be detected afresh, because the tags or rules have changed, or the
@@ -248,11 +256,11 @@ def _start(
     if row is None:
         return 0, {}
     begun, name, tags, state = row
-    begin = _resumes_at(db, (begun, name), new[0]) if new and tags == digest else None
+    begin = _resumes_at(db, (begun, name), new[0], data) if new and tags == digest else None
     return None if begin is None else (begin, orjson.loads(state))
 
 
-def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New) -> int | None:
+def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New, data: Path) -> int | None:
     """Return from which byte on the first new file is new to a session that ended with the file ``last``: all of it if
     it is behind that, and what it has more if it is that file, grown. Return None for any other."""
     if first.place != last:
@@ -260,20 +268,20 @@ def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New) ->
     rows = db.execute(
         "select path from files where session = ? and begun = ? and name = ?", (first.source.session, *last)
     )
-    grown = [contents.grown_from(first.path, Path(path)) for (path,) in rows]
+    grown = [contents.grown_from(first.path, data / path) for (path,) in rows]
     ends = [end for end in grown if end is not None]
     # Of several copies, one from which it has not grown is damaged, and the session may have gone on from it.
     return max(ends) if ends and len(ends) == len(grown) else None
 
 
-def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
-    """Return the files that the database has of a session, in no order."""
+def _known_files(db: sqlite3.Connection, session: int, data: Path) -> list[_New]:
+    """Return the files that the database has of a session, in no order. ``data``: what their paths begin at."""
     rows = db.execute("select name, path, sha256 from files where session = ?", (session,))
     files = []
     for name, path, sha256 in rows:
         source = source_file(name)
         if source is not None:
-            files.append(_New(source, Path(path), sha256))
+            files.append(_New(source, data / path, sha256))
     return files
 
 
@@ -314,15 +322,16 @@ def _write_positions(db: sqlite3.Connection, session: int, positions: Sequence[P
     )
 
 
-def _write_file(db: sqlite3.Connection, batch: int, each: _New, counts: ReadCounts) -> None:
-    """Enter a raw file with what was read of it. Its path is absolute, because a rerun reads it again."""
-    source = each.source
+def _write_file(db: sqlite3.Connection, batch: int, each: _New, counts: ReadCounts, data: Path) -> None:
+    """Enter a raw file with what was read of it. Its path is that from ``data`` on, or absolute where it lies
+    elsewhere, because a rerun reads it again."""
+    source, path = each.source, each.path.resolve()
     db.execute(
         "insert into files values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             each.sha256,
             source.name,
-            str(each.path.absolute()),
+            str(path.relative_to(data) if path.is_relative_to(data) else path),
             source.session,
             source.begun,
             batch,
