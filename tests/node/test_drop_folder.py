@@ -79,6 +79,19 @@ def test_a_drop_with_the_longest_name_is_taken(drops: DropFolder, job: Path) -> 
     assert (below(drops.path), below(job)) == ([], ["b" * 255])
 
 
+def test_a_drop_is_rejected_without_a_list_of_all_drops(
+    drops: DropFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of files that came before are rejected in one step."""
+    (drops.path / "a").write_text("x")
+    arrival = arrived(drops, reason="it came before")
+    monkeypatch.delattr(DropFolder, "names")
+
+    drops.reject(arrival)
+
+    assert below(drops.path / "rejected") == ["a", "a.why.txt"]
+
+
 def test_a_planted_link_leads_no_reason_out_of_rejected(drops: DropFolder, precious: Path) -> None:
     rejected = drops.path / "rejected"
     rejected.mkdir()

@@ -209,13 +209,19 @@ class DropFolder:
 
     def _name_of(self, arrival: Arrival) -> str | None:
         """Return the name, as the system has it, of the drop of an arrival; None: it is gone or has changed."""
-        for name in (arrival.name, *self.names()):
-            # Where it had to be escaped, its own name is another, and may be too long for the system.
-            if shown(name) == arrival.name and os.path.lexists(self.path / name):
-                drop = self.look(name)
-                if drop is not None and drop.identity == arrival.identity:
-                    return name
-        return None
+        if self._is_at(arrival, arrival.name):
+            return arrival.name
+        # Where it had to be escaped, its own name is another. The folder is listed only then, since it may be long, and
+        # so may be the list of what is rejected.
+        return next(
+            (name for name in self.names() if shown(name) == arrival.name and self._is_at(arrival, name)),
+            None,
+        )
+
+    def _is_at(self, arrival: Arrival, name: str) -> bool:
+        """Return whether the drop of an arrival, unchanged, has this name, which may be too long for the system."""
+        drop = self.look(name) if os.path.lexists(self.path / name) else None
+        return drop is not None and drop.identity == arrival.identity
 
     def _move(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
         """Move a claimed drop to its place: by a rename where possible, which is durable when this returns,
