@@ -95,6 +95,25 @@ async def test_routes_answer_as_the_releases_do(client: Client) -> None:
     assert "/queues/{queue:path}" in info["routes"]["DELETE"]
 
 
+@pytest.mark.parametrize("strange", ["yesterday", float("nan"), 1e300, {"a": 1}, None])
+async def test_a_document_with_a_strange_value_hides_no_other(
+    client: Client, db: Database, strange: object
+) -> None:
+    db.nodes.insert_one({"node": "odd", "timestamp": strange})
+    odd = db.tasks.insert_one({"status": strange if strange != 1e300 else "1e300"}).inserted_id
+
+    status, nodes = await ask(client, "GET", "/nodes")
+    assert (status, [(node["node"], node["live"]) for node in nodes]) == (
+        200,
+        [("host.example", True), ("odd", False)],
+    )
+    assert (await ask(client, "GET", "/monitoring"))[0] == 200
+    assert (await client.get("/")).status_code == 200
+    for action in ("cancel", "reset", "clone"):
+        status, answer = await ask(client, "POST", f"/tasks/{odd}", {"action": action})
+        assert (status, answer["id"]) == (400, str(odd))
+
+
 @pytest.mark.parametrize("spelt", ["json", "form"])
 async def test_writes_answer_as_the_releases_do(client: Client, db: Database, spelt: str) -> None:
     async def post(path: str, **fields: Any) -> Any:

@@ -5,6 +5,7 @@ Each action is one conditional write, whose filter names the states in which it 
 any time. Where it does not match, the task is read to say why. Actions are written to the changelog; the creation of
 tasks is not."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -61,7 +62,7 @@ def cancel(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
             {"_id": task_id, "status": {"$in": _ACTIVE}}, {"$set": {"wish": "cancel"}}
         ).matched_count:
             return _done(service, "cancel", task_id, user, wish="cancel")
-        status = int(service.task(task_id, "status")["status"])
+        status = _status(service, task_id)
         if status == Status.CANCELLED:
             return {"id": task_id, "status": status}
         if status > Status.RUNNING:
@@ -78,7 +79,7 @@ def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
     ended = {"_id": task_id, "$or": [{"status": {"$gt": 0}}, {"status": {"$lt": int(Status.QUEUED)}}]}
     if service.tasks.update_one(ended, change).matched_count:
         return _done(service, "reset", task_id, user, status=int(Status.QUEUED))
-    status = int(service.task(task_id, "status")["status"])
+    status = _status(service, task_id)
     if status == Status.QUEUED:
         raise BadRequest("the task is queued already", id=task_id)
     raise BadRequest("a node has the task; cancel it first, and reset it when it has ended", id=task_id)
@@ -87,11 +88,19 @@ def reset(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
 def clone(service: Service, task_id: ObjectId, user: str) -> dict[str, Any]:
     """Queue a new task with the queue and the params of this one. Raises BadRequest when its queue is deleted."""
     task = service.task(task_id, "queue", "params")
-    if service.queues.find_one({"_id": task["queue"]}, {"_id": 1}) is None:
+    if service.queues.find_one({"_id": task.get("queue")}, {"_id": 1}) is None:
         raise BadRequest("the queue of the task is deleted; create the task in another queue", id=task_id)
     document = new_task(task["queue"], task.get("params"), datetime.now(UTC))
     service.tasks.insert_one(document)
     return _done(service, "clone", task_id, user, clone=document["_id"])
+
+
+def _status(service: Service, task_id: ObjectId) -> int:
+    """Return the status of a task. Raises BadRequest for a task that does not exist, or whose status is no number."""
+    status = service.task(task_id, "status").get("status")
+    if not isinstance(status, int | float) or not math.isfinite(status):
+        raise BadRequest(f"the task has no number as its status, but {status!r:.40}", id=task_id)
+    return int(status)
 
 
 def new_task(queue_id: ObjectId, params: object, now: datetime) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from spinney.bridges.disbatch.interface.service import Params, Service, Serving,
 from spinney.bridges.disbatch.interface.wire import BadRequest
 
 router = APIRouter()
+_YEAR_3000_S = 32_503_680_000
 _BALANCE_S = 60
 """Balancing that has written no time for so long does not run."""
 
@@ -65,7 +66,10 @@ def nodes(service: Service, query: dict[str, Any] | None = None) -> list[Documen
     now = time.time()
     for node in listed:
         written = node.get("timestamp")
-        seconds = written.timestamp() if isinstance(written, datetime) else float(written or 0)
+        if isinstance(written, datetime):
+            seconds = written.timestamp()
+        else:  # one document that somebody has spoilt must not hide the others
+            seconds = written if isinstance(written, int | float) and 0 <= written < _YEAR_3000_S else 0
         node["id"] = str(node["_id"])
         node["timestamp"] = int(seconds * 1000)
         node["live"] = seconds + service.settings.live_window_s >= now
