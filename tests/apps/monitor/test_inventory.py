@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from spinney import Defer
-from spinney.apps.monitor import upkeep
+from spinney.apps.monitor import check_stages, sequences, settings, upkeep
 from spinney.apps.monitor.inventory import entities, imports, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
+from spinney.apps.monitor.tasks.task_list import Task
 from spinney.tables.database import Database
 from spinney.tables.errors import TablesAway
 from spinney.testing import StageHarness
@@ -457,3 +458,22 @@ def test_no_text_has_a_nul(tables: Database) -> None:
     for pattern in ("%\0%", "\0", "Soil\0"):
         assert entities.query(tables, pattern) == []
         assert services.like_description(tables, pattern) == []
+
+
+def test_while_the_tables_are_away_checks_and_sequences_wait(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*args: object) -> None:
+        raise TablesAway("the database does not answer")
+
+    monkeypatch.setattr(services, "get", away)
+    monkeypatch.setattr(services, "all_present", away)
+    task = Task(name="http", description="", file="10_http.py", kind="module", stamp="")
+    check = check_stages._stage(task, (), settings.load())
+
+    with pytest.raises(Defer, match="does not answer") as deferred:
+        check(None, 1, "h")
+    assert deferred.value.lane
+    expanded = StageHarness().run(sequences.sequences, "expand", name="All", selection={})
+    assert isinstance(expanded.signal, Defer)
+    assert expanded.signal.lane

@@ -4,11 +4,18 @@ The stages are in ``check_stages``, ``sequences`` and ``upkeep``, which import t
 package, which loads them all. The settings are read when this module is loaded, so a node has to be started again
 before another ``host_limit`` counts."""
 
-from spinney import Spinney
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spinney import Defer, Spinney
 from spinney.apps.monitor import settings
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
+from spinney.tables import TablesAway
+
+AWAY_S = 10.0
+"""How long a stage waits before it tries again whether the database of the tables answers."""
 
 app = Spinney(submit=INTERNAL)
 """Its job types are internal: people start checks through ``requests``, which names their services."""
@@ -34,6 +41,16 @@ sequences = app.pipeline(
 became of them, so that ``summary`` counts failed ones, too."""
 checks = app.pipeline("monitor.check", queue=CHECKS, description="Check one service: a stage for each task")
 """One job for each service of a sequence."""
+
+
+@contextmanager
+def tables_awaited() -> Iterator[None]:
+    """Let a stage wait while the database of the tables does not answer: all jobs of that stage sleep, and one of them
+    tries whether it is back. So an outage uses no attempts, and what is to be checked is checked afterwards."""
+    try:
+        yield
+    except TablesAway as away:
+        raise Defer(AWAY_S, str(away), lane=True) from away
 
 
 def mail_settings() -> MailSettings:

@@ -1,8 +1,9 @@
 """The check of one service: a job whose stages are the tasks, in their order.
 
-A task that finds an error ends the job, which then has done its work: it completes, and the results of the tasks
-behind are dropped. The job fails only where the monitor itself is at fault, as when results cannot be written. The
-result is durable before the stage is recorded; a stage that runs again after a crash writes the same row.
+A task that finds an error ends the job, which then has done its work: it completes, and the results of the tasks behind
+are dropped. The job fails only where the monitor itself is at fault. It waits while the database of the results does
+not answer. The result is durable before the stage is recorded; a stage that runs again after a crash writes the same
+row.
 
 What a task finds becomes the outcome of its stage: ``ok`` and ``warning`` pass it, ``not_applicable`` passes it without
 a result and drops an earlier one, and ``error`` finishes the job. Checks run in threads of one worker, many at a time,
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from spinney import Backoff, Fail, Finish, Job, NotApplicable, Warn
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.application import HOST_LOCK, checks
+from spinney.apps.monitor.application import HOST_LOCK, checks, tables_awaited
 from spinney.apps.monitor.inventory import results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result, Service, Status
@@ -75,6 +76,7 @@ def _stage(task: Task, behind: tuple[str, ...], declared: Settings) -> Callable[
     is declared."""
     of_stage = {"tasks": declared.tasks, "timeout_s": declared.timeout_s}
 
+    @tables_awaited()
     def stage(job: Job, gid: int, host: str) -> None:
         # A longer time limit would exceed that of the stage, and the folder has no other tasks than the list.
         config = settings.load().model_copy(update=of_stage)

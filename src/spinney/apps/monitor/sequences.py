@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spinney import Job
 from spinney.apps.monitor import inventory, settings
-from spinney.apps.monitor.application import CHECKS, checks, sequences
+from spinney.apps.monitor.application import CHECKS, checks, sequences, tables_awaited
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import task_list
@@ -65,6 +65,7 @@ class Selection(BaseModel):
 
 
 @sequences.stage(max_attempts=5)
+@tables_awaited()
 def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
     """Make a job for each service; the value: how many ``services`` they are."""
     kind = checks.options(queue=CHECKS)
