@@ -460,6 +460,23 @@ def test_no_text_has_a_nul(tables: Database) -> None:
         assert services.like_description(tables, pattern) == []
 
 
+def test_while_the_tables_are_away_a_mail_that_was_sent_is_not_forgotten(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its changes would be mailed once more an hour later."""
+    harness = StageHarness(results={"send": {"eids": [1], "at_us": 1, "newest_id": 1}})
+    run(tables, row(2))
+
+    def away(*args: object) -> None:
+        raise TablesAway("the database does not answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(entities, "set_mailed", away)
+        assert isinstance(harness.run(upkeep.mails, "record").signal, Defer)
+    assert harness.run(upkeep.mails, "record").signal is None
+    assert entities.mailed(tables, 1) == (1, 1)
+
+
 def test_while_the_tables_are_away_checks_and_sequences_wait(
     tables: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

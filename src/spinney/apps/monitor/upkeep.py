@@ -13,7 +13,7 @@ from typing import Any
 
 from spinney import Defer, Job
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.application import UPKEEP, app, outbox
+from spinney.apps.monitor.application import UPKEEP, app, outbox, tables_awaited
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
@@ -34,6 +34,7 @@ mails = app.pipeline(
 
 
 @mails.stage(max_attempts=3)
+@tables_awaited()
 def send(job: Job) -> dict[str, Any]:
     """Submit a mail for each owner whose page changed since the last one. Up to which result is fixed before the first
     is submitted, and part of its key: a stage that runs again submits none twice, and what has been written meanwhile
@@ -71,6 +72,7 @@ def send(job: Job) -> dict[str, Any]:
 
 
 @mails.stage(max_attempts=5)
+@tables_awaited()
 def record(job: Job) -> None:
     """Record up to which result the owners have been informed: the next mails contain what has changed since."""
     sent = job.results["send"]
