@@ -200,9 +200,8 @@ def test_a_copy_with_wrong_times_that_are_near_to_each_other_hides_nothing_of_th
     assert detected(tmp_path, [copy, *files]) == whole
 
 
-@pytest.mark.parametrize("of_older_version", [False, True])
 def test_a_data_folder_that_was_moved_is_read_at_its_new_place(
-    of_older_version: bool, tmp_path: Path, whole: list[list[tuple[object, ...]]]
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
 ) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     (old / "databases").mkdir(parents=True)
@@ -210,10 +209,6 @@ def test_a_data_folder_that_was_moved_is_read_at_its_new_place(
     files = write_files(LINES, old / "files", [third, 2 * third])
     database = ReceiverDatabase(old / "databases" / "r.sqlite", TAGS)
     database.detect([files[0], files[2]], now_s=NOW_S)
-    if of_older_version:
-        with sqlite3.connect(old / "databases" / "r.sqlite") as db:
-            db.execute("update files set path = ? || path", (f"{old}/",))
-        database.detect([files[0]], now_s=NOW_S)
     old.rename(new)
 
     path = new / "databases" / "r.sqlite"

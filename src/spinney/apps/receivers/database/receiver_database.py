@@ -141,12 +141,6 @@ class ReceiverDatabase:
             db.execute("pragma synchronous = full")
             db.executescript(SCHEMA)
             db.execute("begin immediate")
-            # Older versions wrote absolute paths.
-            folder = f"{self._data}/"
-            db.execute(
-                "update files set path = substr(path, ?1 + 1) where substr(path, 1, ?1) = ?2",
-                (len(folder), folder),
-            )
             yield db
             db.execute("commit")  # a connection that is closed without it rolls back
 
