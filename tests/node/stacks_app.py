@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from spinney import Spinney
@@ -45,6 +47,17 @@ async def in_task(flag: str) -> str:
     return await await_flag(flag)
 
 
+@asynccontextmanager
+async def flagged(flag: str) -> AsyncIterator[str]:
+    yield await await_flag(flag)
+
+
+@app.job
+async def in_context(flag: str) -> str:
+    async with flagged(flag) as outcome:
+        return outcome
+
+
 @app.job
 def in_program(flag: str) -> str:
     subprocess.run(
@@ -70,6 +83,11 @@ def slow(flag: Path) -> str:
 @app.job(timeout=0.5)
 def overdue() -> None:
     wait_for_flag("/nowhere")
+
+
+@app.job(timeout=0.5)
+async def overdue_task() -> None:
+    await await_flag("/nowhere")
 
 
 app.program("script", [sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.5)

@@ -39,6 +39,7 @@ def requested(cluster: Cluster, job: int) -> str:
         ),
         ("in_thread", ["thread stage_", "in in_thread", "in wait_for_flag"]),
         ("in_task", ["task of the stage:", "in in_task", "return await await_flag(flag)", "in await_flag"]),
+        ("in_context", ["task of the stage:", "in in_context", "in flagged", "in await_flag"]),
         ("in_program", ["in in_program", ": /bin/sh -c until"]),
     ],
 )
@@ -95,6 +96,18 @@ def test_before_a_time_limit_ends_an_attempt_its_stacks_are_kept(working: Cluste
     assert [job.state for job in jobs] == [State.FAILED] * 2
     assert "in overdue" in stacks_of(working, jobs[0].id, "stack_timeout")
     assert "time.sleep(60)" in stacks_of(working, jobs[1].id, "stack_timeout")
+
+
+def test_the_stacks_of_overdue_tasks_show_where_they_stood_and_not_that_they_are_cancelled(
+    working: Cluster,
+) -> None:
+    jobs = working.settled(working.submit("overdue_task", {}, {}))
+
+    assert [job.message for job in jobs] == ["exceeded its time limit of 0.5 s"] * 2
+    for job in jobs:
+        text = stacks_of(working, job.id, "stack_timeout")
+        assert "in overdue_task" in text
+        assert "in await_flag" in text
 
 
 def test_what_does_not_run_is_refused(working: Cluster) -> None:

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 SHOW_AFTER_S = 0.1
 """Attempts that run longer are marked as running in the store, in seconds."""
+STACKS_S = 2.0
+"""For how long the cancel of an overdue attempt waits for its stacks, in seconds: those of many attempts of one worker,
+which are overdue together, are taken one after another."""
 
 
 class Limits:
@@ -42,6 +45,8 @@ class Limits:
         the leases behind it."""
         self._pool, self._dispatcher, self._show, self._long_s = pool, dispatcher, show, long_s
         self._stacks = stacks
+        self._cancel_at: dict[int, float] = {}
+        """The time at which an overdue attempt is cancelled although its stacks have not been taken, by its fence."""
         self._force_at: dict[int, float] = {}
 
     def tick(self) -> None:
@@ -120,6 +125,7 @@ class Limits:
             limit_s = task.lane.stage.timeout_s
             if limit_s is not None and elapsed_s >= limit_s and line.fence not in worker.endings:
                 self._overdue(worker, task, limit_s)
+            self._cancel_overdue(worker, task)
             self._force(worker, task)
         if len(worker.held) > 1:
             self._dispatcher.take_back(worker)
@@ -127,19 +133,31 @@ class Limits:
         worker.stacks_taken &= running
         for fence in [f for f in worker.endings if f not in worker.held]:
             del worker.endings[fence]
+            self._cancel_at.pop(fence, None)
             self._force_at.pop(fence, None)
 
     def _overdue(self, worker: PoolWorker, task: Task, limit_s: float) -> None:
-        """Begin to end an attempt whose time limit is over. In a shared worker it is cancelled first and has
-        the grace period; in a worker of its own it is killed as soon as its stacks are taken."""
+        """Begin to end an attempt whose time limit is over. As soon as its stacks are taken it is cancelled in a shared
+        worker, where it has the grace period to end, and killed in a worker of its own."""
         fence = task.lease.fence
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
-        self._force_at[fence] = time.monotonic()
         self._take_stacks(worker, task, stack_taker.TIMEOUT)
         if worker.child.concurrent:
-            worker.child.request_cancel(fence)
-            self._force_at[fence] += task.lane.stage.grace_s
+            self._cancel_at[fence] = time.monotonic() + STACKS_S
+        else:
+            self._force_at[fence] = time.monotonic()
+
+    def _cancel_overdue(self, worker: PoolWorker, task: Task) -> None:
+        """Cancel an overdue attempt of a shared worker once its stacks are taken: a task that is cancelled leaves the
+        place that they are to show."""
+        fence = task.lease.fence
+        cancel_at = self._cancel_at.get(fence)
+        if cancel_at is None or (time.monotonic() < cancel_at and self._stacks.is_taking(fence)):
+            return
+        del self._cancel_at[fence]
+        worker.child.request_cancel(fence)
+        self._force_at[fence] = time.monotonic() + task.lane.stage.grace_s
 
     def _force(self, worker: PoolWorker, task: Task) -> None:
         """Kill an attempt that has had its time to end, unless its stacks are just being taken: the next tick

@@ -4,13 +4,14 @@ The worker writes them when it handles the supervisor's signal, as soon as its i
 thread is inside a long call of C code, ``faulthandler`` writes them at once on a second signal, with fewer details."""
 
 import faulthandler
+import gc
 import os
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from types import AsyncGeneratorType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.node.workers.stack_memory import END, MOST_BYTES
@@ -83,7 +84,9 @@ def _awaited(coroutine: Any) -> Iterator[Position]:
                 coroutine = getattr(coroutine, awaited_name, None)
                 break
         else:
-            return
+            # What ``anext`` returns has no fields: ``async for``, and ``async with`` of an ``asynccontextmanager``.
+            referents = gc.get_referents(coroutine)
+            coroutine = next((each for each in referents if isinstance(each, AsyncGeneratorType)), None)
 
 
 def _lines(positions: Sequence[Position]) -> list[str]:
