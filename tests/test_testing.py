@@ -199,10 +199,31 @@ def test_a_job_below_writes_into_its_parents_data() -> None:
     assert harness.root_data == {"last": 3}
 
 
-def test_programs_are_not_run_here() -> None:
-    local = Spinney()
-    with pytest.raises(UsageError, match="a program, no function"):
-        run_stage(local.program("ls", ["ls"]))
+def test_programs_run_in_the_folder_of_the_job_and_their_end_has_its_meaning() -> None:
+    script = 'echo "$SPINNEY_PARAM_NAME" > seen; echo 7 > "$SPINNEY_RESULT"; exit "$SPINNEY_PARAM_CODE"'
+    program = Spinney().program(
+        "script", ["/bin/sh", "-c", script], params={"name": str, "code": int}, exit_codes={3: "warning"}
+    )
+
+    ran = run_stage(program, name="oak", code=0)
+    assert (ran.outcome, ran.value) == ("ok", 7)
+    assert (ran.folder / "seen").read_text() == "oak\n"
+    ran = run_stage(program, name="oak", code=3)
+    assert (ran.outcome, ran.value, ran.message) == ("warning", 7, "sh exited with code 3")
+    ran = run_stage(program, name="oak", code=4)
+    assert isinstance(ran.signal, Fail)
+    assert ran.signal.code == 4
+
+
+def test_an_external_stage_is_not_run_here() -> None:
+    with pytest.raises(UsageError, match="no function"):
+        run_stage(Spinney().external("elsewhere"))
+
+
+def test_a_subjob_needs_no_more_than_its_number_type_and_state() -> None:
+    harness = StageHarness(children=[Child(4, "count", State.COMPLETED)], results={"expand": 1})
+
+    assert harness.run(batch, "report", names=["a"]).value == {"completed": 1, "planned": 1}
 
 
 def test_a_bench_tells_how_much_of_a_lock_was_taken_and_what_there_is_not() -> None:

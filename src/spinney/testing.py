@@ -26,6 +26,7 @@ from spinney.model.attempts.signals import Signal, unwrapped
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.capacities import Capacities, CapacityRules
+from spinney.node.worker.program import ProgramRunner
 from spinney.node.worker.result_rows import value_detail
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
@@ -124,11 +125,12 @@ class StageHarness(MemoryPort):
         return Job(self._assignment("", "", "{}"), self).folder
 
     def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
-        """Run one stage (by default the first). An exception that is none of Spinney's signals is raised unchanged.
-        Parameters are checked and converted to JSON as at a submission."""
+        """Run one stage (by default the first), a function or a program. An exception that is none of Spinney's signals
+        is raised unchanged. Parameters are checked and converted to JSON as at a submission."""
         name = stage or handle.spec.stages[0].name
         text = handle.texts([params])[0]
-        run = handle.runner(name)
+        spec = handle.spec.stage(name)
+        run = ProgramRunner(spec, ()) if spec and spec.program else handle.runner(name)
         app = handle.app if isinstance(handle.app, Spinney) else Spinney()
         self.capacities = Capacities(
             declared=CapacityRules.of((lock.name, lock.capacity) for lock in app.locks)

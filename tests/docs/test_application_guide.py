@@ -21,14 +21,12 @@ from spinney import routes
 from spinney.define.job import Job
 from spinney.define.job.options import Options
 from spinney.define.jobtype import job_types
-from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Isolation
-from spinney.node.worker.program import ProgramRunner
 from spinney.server import extensions
 from spinney.store.sql import open_store
 from spinney.terminal.applications import GROUP, Application
-from spinney.testing import StageHarness
+from spinney.testing import StageHarness, run_stage
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "applications.md", *sorted((DOCS / "applications").glob("*.md"))]
@@ -104,18 +102,11 @@ def test_the_program_does_what_the_page_says(
     script.write_text(texts(page, "text")[0])
     script.chmod(0o700)
     (tmp_path / "there").write_text("a picture")
-    kind = run(page)["thumbnail"]
-    text = kind.texts([{"picture": tmp_path / params["picture"]}])[0]
-    harness = StageHarness()
-    job = Job(harness._assignment(kind.name, kind.name, text), harness)
 
-    try:
-        value, ended = ProgramRunner(kind.spec.stages[0], [])(text, job), "ok"
-    except Signal as signal:
-        value, ended = None, str(signal.outcome)
+    ran = run_stage(run(page)["thumbnail"], picture=tmp_path / params["picture"])
 
-    assert ended == outcome
-    assert value == ({"file": "small.jpg"} if ended == "ok" else None)
+    assert ran.outcome == outcome
+    assert ran.value == ({"file": "small.jpg"} if outcome == "ok" else None)
     assert capfd.readouterr().out == f"making {tmp_path / params['picture']} 200 wide, --quality 80\n"
 
 

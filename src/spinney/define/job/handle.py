@@ -40,16 +40,17 @@ _CHILDREN_PAGE = 1000
 
 
 class Child(NamedTuple):
-    """A direct subjob, as it was when it was read. ``params`` are its parameters as JSON values."""
+    """A direct subjob, as it was when it was read. ``params`` are its parameters as JSON values. The defaults are for
+    tests, which make subjobs themselves."""
 
     id: int
     type: str
     state: State
-    stage: str | None
-    code: int | None
-    message: str | None
-    warnings: int
-    params: Any
+    stage: str | None = None
+    code: int | None = None
+    message: str | None = None
+    warnings: int = 0
+    params: Any = {}  # noqa: RUF012 - never changed: ports copy it
 
 
 class Submittable(Protocol):
