@@ -164,6 +164,13 @@ def test_waiting_gives_up_in_time_and_says_where_the_job_stands(app: Spinney) ->
         app.wait(job_id + 1)
 
 
+@pytest.mark.parametrize("several", [[1, 2], "1", 2**70])
+def test_what_is_no_number_of_a_job_is_refused(app: Spinney, several: Any) -> None:
+    for ask in (app.wait, app.job_info, app.results):
+        with pytest.raises(UsageError, match="a job is named by its number"):
+            ask(several)
+
+
 def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
     @app.job
     def work() -> None: ...

@@ -40,6 +40,7 @@ from spinney.define.jobtype.job_types import (
 from spinney.define.jobtype.polls import RowSource, poll_function
 from spinney.model.access import Role
 from spinney.model.errors import UnknownType, UsageError
+from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import SETTLED
@@ -335,11 +336,13 @@ class Spinney:
 
     def job_info(self, job_id: int) -> "JobInfo":
         """Return a job with its state. Raises NoSuchJob."""
+        _require_job_id(job_id)
         with self._lock:
             return self._open()[0].job(job_id)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
         """Return what the stages of a job returned, by stage. Raises NoSuchJob."""
+        _require_job_id(job_id)
         with self._lock:
             store, _ = self._open()
             store.job(job_id)  # raises; the store itself returns no results for a missing job
@@ -442,6 +445,16 @@ def _close_open_apps() -> None:
     for app in list(_open_apps):
         if app._lock.acquire(blocking=False):  # a daemon thread that never ends may have it
             app._close()
+
+
+def _require_job_id(job_id: object) -> None:
+    """Raise UsageError unless it is a job's number. A list of them, as ``submit_many`` returns, would only fail within
+    the database."""
+    if type(job_id) is not int or job_id > JOB_ID_MAX:
+        raise UsageError(
+            f"a job is named by its number (1 to {JOB_ID_MAX}), as submit returns it, not by {job_id!r:.80}; of "
+            f"several jobs name one after another"
+        )
 
 
 def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:
