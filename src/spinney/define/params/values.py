@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
@@ -17,25 +18,39 @@ NOT_FINITE = "it holds a number that JSON does not have: NaN or infinity"
 _ALWAYS_FINITE = frozenset((str, int, bool, type(None)))
 """The types of nearly all parts of a usual value, none of which is NaN or infinity."""
 
+_ARRAY_ITEMS = 2**19
+"""A longer array needs more than 1 MiB of JSON text, the most that parameters may have; its list is not made."""
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, set | frozenset | tuple):
         return list(value)
+    if isinstance(value, Decimal):
+        return str(value)
     dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json")
+    if _is_array(value):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _is_array(value: Any) -> bool:
+    """Return whether it is an array or a number of numpy, or of what has the same face, and no longer than JSON text
+    may be here."""
+    size = getattr(value, "size", None)
+    return isinstance(size, int) and size <= _ARRAY_ITEMS and hasattr(value, "tolist")
 
 
 def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) -> str:
     """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form;
     ``plain`` converts what is none of JSON's own types.
 
-    Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named
-    tuples and pydantic models; keys that are numbers, dates or enums become text. NaN and infinity become
-    null; ``finite_text`` refuses them. Raises BadParameters."""
+    Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, decimals (as text), paths, sets,
+    named tuples, pydantic models, and numbers and arrays of numpy; keys that are numbers, dates or enums become text.
+    NaN and infinity become null; ``finite_text`` refuses them. Raises BadParameters."""
     try:
         return orjson.dumps(value, default=plain).decode()
     except TypeError:
@@ -120,6 +135,8 @@ def _holds_not_finite(value: Any) -> bool:
             parts += [getattr(part, name, None) for name in names]
         elif hasattr(part, "model_dump"):
             parts.append(part.model_dump())
+        elif _is_array(part):
+            parts.append(part.tolist())
     return False
 
 
