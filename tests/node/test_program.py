@@ -87,7 +87,7 @@ async def test_exit_codes_are_outcomes(host, run):
         if outcome == "error":
             assert detail["code"] == (code or None)
             error = json.loads(detail["error"])
-            assert (error["type"], error["traceback"]) == ("spinney.model.attempts.signals.Fail", "")
+            assert (error["type"], error["traceback"]) == ("Fail", "")
 
 
 async def test_what_goes_wrong_is_told(host, run):

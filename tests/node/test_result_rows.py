@@ -1,8 +1,10 @@
 """What the outcome of an attempt says that ended with a signal: ``rows``, without a process."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
+import numpy
 import pytest
 
 from spinney.define.job import LockTaken
@@ -53,6 +55,38 @@ def test_a_value_that_json_does_not_have_is_no_result() -> None:
     ):
         result_rows.value_detail("mean", {"mean": float("nan")})
     assert result_rows.value_detail("mean", [None]) == {"outcome": "ok", "result": "[null]"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (numpy.float64(1.5), "1.5"),
+        ({"n": numpy.int64(3), "ok": numpy.bool_(True)}, '{"n":3,"ok":true}'),
+        (numpy.zeros((2, 2)), "[[0.0,0.0],[0.0,0.0]]"),
+        (Decimal("1.10"), '"1.10"'),
+    ],
+)
+def test_what_numpy_and_decimal_computed_is_a_result(value: Any, text: str) -> None:
+    assert result_rows.value_detail("mean", value) == {"outcome": "ok", "result": text}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (numpy.float64("nan"), "NaN or infinity"),
+        ([numpy.array([1.0, numpy.inf])], "NaN or infinity"),
+        (numpy.broadcast_to(numpy.int8(1), 2**50), "not JSON serializable: numpy.ndarray"),
+    ],
+)
+def test_an_array_that_json_cannot_hold_is_no_result(value: Any, reason: str) -> None:
+    with pytest.raises(result_rows.BadResult, match=reason):
+        result_rows.value_detail("mean", value)
+
+
+def test_an_exception_of_spinney_is_named_without_its_module() -> None:
+    detail = result_rows.exception_detail("work", Fail("no"))
+
+    assert json.loads(detail["error"])["type"] == "Fail"
 
 
 def _of_tasks(*errors: BaseException) -> BaseException:

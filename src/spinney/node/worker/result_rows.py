@@ -216,8 +216,10 @@ def _delay_s(seconds: Any) -> float:
 
 
 def _type_name(error: BaseException) -> str:
+    """Return the qualified name of an exception's type; that of one of Spinney's own without its module, which is none
+    that an application knows."""
     name, module = type(error).__qualname__, type(error).__module__
-    return name if module == "builtins" else f"{module}.{name}"
+    return name if module == "builtins" or module.startswith("spinney.") else f"{module}.{name}"
 
 
 def _message(error: BaseException, redact: Redact) -> str:
