@@ -410,6 +410,23 @@ def test_stored_parameters_that_no_longer_fit_fail_for_good(app: Spinney) -> Non
     assert caught.value.retryable is False
 
 
+def test_stored_parameters_of_plain_types_are_those_of_the_stage_as_it_is_now(app: Spinney) -> None:
+    @app.job
+    def work(size: int, name: str = "oak") -> str:
+        return f"{name} {size + 1}"
+
+    run = work.runner("work")
+    assert run('{"size":3,"gone":true}', handle()) == "oak 4"
+    assert run('{"size":"3","name":"elm"}', handle()) == "elm 4"
+    for text, fault in (
+        ('{"name":"elm"}', "size: Field required"),
+        ('{"size":"big"}', "size: .* valid integer"),
+    ):
+        with pytest.raises(Fail, match=f"do not fit stage 'work' of 'work': {fault}") as caught:
+            run(text, handle())
+        assert caught.value.retryable is False
+
+
 def test_the_runner_of_an_async_function_is_a_coroutine_function(app: Spinney) -> None:
     @app.job
     async def work(n: int, job: Job) -> int:

@@ -154,7 +154,7 @@ def test_a_stage_gets_what_was_submitted(annotation: Any, value: Any, text: str,
 
     assert stored == f'{{"value":{text},"password":"x"}}'
     declared = {n: DeclaredParameter(annotation=a, required=True) for n, a in fields.items()}
-    assert reader("a stage", Signature(fields=declared), declared)(stored)["value"] == expected
+    assert reader("a stage", Signature(fields=declared))(stored)["value"] == expected
 
 
 @pytest.mark.parametrize(

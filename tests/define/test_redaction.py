@@ -126,7 +126,7 @@ def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
         n: DeclaredParameter(annotation=a, required=True)
         for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()
     }
-    read = reader("stage 'run'", Signature(fields=fields), fields)
+    read = reader("stage 'run'", Signature(fields=fields))
 
     given = read('{"plain": "correct horse", "own": "my own"}')
 
@@ -174,7 +174,7 @@ def test_the_mask_itself_is_no_secret_that_anybody_means() -> None:
 
 def test_a_stage_that_cannot_read_its_parameters_fails_without_showing_them() -> None:
     fields = {"login": DeclaredParameter(annotation=Login, required=True)}
-    read = reader("stage 'run'", Signature(fields=fields), fields)
+    read = reader("stage 'run'", Signature(fields=fields))
 
     text = orjson.dumps({"login": {"user": 5, "password": PASSWORD}}).decode()
     with pytest.raises(Fail) as caught:

@@ -145,9 +145,9 @@ def refusals() -> dict[str, Any]:
         "parameters that are too long": lambda: Options().submission(
             "t", [f'{{"pin":"{PIN}"{" " * 2**20}}}']
         ),
-        "parameters that a stage cannot read": lambda: reader(
-            "stage 'run'", Signature(fields=fields), fields
-        )(stored),
+        "parameters that a stage cannot read": lambda: reader("stage 'run'", Signature(fields=fields))(
+            stored
+        ),
         "a schedule of no parameters": lambda: Schedule(name="s", type="t", cron="@daily", params=[PIN]),  # type: ignore[arg-type]
     }
 

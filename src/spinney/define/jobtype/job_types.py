@@ -219,7 +219,7 @@ class JobType(SubmittableType):
             names = ", ".join(self._stages)
             raise UsageError(f"job type {self.name!r} has {subject} {stage!r}; its stages are: {names}")
         where = f"stage {stage!r} of {self.name!r}"
-        read = reader(where, defined.signature, self._fields, anything=self._anything)
+        read = reader(where, defined.signature)
         return _runner(defined.function, read, defined.signature.job_name)
 
     def takes_handle(self, stage: str) -> bool:

@@ -181,26 +181,6 @@ class Parameters:
         return None
 
 
-def reader(
-    where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter], *, anything: bool = False
-) -> Reader:
-    """Return the function that turns a job's JSON text into the keyword arguments of one stage. ``anything``: the type
-    accepts parameters that no stage declares.
-
-    It only parses where values are the same in Python and in JSON, and converts by the annotations elsewhere.
-    """
-    names = frozenset(signature.fields)
-    if not all(is_plain(f.annotation) for f in signature.fields.values()):
-        return _converting(where, signature)
-    if signature.extra or (names == frozenset(type_fields) and not anything):
-        return orjson.loads
-
-    def some(text: str) -> dict[str, Any]:
-        return {name: value for name, value in orjson.loads(text).items() if name in names}
-
-    return some
-
-
 class _Same:
     """An annotation as a key that only equals itself, because unions are equal in any order, but are tried in their
     own."""
@@ -253,9 +233,10 @@ def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[T
     return validator, validator.json_schema().get("properties", {}).keys()
 
 
-def _converting(where: str, signature: Signature) -> Reader:
-    """Return a reader that converts values by the annotations of the stage. It raises Fail, and the job is
-    not tried again, for parameters that do not fit: the type has changed since the job was submitted."""
+def reader(where: str, signature: Signature) -> Reader:
+    """Return the function that turns a job's JSON text into the keyword arguments of one stage: it converts values by
+    the annotations, and leaves out what the stage does not take. It raises Fail, and the job is not tried again, for
+    parameters that do not fit: the type has changed since the job was submitted."""
     validator = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
     convert, schema_of = validator.validate_json, cache(validator.json_schema)
 
