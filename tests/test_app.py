@@ -123,6 +123,10 @@ def test_many_jobs_are_accepted_in_order_with_a_key_each(app: Spinney) -> None:
     last = app.job_info(ids[-1])
     assert (last.params, last.key) == ({"n": 2499}, "k2499")
     assert count.submit_many([]) == []
+    with pytest.raises(
+        BadParameters, match="parameters are wrong: each job needs a dict of them, and this is a str"
+    ):
+        count.submit_many({"n": 1})  # type: ignore[arg-type]
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:

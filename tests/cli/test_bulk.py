@@ -633,7 +633,7 @@ def test_canaries_that_fail_stop_a_retry(working: Shell, flagless: Path) -> None
     assert result.returncode == 1
     assert result.stdout == "5 retried\n"
     assert "stopped: " in result.stderr
-    assert "goes on only below 0.2" in result.stderr
+    assert "goes on only below 20%" in result.stderr
     assert Counter(len(outcomes(working, job)) for job in jobs) == {2: 5, 1: 35}
     flagless.touch()
     assert working.call("retry", "--type", "fragile", "--canary", "5").stdout == "40 retried\n"

@@ -81,7 +81,7 @@ class CanaryRun:
             self._look()
             on_canary_check(self)
             if self._too_many():
-                return f"{self._progress()}, and it goes on only below {self.canary.stop_at:.3g}"
+                return f"{self._progress()}, and it goes on only below {100 * self.canary.stop_at:.3g}%"
             if self.room() > 0:
                 return None
             if give_up is not None and self._clock() >= give_up:

@@ -22,6 +22,7 @@ from spinney.define.jobtype.signature import DeclaredParameter, Signature, annot
 from spinney.define.params.environment import check_variables
 from spinney.define.params.redaction import has_secrets, holds_secret
 from spinney.define.params.validation_errors import (
+    WHOLE,
     Problem,
     ProblemKind,
     check_locks,
@@ -338,7 +339,10 @@ def _problem(error: Any, row: Any) -> Problem:
     """Return what one error of the validator says, in terms of the parameter: unknown, missing or wrong."""
     _, *path = error["loc"]
     if not path:
-        return Problem(ProblemKind.WRONG, "(all)", error["input"], "a dict of parameters is needed")
+        kind = type(error["input"]).__name__
+        return Problem(
+            ProblemKind.WRONG, WHOLE, detail=f"each job needs a dict of them, and this is a {kind}"
+        )
     name = str(path[0])
     if len(path) == 1 and error["type"] == "extra_forbidden":
         return Problem(ProblemKind.UNKNOWN, name)

@@ -21,6 +21,7 @@ from spinney.define.params.redaction import (
     secrets_in,
 )
 from spinney.define.params.validation_errors import (
+    WHOLE,
     Problem,
     ProblemKind,
     check_locks,
@@ -219,7 +220,7 @@ def _problems(schema: Mapping[str, Any], params: Mapping[str, Any], error: Any) 
         return [Problem(ProblemKind.MISSING, name) for name in error.validator_value if name not in params]
     obvious = error.validator in ("type", "anyOf", "enum", "const", "format", "$ref")
     detail = "" if obvious and len(path) == 1 else error.message
-    return [Problem(ProblemKind.WRONG, ".".join(path) or "(all)", error.instance, detail)]
+    return [Problem(ProblemKind.WRONG, ".".join(path) or WHOLE, error.instance, detail)]
 
 
 # --- words of a command line -------------------------------------------------------------------

@@ -12,6 +12,8 @@ from spinney.model.errors import BadName, BadParameters
 from spinney.model.values import lock_names
 from spinney.model.values.hints import did_you_mean
 
+WHOLE = "(all)"
+"""The name in a ``Problem`` of all parameters together."""
 _SHOWN = 5
 """The most problems in one message; a list of fifty would not help."""
 
@@ -71,6 +73,8 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
     if is_secret(schema, top):
         # Neither its value nor the validator's message, which may quote it.
         return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
+    if name == WHOLE:
+        return f"the parameters are wrong: {problem.detail}"
     if name != top:
         return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
     detail = f" ({problem.detail})" if problem.detail else ""
