@@ -65,7 +65,9 @@ class TimeOptions:
     catch_up: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help="Which times missed while no node ran are made up for: none, last or all."
+            metavar="POLICY",
+            help="Which times missed while no node ran are made up for: none, last or all (with --overlap queue, since "
+            "skip skips those at which the job of the first is open).",
         ),
     ] = "last"
 
