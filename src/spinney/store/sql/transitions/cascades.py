@@ -100,7 +100,7 @@ class Cascade(Placement):
         dependant_ids = dependants(tx, row.id, 0, DEPENDANTS_STEP + 1)
         self._dependants.update(dict.fromkeys(dependant_ids[:DEPENDANTS_STEP]))
         if len(dependant_ids) > DEPENDANTS_STEP:
-            tell_later(tx, row.id, dependant_ids[-1])
+            leave_dependants(tx, row.id, dependant_ids[-1])
         tx.run("delete from keys where job_id = ? and forever = 0", (row.id,))
         self.free_locks(row.id, None)
         self._leave_line(row)
@@ -452,8 +452,8 @@ def dependants(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
     return tx.column(sql, (need_id, first, limit))
 
 
-def tell_later(tx: Tx, need_id: int, next_id: int) -> None:
-    """Update the dependants from this one on in later steps (``regrowth.Regrowth.step``). Where earlier steps
+def leave_dependants(tx: Tx, need_id: int, next_id: int) -> None:
+    """Leave the dependants from this one on to later steps (``regrowth.Regrowth.step``). Where earlier steps
     are pending, the lower of the two positions counts: to update a dependant twice does no harm."""
     tx.run(
         "insert into met_needs (need_id, next_id) values (?, ?) on conflict (need_id) do update "

@@ -249,13 +249,13 @@ class Operation:
             (stage, row.id),
         )
         self.ids.append(row.id)
-        self.regrowth.above(row)
+        self.regrowth.reopen_ancestors(row)
         row = row._replace(stage=stage, attempts=0, interruptions=0, at_us=None)
         if stage is None:
             self.cascade.proceed(job_rows.set_state(self.tx, row, State.WAITING))
         else:
             self.cascade.place(row)
-        self.regrowth.dependants(row.id)
+        self.regrowth.reopen_dependants(row.id)
 
     # --- move, priority -------------------------------------------------------------------
 
@@ -408,13 +408,13 @@ class Operation:
 
         Dependants that are not updated yet are updated first, because they cannot be found after their need is
         deleted."""
-        untold = (
+        not_updated = (
             "select m.need_id from json_each(?) j cross join met_needs m cross join jobs "
             "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
         )
         listed = list_text(job_ids)
-        self.regrowth.tell(self.tx.column(untold, (listed,)))
-        return not self.tx.all(untold, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
+        self.regrowth.update_left(self.tx.column(not_updated, (listed,)))
+        return not self.tx.all(not_updated, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
 
     def _delete_one(self, row: Row) -> None:
         """Delete a job whose children are deleted. A tombstone stays: the row in ``jobs``, and one in

@@ -12,6 +12,8 @@ continue when none of them is bad any more. So the result is the same as if all 
 A dependant that cannot be opened (an ancestor is cancelled, another job has its key by now) stays as it is: it is no
 reason to refuse the operation, and must not stop a step."""
 
+from typing import NamedTuple
+
 from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.errors import Refused
 from spinney.model.states import SETTLED, State
@@ -23,6 +25,16 @@ from spinney.store.sql.transitions import cascades, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
 
 
+class _Need(NamedTuple):
+    """A job whose dependants are to be updated."""
+
+    job_id: int
+    first_dependant: int
+    """The first dependant that is not updated yet; 0: none is."""
+    was_opened: bool
+    """Whether this transaction has just opened the job; else its state is read."""
+
+
 class Regrowth:
     """The regrowth of one transaction. ``reopened`` has the jobs that wait again, in the order in which they
     do. It updates at most ``cascades.DEPENDANTS_STEP`` dependants, over all its calls; the caller drains
@@ -31,13 +43,13 @@ class Regrowth:
     def __init__(self, cascade: Cascade) -> None:
         self.tx, self.registry, self.cascade = cascade.tx, cascade.registry, cascade
         self.reopened: list[int] = []
-        self._todo: list[tuple[int, int, bool]] = []
-        """Jobs whose dependants are to be updated: the id, the first dependant, and whether the job was just opened."""
+        self._needs: list[_Need] = []
         self._room = cascades.DEPENDANTS_STEP
+        """How many more dependants this transaction may update."""
 
     # --- changes -----------------------------------------------------------------
 
-    def above(self, row: Row) -> None:
+    def reopen_ancestors(self, row: Row) -> None:
         """Let settled ancestors wait for this child again, up to one that is open or failed by a stage of its own.
         Raises Refused for a cancelled one."""
         child = row
@@ -45,7 +57,7 @@ class Regrowth:
             superseded, spawn_stage = self.tx.one(
                 "select superseded, spawn_stage from jobs where id = ?", (child.id,)
             )
-            if superseded:
+            if superseded:  # its parent does not count it any more
                 return
             parent = cascades.existing_row(self.tx, child.parent_id)
             if parent is None:
@@ -61,6 +73,7 @@ class Regrowth:
             if parent.state is State.CANCELLED:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
             if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
+                # It was about to run its next stage; placed anew, it waits for the child.
                 self.cascade.withdraw(parent)
                 self.cascade.place(parent)
                 parent = job_rows.find(self.tx, parent.id)
@@ -74,22 +87,22 @@ class Regrowth:
             if parent.state is State.FAILED and job_rows.waits_for(self.tx, parent.id) is None:
                 return
             self._wait_again(parent, "children", "for its subjobs, of which some run again", spawn_stage)
-            self._todo.append((parent.id, 0, True))
+            self._needs.append(_Need(parent.id, 0, True))
             child = parent
 
-    def dependants(self, job_id: int) -> None:
+    def reopen_dependants(self, job_id: int) -> None:
         """Let dependants that failed because of it or could run wait for it again, and their dependants, as many as one
         step allows."""
-        self._todo.append((job_id, 0, True))
-        self._work_off()
+        self._needs.append(_Need(job_id, 0, True))
+        self._update_dependants()
 
-    def tell(self, need_ids: list[int]) -> None:
-        """Update the dependants of these jobs that are not updated yet."""
+    def update_left(self, need_ids: list[int]) -> None:
+        """Update those dependants of these jobs that an earlier transaction has left."""
         for need_id in need_ids:
             next_id = self.tx.value("delete from met_needs where need_id = ? returning next_id", (need_id,))
             if next_id is not None:
-                self._todo.append((need_id, next_id, False))
-        self._work_off()
+                self._needs.append(_Need(need_id, next_id, False))
+        self._update_dependants()
 
     def step(self) -> bool:
         """Continue with the dependants that earlier transactions left, up to one step; return False when there are
@@ -100,23 +113,26 @@ class Regrowth:
             if need_id is None:
                 break
             worked = True
-            self.tell([need_id])
+            self.update_left([need_id])
         self.cascade.drain()
         return worked
 
     # --- dependants --------------------------------------------------------------------------
 
-    def _work_off(self) -> None:
-        """Update dependants as far as there is room, and leave the others in ``met_needs``. It is a work
-        list, because a dependant that waits again has dependants of its own."""
-        while self._todo:
-            need_id, first, opened = self._todo.pop()
-            dependant_ids = cascades.dependants(self.tx, need_id, first, max(0, self._room) + 1)
-            now, later = dependant_ids[: max(0, self._room)], dependant_ids[max(0, self._room) :]
+    def _update_dependants(self) -> None:
+        """Update dependants as far as there is room, and leave the others in ``met_needs``. ``_needs`` grows meanwhile,
+        because a dependant that waits again has dependants of its own."""
+        while self._needs:
+            need_id, first, was_opened = self._needs.pop()
+            room = max(0, self._room)
+            dependant_ids = cascades.dependants(self.tx, need_id, first, room + 1)
+            now, later = dependant_ids[:room], dependant_ids[room:]
             self._room -= max(1, len(now))
             if later:
-                cascades.tell_later(self.tx, need_id, later[0])
-            opened = opened or self.tx.value("select state from jobs where id = ?", (need_id,)) not in SETTLED
+                cascades.leave_dependants(self.tx, need_id, later[0])
+            opened = (
+                was_opened or self.tx.value("select state from jobs where id = ?", (need_id,)) not in SETTLED
+            )
             for dependant_id in now:
                 if not opened:
                     self.cascade.need_settled(dependant_id)
@@ -138,19 +154,19 @@ class Regrowth:
             return
         if not opened and placement.needs_left(tx, row.id)[1] is not None:
             return
-        reopened, todo = len(self.reopened), len(self._todo)
+        reopened, needs = len(self.reopened), len(self._needs)
         try:
             with tx.savepoint():
                 if not removal.spare(tx, row):
                     return
                 self._wait_again(row, "needs", "for jobs that it needs, of which some run again")
-                self.above(row)
+                self.reopen_ancestors(row)
         except Refused:
             # Caches must not keep what the savepoint has rolled back.
             self.registry.refresh(tx)
-            del self.reopened[reopened:], self._todo[todo:]
+            del self.reopened[reopened:], self._needs[needs:]
             return
-        self._todo.append((row.id, 0, True))
+        self._needs.append(_Need(row.id, 0, True))
 
     def _wait_again(self, row: Row, waits_for: str, reason: str, spawn_stage: str | None = None) -> None:
         """Let a settled job wait again: for a subjob of this stage, or (None) for a job that it needs."""
