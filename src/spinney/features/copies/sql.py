@@ -39,11 +39,11 @@ INT4 = range(-(2**31), 2**31)
 """What an ``Integer`` column of PostgreSQL holds; SQLite stores 64 bits in any column."""
 _NAMED = 5
 """How many nodes a refusal names."""
-_OF_THE_STORE: Mapping[str, str] = {
+_COPIED_ROWS: Mapping[str, str] = {
     "counters": "name <> 'turn'",
     "meta": f"name <> '{COPYING}' and name not like '{INDEX}%'",
 }
-"""For tables that already have rows in an empty store: which of their rows are copied."""
+"""The condition on the rows that are copied, for tables that have rows in an empty store already."""
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the action and table, the number of rows done, and the number of all its rows."""
@@ -96,12 +96,12 @@ def copy(
     upgrade(target, meta={COPYING: source.name})
     _require_one_schema(source, schema_state, target)
     with target.fill() as into:
-        in_the_way = _held(into)
-        if in_the_way is None:
+        occupied = _table_with_rows(into)
+        if occupied is None:
             with source.look_long() as snapshot:
                 snapshot.exact()
                 copied = [
-                    _Copying(table, source, target, on_progress).copy(snapshot, into) for table in _tables()
+                    _TableCopy(table, source, target, on_progress).copy(snapshot, into) for table in _tables()
                 ]
             for copied_table in copied:
                 _require_the_same(copied_table, into, target, on_progress)
@@ -111,8 +111,8 @@ def copy(
                     f"or works on it, then run the same command again"
                 )
         into.run("delete from meta where name = ?", (COPYING,))
-    if in_the_way is not None:  # it came while the place was marked; now the mark is gone
-        raise _not_empty(target, in_the_way)
+    if occupied is not None:  # it came while the place was marked; now the mark is gone
+        raise _not_empty(target, occupied)
     return copied
 
 
@@ -167,15 +167,15 @@ def _require_room(target: Database, token: str) -> None:
             f"{target.name} is a store already, of schema {schema_state.schema or 'none'}; name another place"
         )
     with target.look() as tx:
-        held = _held(tx)
-    if held is not None:
-        raise _not_empty(target, held)
+        occupied = _table_with_rows(tx)
+    if occupied is not None:
+        raise _not_empty(target, occupied)
 
 
-def _held(tx: Tx) -> str | None:
+def _table_with_rows(tx: Tx) -> str | None:
     """Return a table that has rows although there should be none yet; None: there is none."""
     for table in _tables():
-        if table.name not in _OF_THE_STORE and tx.value(f"select 1 from {table.name} limit 1"):
+        if table.name not in _COPIED_ROWS and tx.value(f"select 1 from {table.name} limit 1"):
             return table.name
     return None
 
@@ -200,7 +200,7 @@ def _require_one_schema(source: Database, theirs: SchemaState, target: Database)
 # --- a table ----------------------------------------------------------------------------------
 
 
-class _Copying:
+class _TableCopy:
     """The copy of one table, page by page, with a digest of its rows."""
 
     def __init__(self, table: Table, source: Database, target: Database, on_progress: OnProgress) -> None:
@@ -210,12 +210,12 @@ class _Copying:
         """Copy the rows of the table in the order of its key, and return their number and digest as they were
         read.
 
-        Rows that an empty store already has (``_OF_THE_STORE``) are deleted first.
+        Rows that an empty store already has (``_COPIED_ROWS``) are deleted first.
         """
         name, columns = self._table.name, ", ".join(column.name for column in self._table.columns)
-        if name in _OF_THE_STORE:
-            into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
-        all_: int = snapshot.value(f"select count(*) from {name} where {_of_the_store(self._table)}")
+        if name in _COPIED_ROWS:
+            into.run(f"delete from {name} where {_COPIED_ROWS[name]}")
+        total: int = snapshot.value(f"select count(*) from {name} where {_copied_rows(self._table)}")
         rows, digest = 0, sha256()
         for page in self._readable(_pages(snapshot, self._table)):
             self._require_keepable(page)
@@ -224,7 +224,7 @@ class _Copying:
             into.insert(name, columns, page)
             digest.update(_canonical(page))
             rows += len(page)
-            self._on_progress(f"{name}: copied", rows, all_)
+            self._on_progress(f"{name}: copied", rows, total)
         return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
 
     def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
@@ -271,10 +271,10 @@ def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) ->
     What counts as fitting depends on the target: on a server an ``Integer`` has 32 bits, a flag is 0 or 1,
     and a text has no character U+0000.
     """
-    kind, word = _kind(column)
+    kind, noun = _kind(column)
     if not {type(value) for value in values} <= {kind, type(None)}:
-        at = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
-        return at, f"what is no {word}"
+        position = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
+        return position, f"what is no {noun}"
     if not on_server:
         return None
     if kind is str:
@@ -327,9 +327,9 @@ def _canonical(page: list[Any]) -> bytes:
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in page)
 
 
-def _of_the_store(table: Table) -> str:
+def _copied_rows(table: Table) -> str:
     """Return the condition on the rows of a table that are copied."""
-    return _OF_THE_STORE.get(table.name, "1 = 1")
+    return _COPIED_ROWS.get(table.name, "1 = 1")
 
 
 def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
@@ -341,7 +341,7 @@ def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
     names = [column.name for column in table.columns]
     key = [column.name for column in table.primary_key]
     places = [names.index(name) for name in key]
-    select = f"select {', '.join(names)} from {table.name} where {_of_the_store(table)}"
+    select = f"select {', '.join(names)} from {table.name} where {_copied_rows(table)}"
     order = f"order by {', '.join(key)} limit ?"
     behind = f"and ({', '.join(key)}) > ({', '.join('?' for _ in key)})"
     limit, after = PAGE_ROWS_LEAST, ()
