@@ -45,7 +45,7 @@ def translated(sql: str) -> Statement:
         if match.group(1) is None:  # a string
             return match.group()
         order.append(int(match.group(1)) - 1 if match.group(1) else len(order))
-        return "\0"
+        return "\0"  # no statement has one; it becomes %s when the statement's own % are doubled
 
     text = (
         _MARK.sub(mark, _LIST.sub(_list, _IN_LIST.sub(_in_list, sql))).replace("%", "%%").replace("\0", "%s")
@@ -55,12 +55,14 @@ def translated(sql: str) -> Statement:
 
 
 def _in_list(match: re.Match[str]) -> str:
+    """Return what replaces ``in (select j.value from json_each(?) j)``: a comparison with an array."""
     negated, mark, text = match.groups()
     values = f"array(select jsonb_array_elements_text(cast({mark} as jsonb)))" if text else _numbers(mark)
     return f"<> all({values})" if negated else f"= any({values})"
 
 
 def _list(match: re.Match[str]) -> str:
+    """Return what replaces ``json_each(?) j``: a table of the list's items with their positions."""
     mark, text, alias = match.groups()
     elements = f"jsonb_array_elements_text(cast({mark} as jsonb))" if text else f"unnest({_numbers(mark)})"
     return f"(select e.v as value, e.n - 1 as key from {elements} with ordinality as e(v, n)) {alias}"
@@ -125,16 +127,17 @@ def at_once(change: RowChange, columns: tuple[Column | None, ...]) -> Change | N
         f"cast(%s as {column.kind}[])" for n, column in enumerate(columns) if column and n in arrays
     )
     table = change.table
-    keys = f"unnest({lists}) as v({', '.join(f'c{n}' for n in arrays)})"
-    places_of_rows = f"lateral (select ctid as place from {table} where {where} offset 0) k"
+    values = f"unnest({lists}) as v({', '.join(f'c{n}' for n in arrays)})"
+    matching_rows = f"lateral (select ctid as place from {table} where {where} offset 0) k"
     if change.set:
-        text = f"update {table} set {assignments} from {keys} cross join {places_of_rows} where {table}.ctid = k.place"
+        text = f"update {table} set {assignments} from {values} cross join {matching_rows} where {table}.ctid = k.place"
     else:
-        text = f"delete from {table} where ctid = any(array(select k.place from {keys} cross join {places_of_rows}))"
+        text = f"delete from {table} where ctid = any(array(select k.place from {values} cross join {matching_rows}))"
     return Change(text, order + arrays, arrays)
 
 
 def _filled(template: str, places: Iterator[int], argument: Callable[[int], str]) -> str:
+    """Return the template with each mark replaced by the argument at the next of these places."""
     first, *others = template.split("?")
     return first + "".join(argument(next(places)) + text for text in others)
 
@@ -148,6 +151,7 @@ def array(values: Sequence[Any]) -> str:
 
 
 def _item(value: Any) -> str:
+    """Return one item of an array."""
     if value is None:
         return "null"
     if isinstance(value, str):
