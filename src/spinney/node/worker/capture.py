@@ -33,19 +33,22 @@ class Capture:
 
     def __init__(self, path: Path, *, head_bytes: int, tail_bytes: int) -> None:
         self._path = path
-        self._room = head_bytes
+        self._head_room = head_bytes
+        """How many bytes may still be written at once."""
         self._tail_bytes = tail_bytes
         self._tail: deque[bytes] = deque()
-        self._in_tail = 0
+        self._tail_size = 0
         self._cut = 0
+        """How many bytes between head and tail were dropped."""
         self._lost = 0
-        self._trouble = ""
+        """How many bytes could not be written; ``_loss_reason``: why the last of them."""
+        self._loss_reason = ""
 
     def write(self, data: bytes) -> None:
         """Write what fits into the first ``head_bytes``, and keep of the rest the last ``tail_bytes``. Never raises."""
-        head, rest = data[: self._room], data[self._room :]
+        head, rest = data[: self._head_room], data[self._head_room :]
         if head:
-            self._room -= len(head)
+            self._head_room -= len(head)
             self._append(head)
         if rest:
             self._keep(rest)
@@ -60,7 +63,7 @@ class Capture:
             self._tail.clear()
         if not self._lost:
             return None
-        lost, self._lost = Loss(self._lost, self._trouble), 0
+        lost, self._lost = Loss(self._lost, self._loss_reason), 0
         self._append(f"\n[spinney: {lost.size_bytes} bytes of output were lost: {lost.why}]\n".encode())
         log.warning("%d bytes of output for %s were lost: %s", lost.size_bytes, self._path, lost.why)
         return lost
@@ -68,13 +71,13 @@ class Capture:
     def _keep(self, data: bytes) -> None:
         """Keep data that is beyond the head, and drop from the oldest what exceeds ``tail_bytes``."""
         self._tail.append(data)
-        self._in_tail += len(data)
-        while (over := self._in_tail - self._tail_bytes) > 0:
+        self._tail_size += len(data)
+        while (over := self._tail_size - self._tail_bytes) > 0:
             oldest = self._tail.popleft()
             if len(oldest) > over:
                 self._tail.appendleft(oldest[over:])
             dropped = min(over, len(oldest))
-            self._in_tail -= dropped
+            self._tail_size -= dropped
             self._cut += dropped
 
     def _append(self, data: bytes) -> None:
@@ -82,10 +85,10 @@ class Capture:
         try:
             written = append(self._path, data)
         except OSError as error:
-            written, self._trouble = 0, error.strerror or str(error)
+            written, self._loss_reason = 0, error.strerror or str(error)
         else:
             if written < len(data):
-                self._trouble = "the disk is full"
+                self._loss_reason = "the disk is full"
         self._lost += len(data) - written
 
 

@@ -93,6 +93,7 @@ class ConcurrentWorker:
         self._lines = list(range(tools.page.lines))
         self._ending = False
         self._done: deque[list[Any]] = deque()
+        """Rows of attempts that have ended, until they are sent."""
         self._sending = threading.Lock()
         """Held by the thread that sends rows."""
         self._will_send = False
@@ -310,24 +311,24 @@ class ConcurrentWorker:
             detail = result_rows.refusal_detail(Outcome.RETURNED, "stopped with its worker")
         attempt.output.finish()
         _libc.fflush(None)
-        more: result_rows.Detail = {}
+        output_fields: result_rows.Detail = {}
         if attempt.output.has_output:
-            more["output"] = True
+            output_fields["output"] = True
         if self._marker.written_bytes() > attempt.written_bytes:
-            more["log"] = self._log_name
-        if more:
-            detail = (detail or {"outcome": Outcome.OK}) | more
-        worn = False
+            output_fields["log"] = self._log_name
+        if output_fields:
+            detail = (detail or {"outcome": Outcome.OK}) | output_fields
+        is_unusable = False
         with self._lock:
             if len(self._running) == 1:
                 self._end_leftovers()
                 state = self._state
-                worn = (
+                is_unusable = (
                     not self._descriptors.restore()
                     or (state.changed and not state.restore())
                     or state.leaks_files()
                 )
-                self._ending |= worn
+                self._ending |= is_unusable
             ended_us = time.time_ns() // 1000
             row = [fence, attempt.started_us, ended_us]
             self._done.append(row if detail is None else [*row, detail])
@@ -335,7 +336,7 @@ class ConcurrentWorker:
             del self._running[fence]
             self._lines.append(attempt.line)
             self._begin_waiting()
-        if worn:
+        if is_unusable:
             self._end()
 
     def _leftovers(self) -> list[proctree.Proc]:
@@ -355,9 +356,8 @@ class ConcurrentWorker:
         self._stop_if_ended()
 
     def _send_done(self) -> None:
-        """Send finished rows, unless another thread does; a row that comes while that one sends is sent by
-        it."""
-        # When another thread is sending, it also sends this row, because it checks again when it is done.
+        """Send finished rows, unless another thread does: that one sends also those that come meanwhile, because it
+        checks again when it is done."""
         while self._done and self._sending.acquire(blocking=False):
             try:
                 self._send_rows()
@@ -365,6 +365,7 @@ class ConcurrentWorker:
                 self._sending.release()
 
     def _send_rows(self) -> None:
+        """Send all rows that there are, in one message; the caller holds ``_sending``."""
         sent = [self._done.popleft() for _ in range(len(self._done))]
         if sent:
             self._rows.send(self._requests.send, sent)

@@ -45,9 +45,10 @@ from spinney.node.workers.worker_startup import FLUSH_SIGNAL, STACK_SIGNAL, Work
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.02
+"""How often it is checked whether a worker keeps rows back, or has ended, in seconds."""
 _PIPE_BYTES = 256 * 2**10
 _WARN_S = 10.0
-
+"""How often the log names processes that the kernel has not ended after KILL, in seconds."""
 
 Group = tuple[str, str, Sequence[Sequence[Any]]]
 """Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``, with results behind them or not."""
@@ -115,11 +116,14 @@ class Child:
         self._settings, self._page_path, self._start_task = settings, page, start_task
         self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
         self._lists = 0
+        """How many lists of attempts were sent to it."""
         self._backlog = Backlog()
         self._done_rows = 0
-        self._done_rows_seen = 0
+        self._done_rows_before = 0
+        """``_done_rows`` at the last look for rows that are kept back."""
         self._timer: asyncio.TimerHandle | None = None
         self._forced = False
+        """Whether ``kill_attempt`` is ending it."""
         self._ended = asyncio.Event()
 
     def start(self) -> None:
@@ -277,6 +281,7 @@ class Child:
     # --- messages from it ---------------------------------------------------------------
 
     def _received(self, message: Any) -> None:
+        """Pass a message of the worker on as an event. Raises WireError for one that is of no known kind."""
         match message:
             case {"done": rows}:
                 self.rss_bytes = message.get("rss", self.rss_bytes)
@@ -294,9 +299,10 @@ class Child:
             case {"hello": hello}:
                 self._greeted(hello)
             case _:
-                raise WireError(f"worker {self.name} said {list(message)!r}; does it run another version?")
+                raise WireError(f"worker {self.name} sent {list(message)!r}; does it run another version?")
 
     def _broken(self, error: Exception) -> None:
+        """Kill a worker whose messages cannot be read, or whose event failed: nobody knows what it runs."""
         unforeseen = None if isinstance(error, SpinneyError) else error
         log.error(
             "worker %s is ended because it cannot be understood: %s", self.name, error, exc_info=unforeseen
@@ -304,6 +310,8 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def _greeted(self, hello: dict[str, Any]) -> None:
+        """Report that the worker is ready, or why it is not; kill one whose description of its application cannot be
+        read."""
         try:
             greeting = Hello(
                 pid=self.pid,
@@ -327,6 +335,7 @@ class Child:
         self._events.hello(self, greeting)
 
     def _look_later(self) -> None:
+        """Look for rows that are kept back in a moment, and as often as that finds attempts in the worker."""
         if self._timer is None:
             self._timer = self._loop.call_later(_LOOK_S, self._look)
 
@@ -337,23 +346,25 @@ class Child:
         self._timer = None
         if not self.alive or self.outstanding <= 0:
             return
-        kept_back = self.page.done() > self._done_rows == self._done_rows_seen
+        kept_back = self.page.done() > self._done_rows == self._done_rows_before
+        # The first signal may have come before the worker read the list.
         recalled = (
             not self.concurrent and self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
         )
         if kept_back or recalled:
             self._signal(FLUSH_SIGNAL)
-        self._done_rows_seen = self._done_rows
+        self._done_rows_before = self._done_rows
         self._look_later()
 
     def _signal(self, number: int) -> None:
-        # It may have ended, and its descriptor be closed after that, which is reported elsewhere.
+        """Send it a signal; nothing happens when it has ended, which is reported elsewhere."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._pidfd, number)
 
     # --- its end --------------------------------------------------------------------------
 
     def _died(self) -> None:
+        """Read its last messages, reap it, and start what follows its exit; the pidfd says that it is dead."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
@@ -383,6 +394,7 @@ class Child:
         self._events.exited(self, how)
 
     def _spawn(self, socket_fd: int, out_fd: int, err_fd: int, pipe_watch_fd: int) -> subprocess.Popen[bytes]:
+        """Start the process with its ends of the socket and the pipes."""
         handover = WorkerStartup(
             parent_pid=os.getpid(),
             socket_fd=socket_fd,
