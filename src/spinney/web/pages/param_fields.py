@@ -23,6 +23,7 @@ PREFIX = "p."
 MORE = "*"
 """The field for parameters that the schema does not name, where it allows any."""
 _REFS_MAX = 8
+"""How many references of a schema are followed; one that refers to itself ends here."""
 
 
 class Kind(StrEnum):
