@@ -3,9 +3,10 @@
 import asyncio
 import inspect
 import math
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -408,6 +409,25 @@ def test_stored_parameters_that_no_longer_fit_fail_for_good(app: Spinney) -> Non
     with pytest.raises(Fail, match="do not fit stage 'work' of 'work': when: ") as caught:
         work.runner("work")('{"when":"soon"}', handle())
     assert caught.value.retryable is False
+
+
+class OldTypedDict(TypedDict):
+    width: int
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic reads TypedDict of typing then")
+def test_a_typed_dict_that_cannot_be_read_says_which_can(app: Spinney) -> None:
+    def work(area: OldTypedDict) -> None: ...
+
+    with pytest.raises(
+        UsageError, match=r"'area' .* cannot be read; import TypedDict from typing_extensions"
+    ):
+        app.job(work)
+
+
+def test_a_wrong_exit_code_suggests_the_word_as_it_is_written(app: Spinney) -> None:
+    with pytest.raises(UsageError, match=r"cannot mean 'warn' \(did you mean 'warning'\?\)"):
+        app.program("ls", ["ls"], exit_codes={3: "warn"})
 
 
 def test_stored_parameters_of_plain_types_are_those_of_the_stage_as_it_is_now(app: Spinney) -> None:

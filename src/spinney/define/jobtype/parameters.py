@@ -207,6 +207,11 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
     except UsageError as error:
         raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
     except PydanticUserError as error:
+        if error.code == "typed-dict-version":
+            raise UsageError(
+                f"{where}: {_without_form(fields)} cannot be read; import TypedDict from typing_extensions, not from "
+                f"typing, for Python before 3.12"
+            ) from error
         raise UsageError(
             f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
             f"lists, dicts, paths, dates, dataclasses or pydantic models"

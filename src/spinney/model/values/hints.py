@@ -7,7 +7,7 @@ from difflib import get_close_matches
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Return ``" (did you mean 'width'?)"``, or an empty text when no known word is similar."""
     near = get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return f" (did you mean {str(near[0])!r}?)" if near else ""
 
 
 LISTED = 20
