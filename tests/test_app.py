@@ -175,6 +175,18 @@ def test_what_is_no_number_of_a_job_is_refused(app: Spinney, several: Any) -> No
             ask(several)
 
 
+def test_a_function_that_is_no_job_type_is_refused_by_name(app: Spinney) -> None:
+    def resize() -> None: ...
+
+    for use in (
+        lambda: app.submit(resize),
+        lambda: app.schedule(resize, every="1h"),
+        lambda: app.poll(resize, "rows.csv", key="n", every="1h"),
+    ):
+        with pytest.raises(UsageError, match=r"resize is no job type; make .* with @app\.job"):
+            use()
+
+
 def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
     @app.job
     def work() -> None: ...

@@ -215,6 +215,18 @@ def test_programs_run_in_the_folder_of_the_job_and_their_end_has_its_meaning() -
     assert ran.signal.code == 4
 
 
+def test_a_function_that_is_no_job_type_is_neither_spawned_nor_submitted() -> None:
+    def resize() -> None: ...
+
+    @Spinney().job
+    def album(job: Job, spawn: bool) -> None:
+        (job.spawn if spawn else job.submit)(resize)
+
+    for spawn in (True, False):
+        with pytest.raises(UsageError, match=r"resize is no job type; make .* with @app\.job"):
+            run_stage(album, spawn=spawn)
+
+
 def test_an_external_stage_is_not_run_here() -> None:
     with pytest.raises(UsageError, match="no function"):
         run_stage(Spinney().external("elsewhere"))

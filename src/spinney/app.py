@@ -24,6 +24,7 @@ import orjson
 
 from spinney.config import Settings, settings
 from spinney.define import stage_guard
+from spinney.define.job.handle import submittable
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
     ExternalJob,
@@ -393,7 +394,7 @@ class Spinney:
 
     def _kind(self, kind: SubmittableType | str) -> SubmittableType:
         if not isinstance(kind, str):
-            return kind
+            return submittable(kind)
         job_type = self.types.get(kind)
         if job_type is None:
             raise UnknownType(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import orjson
 
@@ -73,6 +73,18 @@ class Submittable(Protocol):
 
 
 _NO_KINDS: Mapping[str, Submittable] = MappingProxyType({})
+
+SubmittableT = TypeVar("SubmittableT", bound=Submittable)
+
+
+def submittable(kind: SubmittableT) -> SubmittableT:
+    """Return the job type. Raises UsageError for what is none, such as a function that no decorator has made one."""
+    if hasattr(kind, "submit_options"):
+        return kind
+    name = getattr(kind, "__name__", repr(kind))
+    raise UsageError(
+        f"{name:.80} is no job type; make the function one with @app.job, or give the name of a type as text"
+    )
 
 
 @final
@@ -362,7 +374,7 @@ class Job:
 
     def _kind(self, kind: Submittable | str) -> Submittable:
         if not isinstance(kind, str):
-            return kind
+            return submittable(kind)
         return self._kinds.get(kind) or _ForeignKind(kind, self._port)
 
 
