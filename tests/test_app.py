@@ -175,6 +175,28 @@ def test_what_is_no_number_of_a_job_is_refused(app: Spinney, several: Any) -> No
             ask(several)
 
 
+def test_a_type_that_only_the_store_knows_is_submitted_by_its_name(app: Spinney) -> None:
+    elsewhere = Spinney(app.settings.store)
+
+    @elsewhere.job(queue="pictures")
+    def resize(picture: Path, width: int = 200) -> None: ...
+
+    resize.submit(picture="a")
+    elsewhere.close()
+
+    ids = [app.submit("resize", picture="b"), *app.submit_many("resize", [{"picture": "c"}], keys=["c"])]
+
+    jobs = [app.job_info(job_id) for job_id in ids]
+    assert [(job.type, job.queue, job.params, job.key) for job in jobs] == [
+        ("resize", "pictures", {"picture": "b"}, None),
+        ("resize", "pictures", {"picture": "c"}, "c"),
+    ]
+    with pytest.raises(BadParameters, match="there is no parameter 'widht'"):
+        app.submit("resize", picture="b", widht=3)
+    with pytest.raises(UnknownType, match="this application has no job type 'resise'"):
+        app.submit("resise", picture="b")
+
+
 def test_a_function_that_is_no_job_type_is_refused_by_name(app: Spinney) -> None:
     def resize() -> None: ...
 

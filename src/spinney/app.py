@@ -24,7 +24,7 @@ import orjson
 
 from spinney.config import Settings, settings
 from spinney.define import stage_guard
-from spinney.define.job.handle import submittable
+from spinney.define.job.handle import Submittable, submittable
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
     ExternalJob,
@@ -268,8 +268,10 @@ class Spinney:
     # --- submitting -----------------------------------------------------------------------
 
     def submit(self, kind: SubmittableType | str, /, **params: Any) -> int:
-        """Submit one job; return its id. Raises BadParameters, and then nothing is stored."""
-        return self.submit_rows(self._kind(kind), [params], None)[0]
+        """Submit one job; return its id. A type that this application does not have is named by a text, and its
+        parameters are checked by what its nodes registered in the store. Raises UnknownType and BadParameters, and then
+        nothing is stored."""
+        return self.submit_many(kind, [params])[0]
 
     def submit_to(self, queue: str, /, **params: Any) -> int:
         """Submit one job of a queue's default type, by the queue's name and parameters; return its id.
@@ -284,31 +286,16 @@ class Spinney:
             if own is not None and spec.type is None and queue not in store.queues():
                 spec = own  # no node has declared it in the store yet
             kind = self.types.get(spec.default_type())
-            types = store.types() if kind is None else {}
+            stored = store.types().get(spec.default_type()) if kind is None else None
         if kind is not None:
             return self.submit_rows(kind.options(queue=queue), [params], None)[0]
-        return self._place_foreign(spec, types, params)
-
-    def _place_foreign(
-        self, queue: QueueSpec, types: Mapping[str, TypeSpec], params: Mapping[str, Any]
-    ) -> int:
-        """Submit a job of another application's type, checked by the schema that that application registered."""
-        from spinney.define.params.schema import checked_text, checker
-
-        name = queue.default_type()
-        spec = types.get(name)
-        if spec is None:
+        if stored is None:
             raise UnknownType(
-                f"the default type {name!r} of queue {queue.name!r} is known neither to this application nor to the "
-                f"store; start a node whose application has it, or set another: "
-                f"spinney queue {queue.name} --type TYPE"
+                f"the default type {spec.default_type()!r} of queue {queue!r} is known neither to this application nor "
+                f"to the store; start a node whose application has it, or set another: "
+                f"spinney queue {queue} --type TYPE"
             )
-        text = checked_text(name, spec.schema, params, checker(spec))
-        with current.submission_span(name), self._lock:
-            store, waker = self._open()
-            submission = Options(queue=queue.name).submission(name, [text])
-            (job_id,) = self._accepted(store, waker, submission)
-        return job_id
+        return self.submit_rows(_StoredType(stored, Options(queue=queue)), [params], None)[0]
 
     def submit_many(
         self,
@@ -317,11 +304,17 @@ class Spinney:
         *,
         keys: Iterable[str] | None = None,
     ) -> list[int]:
-        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
+        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each. Of types of
+        other applications, see ``submit``."""
+        if isinstance(kind, str) and kind not in self.types:
+            with self._lock:
+                stored = self._open()[0].types().get(kind)
+            if stored is not None:
+                return self.submit_rows(_StoredType(stored, _NO_OPTIONS), rows, keys)
         return self.submit_rows(self._kind(kind), rows, keys)
 
     def submit_rows(
-        self, kind: SubmittableType, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+        self, kind: Submittable, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> list[int]:
         """Submit a job for each row of parameters; every other way to submit calls this."""
         with current.submission_span(kind.name):
@@ -439,6 +432,22 @@ class Spinney:
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
         self._known_types.update(self.types)
+
+
+class _StoredType:
+    """A job type of another application, as its nodes registered it in the store."""
+
+    generated_names = False
+
+    def __init__(self, spec: TypeSpec, options: Options) -> None:
+        self.name, self.schema, self.submit_options, self._spec = spec.name, spec.schema, options, spec
+
+    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Check the parameters by the registered schema; return them as JSON texts."""
+        from spinney.define.params.schema import checked_text, checker
+
+        check = checker(self._spec)
+        return [checked_text(self.name, self.schema, row, check) for row in rows]
 
 
 @atexit.register
