@@ -337,6 +337,12 @@ def test_workers_start_together_before_the_node_joins_where_jobs_are_waiting(
     assert before_it_joined.count("started worker slot") == started
 
 
+def test_a_node_whose_application_declares_nothing_says_so(cluster: Cluster) -> None:
+    printed = cluster.node(app="empty_app:app").stop()
+
+    assert "empty_app:app declares no job type, so this node runs nothing; import the modules" in printed
+
+
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:
     # Given a node whose run-time directory somebody removes, as logind does at the last logout
     folder = cluster.file("run")

@@ -270,6 +270,12 @@ class Supervisor:
                 services = self._services(context, member, assembly)
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, self._settings.slots, len(hello.types))
+                if not hello.types:
+                    log.warning(
+                        "%s declares no job type, so this node runs nothing; import the modules that declare them in "
+                        "the one that is named here",
+                        self._settings.app,
+                    )
                 loops = [
                     asyncio.ensure_future(loop)
                     for loop in (*assembly.tasks(member.node_id, Lanes(hello.types)), *services)

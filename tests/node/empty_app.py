@@ -1,0 +1,5 @@
+"""An application whose modules with job types nobody imports."""
+
+from spinney import Spinney
+
+app = Spinney()
