@@ -32,9 +32,11 @@ from spinney.define.jobtype.job_types import (
     FunctionJob,
     JobOptions,
     JobType,
+    P,
     Pipeline,
     ProgramJob,
     ProgramJobOptions,
+    R,
     SubmittableType,
     TypeOptions,
 )
@@ -100,15 +102,15 @@ class Spinney:
     # --- declaring ------------------------------------------------------------------------
 
     @overload
-    def job(self, function: Callable[..., Any], /) -> FunctionJob: ...
+    def job(self, function: Callable[P, R], /) -> FunctionJob[P, R]: ...
     @overload
-    def job(self, /, **options: Unpack[JobOptions]) -> Callable[[Callable[..., Any]], FunctionJob]: ...
+    def job(self, /, **options: Unpack[JobOptions]) -> Callable[[Callable[P, R]], FunctionJob[P, R]]: ...
     def job(
-        self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]
-    ) -> FunctionJob | Callable[[Callable[..., Any]], FunctionJob]:
+        self, function: Callable[P, R] | None = None, /, **options: Unpack[JobOptions]
+    ) -> FunctionJob[P, R] | Callable[[Callable[P, R]], FunctionJob[P, R]]:
         """Make a function a job type of one stage: a decorator, bare or with options."""
 
-        def declare(function: Callable[..., Any]) -> FunctionJob:
+        def declare(function: Callable[P, R]) -> FunctionJob[P, R]:
             options.setdefault("submit", self._submit)
             return self._add(FunctionJob(function, self, options))
 

@@ -14,13 +14,42 @@ PAGES = [
     *(ROOT / "docs" / f"{name}.md" for name in ("tutorial", "applications", "promises")),
     *sorted((ROOT / "docs" / "applications").glob("*.md")),
 ]
+CALLS = """
+from collections.abc import Coroutine
+from typing import Any, assert_type
+
+from spinney import Spinney
+
+app = Spinney()
+
+
+@app.job
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@app.job(max_attempts=3)
+async def size(url: str) -> float:
+    return 1.0
+
+
+def both() -> int:
+    return words("a b") + words(text="c")
+
+
+assert_type(words("a"), int)
+assert_type(size("b"), Coroutine[Any, Any, float])
+words(3)  # type: ignore[arg-type]
+"""
+"""An application that calls the functions of its job types."""
 
 
 @pytest.mark.timeout(600)  # without a cache mypy reads all that Spinney imports
-def test_the_snippets_of_each_page_pass_mypy_strict(tmp_path: Path) -> None:
+def test_snippets_and_calls_of_job_types_pass_mypy_strict(tmp_path: Path) -> None:
     for page in PAGES:
         module = tmp_path / f"{page.stem.replace('-', '_')}_page.py"
         module.write_text("\n".join(texts(page, "python")))
+    (tmp_path / "calls.py").write_text(CALLS)
 
     # A function of a snippet may have no body, where the page is about its options.
     checked = subprocess.run(
@@ -33,6 +62,7 @@ def test_the_snippets_of_each_page_pass_mypy_strict(tmp_path: Path) -> None:
                 "--disable-error-code=empty-body",
                 f"--cache-dir={tmp_path / 'cache'}",
             ),
+            "--disable-error-code=unused-coroutine",
             "--config-file=",
             ".",
         ],
