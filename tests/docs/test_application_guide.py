@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -164,6 +165,15 @@ def test_the_guide_names_what_may_be_imported(name: str) -> None:
 
     assert face
     assert f"`{name}`" in face[1]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), re.findall(r"^\| `(spinney[.\w]*)` \| (.*) \|$", WHOLE, flags=re.M), ids=str
+)
+def test_what_the_guide_says_may_be_imported_is_there(module: str, names: str) -> None:
+    missing = [name for name in re.findall(r"`(\w+)`", names) if not hasattr(import_module(module), name)]
+
+    assert missing == []
 
 
 @pytest.mark.parametrize("name", sorted(n for n in vars(StageHarness()) if not n.startswith("_")))
