@@ -13,8 +13,6 @@ __version__ = VERSION
 # As in ``typing``, which is slow to import: a command handles Ctrl-C only after this module is imported.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from spinney.app import Spinney as Spinney
     from spinney.app_loader import load_app as load_app
     from spinney.define.job import Job as Job
@@ -28,6 +26,17 @@ if TYPE_CHECKING:
     from spinney.model.errors import SpinneyError as SpinneyError
     from spinney.model.types import Backoff as Backoff
     from spinney.model.types import LockSpec as LockSpec
+else:  # a type checker that sees this function takes any name for one that is here
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used: a command that lists jobs, or completes a word, need not wait for
+        the import of what turns functions into job types."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOME_OF[name]), name)
+
 
 # The module that defines each public name. The imports above say the same to type checkers.
 _HOME_OF = {
@@ -46,16 +55,6 @@ _HOME_OF = {
     "load_app": "spinney.app_loader",
 }
 __all__ = [*_HOME_OF]
-
-
-def __getattr__(name: str) -> "Any":
-    """Import a public name when it is first used: a command that lists jobs, or completes a word, need not wait for the
-    import of what turns functions into job types."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

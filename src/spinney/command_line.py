@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from spinney.terminal.connection import resolve_settings as resolve_settings
     from spinney.terminal.exit_codes import Exit as Exit
     from spinney.terminal.for_each import for_each as for_each
-
-__all__, __getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "spinney.cli.remote": "RetryingClient",
-        "spinney.client.calls": "Call IDEMPOTENCY query_params",
-        "spinney.commands": "Performs",
-        "spinney.features.files.job_files": "files_of",
-        "spinney.features.submission.wait_cli": "wait_for",
-        "spinney.terminal": "completion display endpoint",
-        "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
-        "spinney.terminal.connection": "open_client open_control resolve_settings",
-        "spinney.terminal.exit_codes": "Exit",
-        "spinney.terminal.for_each": "for_each",
-    },
-)
+else:
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.cli.remote": "RetryingClient",
+            "spinney.client.calls": "Call IDEMPOTENCY query_params",
+            "spinney.commands": "Performs",
+            "spinney.features.files.job_files": "files_of",
+            "spinney.features.submission.wait_cli": "wait_for",
+            "spinney.terminal": "completion display endpoint",
+            "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
+            "spinney.terminal.connection": "open_client open_control resolve_settings",
+            "spinney.terminal.exit_codes": "Exit",
+            "spinney.terminal.for_each": "for_each",
+        },
+    )

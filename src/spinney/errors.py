@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from spinney.model.errors import UsageError as UsageError
     from spinney.model.values.hints import did_you_mean as did_you_mean
     from spinney.model.values.hints import listed as listed
-
-__all__, __getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "spinney.client.errors": "ServerUnavailable UnexpectedResponse",
-        "spinney.model.errors": (
-            "AuditBroken BadLogin BadName BadParameters CommitUncertain Cycle DiskFull DuplicateKey "
-            "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
-            "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
-        ),
-        "spinney.model.values.hints": "did_you_mean listed",
-    },
-)
+else:
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.client.errors": "ServerUnavailable UnexpectedResponse",
+            "spinney.model.errors": (
+                "AuditBroken BadLogin BadName BadParameters CommitUncertain Cycle DiskFull DuplicateKey "
+                "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
+                "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
+            ),
+            "spinney.model.values.hints": "did_you_mean listed",
+        },
+    )

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from spinney.model.values import names as names
     from spinney.model.values.paths import job_folder as job_folder
     from spinney.scheduling.backoff import delay_s as delay_s
-
-__all__, __getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "spinney.define.job.handle": "Child LockTaken",
-        "spinney.define.job.options": "Options",
-        "spinney.model.jobs": "Attempt ChildSummary Filter Job JOB_ID_MAX PARAMS_MAX_BYTES",
-        "spinney.model.outcomes": "Outcome PASSED",
-        "spinney.model.states": "LEASED SETTLED State",
-        "spinney.model.types": "Backoff INTERNAL PRIORITIES",
-        "spinney.model.values": "names",
-        "spinney.model.values.paths": "job_folder",
-        "spinney.scheduling.backoff": "delay_s",
-    },
-)
+else:
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.define.job.handle": "Child LockTaken",
+            "spinney.define.job.options": "Options",
+            "spinney.model.jobs": "Attempt ChildSummary Filter Job JOB_ID_MAX PARAMS_MAX_BYTES",
+            "spinney.model.outcomes": "Outcome PASSED",
+            "spinney.model.states": "LEASED SETTLED State",
+            "spinney.model.types": "Backoff INTERNAL PRIORITIES",
+            "spinney.model.values": "names",
+            "spinney.model.values.paths": "job_folder",
+            "spinney.scheduling.backoff": "delay_s",
+        },
+    )

@@ -38,29 +38,29 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store as Store
     from spinney.store.sql import open_store as open_store
     from spinney.wakeup import wake_all as wake_all
-
-__all__, __getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "spinney.app": "now_us",
-        "spinney.control": "Control",
-        "spinney.features.bulk.service": "Bulk",
-        "spinney.features.collections.commands": "RelabelJob",
-        "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
-        "spinney.features.jobs.commands": "CancelJob DeleteJob HoldJob PrioritiseJob ReleaseJob",
-        "spinney.model.access": "Role",
-        "spinney.model.operators.audits": "AuditCall",
-        "spinney.model.bridges": "Link",
-        "spinney.model.operators.bulk_runs": "Plan Report",
-        "spinney.model.attempts.failure_groups": "Failure FailureGroups",
-        "spinney.model.operators.bulk_orders": "Order Verb",
-        "spinney.model.settings.holds": "Hold Scope",
-        "spinney.service.order_scope": "OrderScope",
-        "spinney.service.queries": "Queries",
-        "spinney.service.submit_rights": "authorized",
-        "spinney.store.contract": "SubmissionKey SubmitResult",
-        "spinney.store.parts": "Store",
-        "spinney.store.sql": "open_store",
-        "spinney.wakeup": "wake_all",
-    },
-)
+else:
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.app": "now_us",
+            "spinney.control": "Control",
+            "spinney.features.bulk.service": "Bulk",
+            "spinney.features.collections.commands": "RelabelJob",
+            "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
+            "spinney.features.jobs.commands": "CancelJob DeleteJob HoldJob PrioritiseJob ReleaseJob",
+            "spinney.model.access": "Role",
+            "spinney.model.operators.audits": "AuditCall",
+            "spinney.model.bridges": "Link",
+            "spinney.model.operators.bulk_runs": "Plan Report",
+            "spinney.model.attempts.failure_groups": "Failure FailureGroups",
+            "spinney.model.operators.bulk_orders": "Order Verb",
+            "spinney.model.settings.holds": "Hold Scope",
+            "spinney.service.order_scope": "OrderScope",
+            "spinney.service.queries": "Queries",
+            "spinney.service.submit_rights": "authorized",
+            "spinney.store.contract": "SubmissionKey SubmitResult",
+            "spinney.store.parts": "Store",
+            "spinney.store.sql": "open_store",
+            "spinney.wakeup": "wake_all",
+        },
+    )

@@ -2,7 +2,8 @@
 
 Workers, commands and servers all import an application; none of them has to load what only another one needs. Such a
 module lists its names twice: for type checkers in imports under ``TYPE_CHECKING`` (``as`` makes them its own), and for
-the interpreter in the mapping that it passes to ``on_demand``. A test compares the two.
+the interpreter, under ``else``, in the mapping that it passes to ``on_demand``. A test compares the two. A type checker
+that saw the module's ``__getattr__`` would take every name for one of the module's.
 """
 
 from collections.abc import Callable, Mapping

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from spinney.reports.safe_addresses import ForbiddenAddress as ForbiddenAddress
     from spinney.reports.safe_addresses import SafeAddresses as SafeAddresses
     from spinney.reports.safe_transport import SafeTransport as SafeTransport
-
-__all__, __getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "spinney.host.resolver": "Resolve resolve",
-        "spinney.model.settings.webhooks": "require_url",
-        "spinney.model.values.networks": "bracketed is_exempt is_loopback is_public",
-        "spinney.reports.safe_addresses": "ForbiddenAddress SafeAddresses",
-        "spinney.reports.safe_transport": "SafeTransport",
-    },
-)
+else:
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.host.resolver": "Resolve resolve",
+            "spinney.model.settings.webhooks": "require_url",
+            "spinney.model.values.networks": "bracketed is_exempt is_loopback is_public",
+            "spinney.reports.safe_addresses": "ForbiddenAddress SafeAddresses",
+            "spinney.reports.safe_transport": "SafeTransport",
+        },
+    )

@@ -18,7 +18,8 @@ CALLS = """
 from collections.abc import Coroutine
 from typing import Any, assert_type
 
-from spinney import Spinney
+from spinney import Nothing, Spinney  # type: ignore[attr-defined]
+from spinney.errors import Nothing as NoError  # type: ignore[attr-defined]
 
 app = Spinney()
 
@@ -41,7 +42,7 @@ assert_type(words("a"), int)
 assert_type(size("b"), Coroutine[Any, Any, float])
 words(3)  # type: ignore[arg-type]
 """
-"""An application that calls the functions of its job types."""
+"""An application that calls the functions of its job types, and imports names that there are not."""
 
 
 @pytest.mark.timeout(600)  # without a cache mypy reads all that Spinney imports
