@@ -352,6 +352,23 @@ def test_sent_back_with_its_earlier_content_it_makes_a_version_of_that_again(ser
         assert [v.version for v in _versions(inventory, ark)] == [1, 2, 3, 4, 5]
 
 
+def test_one_that_changed_nothing_takes_no_later_deposit_back_when_it_is_sent_back(service: Service) -> None:
+    # Given a deposit of what the object had already, and another one with other content after it,
+    description = about(local_ids=("m",))
+    ark = service.of_file(b"A", about=description).deposit()["ark"]
+    again = service.of_file(b"A", number=2, about=description)
+    again.deposit()
+    service.of_file(b"B", number=3, about=description).deposit()
+    # when the first of them is sent back,
+    again.harness.results.clear()
+    done = again.deposit()
+    # then the other content stays the newest; until it has new content itself.
+    assert (done["version"], done["own"], service.stored(ark)) == (1, False, {"a.txt": b"B"})
+    service.web.put("/2/a.txt", b"C")
+    again.harness.results.clear()
+    assert (again.deposit()["version"], service.stored(ark)) == (3, {"a.txt": b"C"})
+
+
 def test_killed_before_the_result_is_kept_it_makes_that_version_once(service: Service) -> None:
     deposit = service.of_file(b"A")
     for content in (b"A", b"B", b"A"):

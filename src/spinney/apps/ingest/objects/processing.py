@@ -51,6 +51,9 @@ _ERC_MAX_BYTES = 1 << 20
 MINTED, REFUSED = "minted", "minted in vain"
 """Entries of the job's data: the ARK that was minted last, which is shown unless there is an "ark"; and how many minted
 ARKs belonged to other objects already."""
+UNCHANGED = "unchanged"
+"""The entry of the job's data with the last content that the object had already: the key of this content, and that of
+the put that made the version with it."""
 TAKEN_S = 0.1
 BUSY_S = 10.0
 """How long an object waits while another writer, which should not exist, is writing it to the storage."""
@@ -89,6 +92,8 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
             _require_new_number(work, inventory, recorded, versions, files)
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
             stored = _put(work, storage, ark, files, put_key)
+        if not stored.changed:
+            job.data[UNCHANGED] = [deposited_key, storage.version(ark, stored.version)[0].key]
         value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
@@ -386,11 +391,16 @@ def _files(content: list[Incoming], about: About) -> list[Incoming]:
 def _put_key(work: Work, key: str, versions: list[Version]) -> str:
     """Return the key of the put of this content.
 
-    It is ``key``, or that of the last version with this content, except where the job was requeued with other content
-    since, and no other job has made a version after it: then the content is to be the newest again, and the key has a
-    suffix. After a version of another job it stays as it is, since requeuing a batch does not take back later deposits.
+    It is ``key``, or that of the last version that this job made of this content or found with it, except where the job
+    was requeued with other content since, and no other job has made a version after it: then the content is to be the
+    newest again, and the key has a suffix. After a version of another job it stays as it is, since requeuing a batch
+    does not take back later deposits.
     """
-    same = [v for v in versions if v.key is not None and (v.key == key or v.key.startswith(f"{key}."))]
+    if not versions:
+        return key
+    unchanged, found = work.job.data.get(UNCHANGED) or ("", None)
+    keys = {key, found} if unchanged == key else {key}
+    same = [v for v in versions if v.key is not None and (v.key in keys or v.key.startswith(f"{key}."))]
     if not same:
         return key
     last = same[-1]
