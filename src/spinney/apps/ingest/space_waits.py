@@ -1,5 +1,6 @@
-"""Stages that wait while there is no disk space for the files they write: a full disk is no fault of the deposit."""
+"""Stages that wait while a disk takes no files, since it is full or read-only: that is no fault of the deposit."""
 
+import errno
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -7,10 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spinney import Defer, Job
+from spinney.apps.ingest.admission import OPERATOR_S
 from spinney.apps.ingest.config import settings
 from spinney.errors import UsageError
 from spinney.files import disk_space
 from spinney.files.disk_space import NoRoom
+from spinney.files.paths import shown
 
 FULL_S = 30.0
 """How long a stage waits before it checks again whether there is space, in seconds."""
@@ -18,13 +21,18 @@ Stage = TypeVar("Stage", bound=Callable[..., Any])
 
 
 def awaited(stage: Stage) -> Stage:
-    """Decorate a stage so that it defers while there is no space for what it writes, on whatever disk."""
+    """Decorate a stage so that it defers while there is no space for what it writes, on whatever disk, or a disk is
+    read-only, as some become after an error."""
 
     @functools.wraps(stage)
     def run(job: Job, *args: Any, **kwargs: Any) -> Any:
         try:
             return stage(job, *args, **kwargs)
         except OSError as error:
+            if error.errno == errno.EROFS:
+                place = shown(os.fsdecode(error.filename or "a file"))
+                reason = f"{place} cannot be written, since its disk is read-only; check the disk and mount it for "
+                raise Defer(OPERATOR_S, f"{reason}writing, and it continues by itself") from error
             if not disk_space.is_full(error):
                 raise
             raise Defer(FULL_S, str(_no_room(job, error))) from error

@@ -1,5 +1,6 @@
 """What those who run the service have to mend fails nothing: objects rest until it is there again."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from apps.ingest.objects.scene import Service
 from apps.ingest.signals import deferral
 from apps.ingest.storage.moody import moody
+from small_disk import small_disk
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.storage import NotThere
 from spinney.testing import StageResult
@@ -97,6 +99,27 @@ def test_a_working_area_that_is_not_there_is_waited_for(service: Service) -> Non
     deposit = service.of_file()
     assert rested(deposit.run("estimating"), "'fast'", "mount")
     assert not (service.folder / "fast").exists()
+
+
+@pytest.mark.parametrize(("what", "stage"), [("archive", "processing"), ("area", "downloading")])
+def test_a_disk_that_became_read_only_is_waited_for(service: Service, what: str, stage: str) -> None:
+    with small_disk(service.folder / "disk", 2) as disk:
+        if what == "archive":
+            service.write(storage={"main": {"url": f"{disk.folder}/archive"}})
+        else:
+            service.write(areas={"fast": str(disk.folder)}, working={"limit": 0.99, "warning": 0.99})
+            service.profile(area="fast")
+        service.prepare()
+        deposit = service.of_file()
+        deposit.to("downloading" if stage == "processing" else "provisioning")
+        _remount(disk.folder, "ro")
+        assert rested(deposit.run(stage), str(disk.folder), "read-only")
+        _remount(disk.folder, "rw")
+        assert deposit.run(stage).outcome == "ok"
+
+
+def _remount(folder: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
 
 
 def test_a_profile_that_was_deleted_is_waited_for(service: Service) -> None:

@@ -1,6 +1,7 @@
 """Fetches all files into a folder: existing files are kept, the others are tried several times, and named once they
 are whole."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -65,7 +66,8 @@ def fetch_all(
     ``answered`` is called with every host that answers, in any thread. The first failure ends the others, whose parts
     are kept.
 
-    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full.
+    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full, OSError where
+    it is read-only.
     """
     _require_names(files)
     if not files:
@@ -117,7 +119,7 @@ class _Fetching:
 
     def fetch(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Fetched:
         """Return a file that has its final name, fetched unless the right one is there. Raises FetchFailed, NoRoom,
-        Halted."""
+        Halted; OSError where the disk is read-only."""
         try:
             target = self._target(file)
             existing = None if self.is_new else self._existing(file, target)
@@ -127,6 +129,8 @@ class _Fetching:
         except OSError as error:
             if disk_space.is_full(error):
                 raise disk_space.no_room(self.folder, file.size_bytes or 0) from error
+            if error.errno == errno.EROFS:
+                raise
             reason = f"the file system failed ({error.strerror or error}); repair it, then retry"
             raise _failed(file, reason, retryable=True) from error
 
