@@ -142,6 +142,13 @@ def test_a_mail_is_what_the_outbox_takes(mixed: Report, kind: Kind, tmp_path: Pa
     assert names == (["completed.json", "failed.json"] if kind is Kind.ATTACHED else [])
 
 
+def test_the_subject_counts_cancelled_objects() -> None:
+    made = mail(build(facts(), [end(1), end(2, "cancelled")]), Kind.BRIEF, to=["ada@example.org"], **WHO)
+
+    assert made is not None
+    assert made["subject"] == "bid-1: completed (2 objects, 1 cancelled)"
+
+
 def test_an_update_answers_the_first_report() -> None:
     update = build(facts(3), [end(1)], PreviousReport(number=2))
 

@@ -29,8 +29,9 @@ def title(report: Report) -> str:
     """Return a summary in one line: the subject of the mail. Update 1 is the second report."""
     facts, totals = report.facts, report.totals
     update = f", update {facts.number - 1}" if report.is_update else ""
-    unchanged = f", {totals.unchanged:,} unchanged" if totals.unchanged else ""
-    return f"{facts.bid}{update}: {verdict(report)} ({counted(totals.objects, 'object')}{unchanged})"
+    parts = {"unchanged": totals.unchanged, "cancelled": totals.cancelled}
+    objects = [counted(totals.objects, "object"), *(f"{n:,} {name}" for name, n in parts.items() if n)]
+    return f"{facts.bid}{update}: {verdict(report)} ({', '.join(objects)})"
 
 
 def verdict(report: Report) -> str:
