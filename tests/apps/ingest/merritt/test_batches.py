@@ -44,6 +44,27 @@ def submit(queue: MerrittQueue, folder: Path, bid: str) -> None:
     new_batch(queue, bid, filename="batch.checkm", type="batchManifestFile")
 
 
+@pytest.mark.parametrize("is_mount_point", [True, False])
+def test_a_batch_waits_while_the_folder_of_payloads_is_not_mounted(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path, is_mount_point: bool
+) -> None:
+    client.ensure_path("/spinney/batches")
+    folder = tmp_path / "queue"
+    folder.mkdir()
+    submit(queue, folder, "bid-1")
+    folder.rename(tmp_path / "disk")
+    if is_mount_point:
+        folder.mkdir()
+    batches = BatchWork(client, queue, "oak", folder)
+
+    batches.read_pending()
+
+    assert (queue.jobs.list(JobState.PENDING), queue.jobs.list(JobState.FAILED)) == ([], [])
+    (tmp_path / "disk").rename(folder)
+    batches.read_pending()
+    assert [job.configuration["number"] for job in queue.jobs.list(JobState.PENDING)] == [1, 2]
+
+
 def test_a_consumer_that_is_killed_when_it_has_acquired_a_batch_leaves_it_to_the_next(
     hosts: str, client: KazooClient, queue: MerrittQueue, tmp_path: Path
 ) -> None:
@@ -178,6 +199,7 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_batch_with_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client.ensure_path("/spinney/batches")
+    (tmp_path / "another batch").mkdir()
     odd, sound = (Path(put_submission(client, profile=each)).name for each in ("odd", "sound"))
     work, order_of, finish = (
         BatchWork(client, queue, "oak", tmp_path),
@@ -221,6 +243,7 @@ def test_a_report_that_cannot_be_written_is_logged_once_and_tried_again(
     fault: Exception,
 ) -> None:
     client.ensure_path("/spinney/batches")
+    (tmp_path / "another batch").mkdir()
     batch = Path(put_submission(client)).name
     work, tried = BatchWork(client, queue, "oak", tmp_path), []
 

@@ -5,6 +5,7 @@ Jobs are created one by one, each with its number in the batch. While that goes 
 cannot be read makes one job that is Failed, because a batch without jobs is never reported."""
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -158,7 +159,8 @@ class BatchWork:
 
         The manifest is read twice: first to its end, so that a fault is found before any job is created and
         the number of objects determines the priority. A job is known by its number in the batch, which is in
-        its configuration. A batch that is refused gets one job with the number 0 that is Failed.
+        its configuration. A batch that is refused gets one job with the number 0 that is Failed. Raises OSError while
+        the folder of batches is not there.
         """
         numbers = {
             self._queue.jobs.load(job_id).configuration.get("number")
@@ -184,6 +186,8 @@ class BatchWork:
                     except MerrittNodeTooLarge as error:
                         self._refuse(batch, number, str(error))
         except (UsageError, NotAdmitted, OSError) as error:
+            if not isinstance(error, UsageError):
+                self._require_folder()
             log.error("batch %s is refused: %s", batch.id, error)
             if 0 not in numbers:
                 self._refuse(batch, 0, str(error))
@@ -194,6 +198,14 @@ class BatchWork:
         reason."""
         configuration = {"profile_name": orders.profile_of(batch.submission)[:255], "number": number}
         self._queue.jobs.create(batch.id, configuration, failed=reason)
+
+    def _require_folder(self) -> None:
+        """Raise OSError while the folder of batches is missing or empty, as when its disk is not mounted: no batch may
+        be refused for that."""
+        if self._folder is not None:
+            with os.scandir(self._folder) as entries:
+                if next(entries, None) is None:
+                    raise OSError(f"{self._folder} is empty; mount its disk")
 
     def _payload(self, batch: Batch, order: BatchOrder) -> Path:
         """Return the payload of a batch, where Merritt's services have put it. Raises UsageError."""
