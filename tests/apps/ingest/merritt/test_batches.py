@@ -14,6 +14,7 @@ from bridges.merritt.trees import locks, new_batch, put_batch
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.merritt import orders
 from spinney.apps.ingest.merritt.batches import BatchWork
+from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.merritt import Batch, BatchState, JobState, MerrittQueue
 from spinney.bridges.merritt.batches import Batches
 from spinney.errors import UsageError
@@ -274,6 +275,24 @@ def test_each_field_that_is_wrong_is_named_as_it_was_submitted_with_its_reason(
     (job,) = queue.jobs.list()
     reasons = [f"{field}: Input should be a valid string" for field in keys]
     assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"
+
+
+def test_type_and_date_of_a_row_come_to_the_object(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    client.ensure_path("/spinney/batches")
+    (tmp_path / "bid-1").mkdir()
+    row = Row(url="https://files.example.org/1", name="1", mime_type="image/tiff", modified="2001-02-03")
+    with (tmp_path / "bid-1" / "batch.checkm").open("wb") as stream:
+        write([row], PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
+    new_batch(queue, "bid-1", filename="batch.checkm", type="batchManifestFile")
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    (job,) = queue.jobs.list()
+    bid = "bid-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+    payload = orders.object_order(job, bid, Settings(queue=tmp_path)).payload
+    assert (payload.mime_type, payload.modified) == ("image/tiff", "2001-02-03")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
                 name=name,
                 size_bytes=_size(configuration.get("payload_size")),
                 digest=_sum(configuration),
+                mime_type=configuration.get("payload_mime_type"),
+                modified=configuration.get("payload_modified"),
             ),
             about=Description(
                 primary_id=identifiers.get("primary_id") or configuration.get("primary_id") or None,
@@ -214,8 +216,9 @@ def job_nodes(
     }
     if given_digest is not None:
         configuration |= {"digest_type": given_digest.algorithm, "digest_value": given_digest.value}
-    if row is not None and row.size_bytes is not None:
-        configuration["payload_size"] = row.size_bytes
+    if row is not None:
+        details = {"size": row.size_bytes, "mime_type": row.mime_type, "modified": row.modified}
+        configuration |= {f"payload_{name}": value for name, value in details.items() if value is not None}
     nodes = {"configuration": configuration}
     if about.primary_id or about.local_ids:
         nodes["identifiers"] = {"primary_id": about.primary_id or "", "local_id": list(about.local_ids)}
