@@ -337,12 +337,13 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
     read: list[int] = []
     sound = storage.verify(ARK, read.append)
     assert (sound.files, sound.bytes, sound.faults, sum(read)) == (3, 9, (), 9)
-    # When one content is changed, one is gone, one is astray, and an old inventory is touched
+    # When one content is changed, one is gone, one is astray, an old inventory is touched, and no file says what it is
     root, paths = where(), {f.path: f.content_path for f in storage.files(ARK)}
     bed.overwrite(f"{root}/{paths['a']}", b"12346")
     bed.overwrite(f"{root}/{paths['b']}", None)
     bed.overwrite(f"{root}/v1/content/astray", b"!")
     bed.overwrite(f"{root}/v1/inventory.json.sha512", b"0 inventory.json\n")
+    bed.overwrite(f"{root}/0=ocfl_object_1.1", None)
     problems = storage.verify(ARK)
     # Then each is named, and the rest was read
     assert (problems.files, problems.bytes) == (2, 7)
@@ -352,9 +353,10 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
         "cannot be read",
         "'v1/content/astray' lies in",
         "than its sidecar",
+        "no 0=ocfl_object_1.1",
     ):
         assert [f for f in problems.faults if sign in f], sign
-    assert len(problems.faults) == 5
+    assert len(problems.faults) == 6
 
 
 @pytest.mark.parametrize(

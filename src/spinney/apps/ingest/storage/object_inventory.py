@@ -239,7 +239,7 @@ def _block(inventory: Inventory, number: int) -> dict[str, Any]:
     """Return the block of a version. Raises NoSuchObject, Damaged."""
     if not 1 <= number <= inventory.head:
         raise NoSuchObject(
-            f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
+            f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one, or restore it"
         )
     return _mapping(inventory.blocks[inventory.name(number)], inventory.id)
 

@@ -45,7 +45,7 @@ def require(place: Place, root: str, object_id: str) -> Inventory:
     """Read the newest inventory of an object that has to exist. Raises NoSuchObject, Damaged."""
     loaded = load(place, root, object_id)
     if loaded is None:
-        raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
+        raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
     return loaded.inventory
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader
-from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
+from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARATION_1_0, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Verified
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Place
@@ -24,7 +24,7 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
     except Damaged as error:
         return Verified(files=0, bytes=0, faults=(str(error),))
     if loaded is None:
-        raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
+        raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
     inventory = loaded.inventory
     if not loaded.has_sidecar:
         faults.add(
@@ -59,8 +59,11 @@ class _Faults:
 def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> Iterator[str]:
     """Yield the faults of the object's declaration and of its inventories; ``newest``: the bytes of the root's."""
     declaration = place.read(f"{root}/{OBJECT_DECLARATION}")
-    # An object of OCFL 1.0 is declared in another file, whose content is not checked.
-    if declaration is not None and declaration.raw != OBJECT_DECLARED:
+    if declaration is None:
+        # An object of OCFL 1.0 is declared in another file, whose content is not checked.
+        if place.read(f"{root}/{OBJECT_DECLARATION_1_0}") is None:
+            yield f"{shown(inventory.id)} has no {OBJECT_DECLARATION}, so other programs find no object; restore it"
+    elif declaration.raw != OBJECT_DECLARED:
         yield f"{OBJECT_DECLARATION} of {shown(inventory.id)} has another text than OCFL 1.1 gives; write it anew"
     for number in range(1, inventory.head + 1):
         try:
