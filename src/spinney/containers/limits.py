@@ -1,6 +1,5 @@
 """The limits of what a container may unpack to, and the meter that enforces them."""
 
-import errno
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,19 +52,14 @@ class Meter:
     def expect(self, size_bytes: int) -> None:
         """Check a member's declared size, before a byte of it is written.
 
-        Raises NotAdmitted when the size is negative or exceeds a limit, and OSError (ENOSPC) when the disk has no space
-        for it, after which it can be tried again.
+        Raises NotAdmitted when the size is negative or exceeds a limit, and NoRoom when the disk has no space for it,
+        after which it can be tried again.
         """
         if size_bytes < 0:
             raise NotAdmitted("it declares a negative size; pack it again")
         self._check(self._unpacked_bytes + size_bytes, self._inflated_bytes + size_bytes)
-        free = disk_space.free_bytes(self._into)
-        if size_bytes > free - ROOM_LEFT_BYTES:
-            raise OSError(
-                errno.ENOSPC,
-                f"no room to unpack {size_bytes} bytes where {free} are free; make room and retry",
-                str(self._into),
-            )
+        if size_bytes > disk_space.free_bytes(self._into) - ROOM_LEFT_BYTES:
+            raise disk_space.no_room(self._into, size_bytes + ROOM_LEFT_BYTES, remedy="make room")
 
     def unpacked(self, size_bytes: int) -> None:
         """Count the bytes of a file that was unpacked. Raises NotAdmitted when they exceed a limit."""

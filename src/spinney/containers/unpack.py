@@ -73,7 +73,7 @@ def unpack(
 
     Raises NotAdmitted, with the member's name, for a member that is refused, and for such a pair where the file
     system of ``into`` treats it as one; OSError when ``into`` is not empty (FileExistsError), when the disk is full
-    (ENOSPC) or the system fails. After any error ``into`` has been removed, except in the first case.
+    (``disk_space.is_full``) or the system fails. After any error ``into`` has been removed, except in the first case.
     """
     _make_fresh(into)
     try:

@@ -161,6 +161,17 @@ def test_a_working_disk_that_is_full_is_waited_for_at_every_stage(service: Servi
         assert (ran.outcome, "is full" in ran.message) == ("defer", True)
 
 
+def test_a_container_for_whose_content_there_is_no_room_waits_and_says_how_much_is_missing(
+    service: Service,
+) -> None:
+    service.write(areas={"small": "small"})
+    service.profile(area="small")
+    with small(service.folder / "small") as folder:
+        ran = service.of_container(zipped({"a.txt": b"1"})).to("processing")
+        needed = f"has no room: {(16 << 20) + 1:,} bytes are needed"
+        assert (ran.outcome, f"{folder}/" in ran.message, needed in ran.message) == ("defer", True, True)
+
+
 def test_a_batch_for_which_there_is_no_room_waits(service: Service) -> None:
     batch = Batch(service, LARGE + LARGE, PayloadKind.FILE, "x")
     with small(batch.root):
