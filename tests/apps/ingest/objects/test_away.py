@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.objects.scene import Service
+from apps.ingest.objects.scene import Service, payload
 from apps.ingest.signals import deferral
 from apps.ingest.storage.moody import moody
 from small_disk import small_disk
 from spinney.apps.ingest.config import open_resources
+from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.storage import NotThere
 from spinney.testing import StageResult
 
@@ -120,6 +121,21 @@ def test_a_disk_that_became_read_only_is_waited_for(service: Service, what: str,
 
 def _remount(folder: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
+
+
+@pytest.mark.parametrize("stage", ["estimating", "downloading"])
+def test_a_folder_of_payloads_that_is_not_mounted_is_waited_for(service: Service, stage: str) -> None:
+    root = service.folder / "payloads"
+    root.mkdir()
+    (root / "a.txt").write_text("map")
+    service.write(file_roots=[str(root)])
+    deposit = service.object(payload=payload(PayloadKind.FILE, (root / "a.txt").as_uri(), "a.txt"))
+    if stage == "downloading":
+        deposit.to("provisioning")
+    mount = unmounted(root)
+    assert rested(deposit.run(stage), str(root), "mount")
+    mount()
+    assert deposit.run(stage).outcome == "ok"
 
 
 def test_a_profile_that_was_deleted_is_waited_for(service: Service) -> None:

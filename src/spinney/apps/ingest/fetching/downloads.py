@@ -12,6 +12,7 @@ from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import Answer, HttpClient, status_error
 from spinney.apps.ingest.fetching.partial_files import Head, Part, Place
 from spinney.apps.ingest.fetching.size_checks import Measure
+from spinney.errors import UsageError
 from spinney.files import copies, paths
 
 
@@ -128,7 +129,8 @@ def _save(part: Part) -> None:
 
 def size_of(root: Path, path: str) -> int:
     """Return the size of the file ``path`` below ``root``, in bytes. Raises NotAdmitted for a link or special
-    file, OSError."""
+    file, UsageError while the root is not there, OSError."""
+    _require_root(root, path)
     with paths.opened_beneath(root, path) as file:
         return os.fstat(file.fileno()).st_size
 
@@ -139,9 +141,10 @@ def copy_file(
     """Copy a file of this machine, and return a part with all its bytes, open.
 
     The file is copied rather than linked, since its owner may change it later; a change while it is read is
-    detected by size and time. Raises TryFailed, NotAdmitted, OSError; Halted when aborted. The part is closed
-    then, and begun anew by the next try.
+    detected by size and time. Raises TryFailed, NotAdmitted, OSError; UsageError while the root is not there; Halted
+    when aborted. The part is closed then, and begun anew by the next try.
     """
+    _require_root(root, path)
     with paths.opened_beneath(root, path) as file:
         before = os.fstat(file.fileno())
         measure.check_announced(before.st_size)
@@ -162,3 +165,16 @@ def copy_file(
             part.close()
             raise
     return part
+
+
+def _require_root(root: Path, path: str) -> None:
+    """Raise UsageError where a file is missing since its whole root is missing or empty, as when a disk is not
+    mounted."""
+    if os.path.lexists(root / path):
+        return
+    with contextlib.suppress(FileNotFoundError), os.scandir(root) as entries:
+        if next(entries, None) is not None:
+            return
+    raise UsageError(
+        f"{paths.shown(str(root))}, a folder of payloads, is missing or empty; mount its disk, or correct file_roots"
+    )

@@ -67,7 +67,7 @@ def fetch_all(
     are kept.
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full, OSError where
-    it is read-only.
+    it is read-only; UsageError while a folder for ``file:`` URLs is missing or empty.
     """
     _require_names(files)
     if not files:
