@@ -277,6 +277,23 @@ def test_each_field_that_is_wrong_is_named_as_it_was_submitted_with_its_reason(
     assert job.message == f"the batch's submission: {'; '.join(reasons)}; submit it again"
 
 
+def test_a_job_in_place_of_a_refused_batch_says_when_it_is_requeued_that_the_batch_has_to_come_again(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    client.ensure_path("/spinney/batches")
+    put_submission(client, type="batchManifestFile", filename="missing")
+    (tmp_path / "another batch").mkdir()
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+    (job,) = queue.jobs.list(JobState.FAILED)
+    assert "is not there" in job.message
+
+    requeued = queue.jobs.requeue(job)
+
+    bid = "bid-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+    with pytest.raises(UsageError, match="submit the batch again"):
+        orders.object_order(requeued, bid, Settings(queue=tmp_path))
+
+
 def test_type_and_date_of_a_row_come_to_the_object(
     client: KazooClient, queue: MerrittQueue, tmp_path: Path
 ) -> None:

@@ -94,6 +94,10 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
     """
     others = settings.left_to_others(job.state) if job.state in settings.states else None
     configuration = job.configuration
+    if configuration.keys() <= {"profile_name", "number"}:
+        raise UsageError(
+            "its batch's payload made no object of it; correct the payload, and submit the batch again"
+        )
     kind = kind_of(configuration, "payload_type")
     if kind.is_batch:
         raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
