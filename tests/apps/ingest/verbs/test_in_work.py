@@ -11,7 +11,7 @@ from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.verbs import holds
 from spinney.apps.ingest.verbs.arrivals import submit
-from spinney.apps.ingest.verbs.batches import Batches
+from spinney.apps.ingest.verbs.batches import Batches, Report
 from spinney.apps.ingest.verbs.deletions import Delete
 from spinney.apps.ingest.verbs.holds import Hold, Pause, Release
 from spinney.apps.ingest.verbs.lookup import Batch, batches, find_batch
@@ -100,6 +100,9 @@ def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(
 
     assert works.listed(BatchState.DELETED) == [works.bid]
     assert {service.store.job(job).state for job in works.objects} == {State.DELETED}
+    for now in (False, True):
+        with pytest.raises(Refused, match="deleted with its reports"):
+            Report(batch=works.bid, now=now).run(service)
 
 
 def test_a_batch_goes_on_when_its_collection_does(service: Service) -> None:

@@ -172,6 +172,10 @@ class Report(Verb, long=True):
         if self.now and self.number is not None:
             raise UsageError("--now and --number exclude each other; give only one of them")
         batch = find_batch(service, self.batch)
+        if batch.state is BatchState.DELETED:
+            raise Refused(
+                f"{batch.bid} is deleted with its reports; 'spinney ingest find' shows what is stored"
+            )
         if not self.now:
             job, path = batch.job.id, _report_path(batch, f"report.{self.form}", self.number)
             return {"job": job, "path": path, "link": f"/api/v1/jobs/{job}/files/{path}"}
