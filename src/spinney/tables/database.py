@@ -100,6 +100,9 @@ class Database:
             sentence = self._backend.sentence(error.orig)
             if sentence is None:
                 raise
+            if isinstance(sentence, TablesUnusable):
+                # A connection that was opened while the file could not be written could never write to it.
+                self._engine.dispose()
             raise sentence from error
 
 
@@ -167,7 +170,7 @@ class _Sqlite:
         if "unable to open" in text or "readonly" in text:
             if not path.exists():
                 return TablesUnusable(f"there is no {name} at {path}; {remedy}")
-            return TablesUnusable(f"cannot write to the {name} {path}; check its owner and rights")
+            return TablesUnusable(f"cannot write to the {name} {path}; check its owner, rights and disk")
         if "not a database" in text or "malformed" in text:
             return TablesUnusable(f"{path} is no database or is damaged; restore it from a backup")
         if "locked" in text or "busy" in text:

@@ -2,6 +2,8 @@
 
 import socket
 import sqlite3
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from servers import postgres_schema, postgres_url
+from small_disk import small_disk
 from spinney.apps.ingest.inventory import TABLES, File, open_inventory
 from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.inventory.schema import metadata
@@ -24,6 +27,14 @@ from spinney.tables import TablesAway, TablesUnusable
 from .words import ARK, entry
 
 SECRET = "s3cr3t/p@ss"
+MADE_BY_WHO_DIES = """
+import os, sys
+from spinney.apps.ingest.inventory import open_inventory
+
+inventory = open_inventory(sys.argv[1])
+inventory.init()
+os._exit(0)
+"""
 
 
 def test_the_tables_are_those_that_the_code_knows(bare_url: str) -> None:
@@ -145,6 +156,21 @@ def test_sqlite_syncs_each_commit(tmp_path: Path) -> None:
         with inventory._database.write() as connection:
             assert connection.exec_driver_sql("pragma synchronous").scalar() == 2
             assert connection.exec_driver_sql("pragma journal_mode").scalar() == "wal"
+
+
+def test_a_file_that_could_not_be_written_when_it_was_opened_is_written_as_soon_as_it_can_be(
+    tmp_path: Path,
+) -> None:
+    with small_disk(tmp_path / "disk", 5) as disk:
+        url = f"sqlite:///{disk.folder}/inventory.db"
+        # Whoever dies leaves the files beside the database, with which it can be opened on a read-only disk.
+        subprocess.run([sys.executable, "-c", MADE_BY_WHO_DIES, url], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
+        with open_inventory(url) as inventory:
+            with pytest.raises(TablesUnusable, match="check its owner, rights and disk"):
+                inventory.number("m", "k")
+            subprocess.run(["mount", "-o", "remount,rw", disk.folder], check=True)
+            assert inventory.number("m", "k") == 1
 
 
 @pytest.mark.parametrize(
