@@ -101,6 +101,21 @@ def test_given_nobody_when_a_script_of_a_page_asks_then_it_is_told_where_to_sign
     assert answer.headers["hx-redirect"] == "/sign-in?next=%2Fjobs%3Ftype%3Da"
 
 
+@pytest.mark.parametrize("script", [False, True])
+def test_given_a_session_that_has_ended_when_a_form_is_sent_then_the_sign_in_page_says_that_nothing_was_done(
+    world: World, script: bool
+) -> None:
+    where = "http://localhost/submit?type=one"
+    headers = {"HX-Request": "true", "HX-Current-URL": where} if script else {**HTML, "Referer": where}
+
+    answer = world.client(None).post("/submit", data={"type": "one"}, headers=headers)
+
+    assert answer.status_code == (401 if script else 303)
+    assert answer.headers["hx-redirect" if script else "location"] == "/sign-in?next=%2Fsubmit%3Ftype%3Done"
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert "nothing was done" in world.client("viewer").get("/jobs", headers=HTML | {"Cookie": cookie}).text
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_given_any_role_when_pages_are_read_then_all_are_there(world: World, failed: int, role: Role) -> None:
     for path in paths(failed):

@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
-from spinney.web.pages.page_responses import NAV_ITEMS, page, wants_part
+from spinney.web.pages.page_responses import NAV_ITEMS, page, redirect, wants_part
 from spinney.web.problems import MEDIA_TYPE
 from spinney.web.request_context import Principal
 
 SIGN_IN = "/sign-in"
+_NOT_DONE = "You were signed out, so nothing was done; sign in, and send the form again"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 _BACK = {
     404: ("It may have been deleted, or you may not see it.", "/jobs", "Show jobs"),
@@ -63,16 +64,24 @@ def _is_page(request: Request) -> bool:
 
 
 def _to_sign_in(request: Request) -> Response:
-    """Return the redirect to the sign-in page, which leads back to the page that was wanted. A form that was
-    sent is not sent again then: the user would not see what is done. The page's script gets the address in a
-    header instead (htmx), since a redirect would put the sign-in page into the middle of the page."""
-    where = request.headers.get("hx-current-url", "/") if wants_part(request) else str(request.url)
-    path = where.partition("://")[2].partition("/")[2] if "://" in where else where.removeprefix("/")
-    back = bool(path) and request.method in ("GET", "HEAD")
-    address = f"{SIGN_IN}?{urlencode({'next': '/' + path})}" if back else SIGN_IN
+    """Return the redirect to the sign-in page, which leads back to the page that was wanted, or to the one whose form
+    was sent. A form is not sent again then, since the user would not see what is done; the sign-in page says so. The
+    page's script gets the address in a header instead (htmx), since a redirect would put the sign-in page into the
+    middle of the page."""
+    sent = request.method not in ("GET", "HEAD")
     if wants_part(request):
-        return Response(status_code=401, headers={"HX-Redirect": address, "Cache-Control": "no-store"})
-    return RedirectResponse(address, 303)
+        where = request.headers.get("hx-current-url", "/")
+    else:
+        where = request.headers.get("referer", "/") if sent else str(request.url)
+    path = where.partition("://")[2].partition("/")[2] if "://" in where else where.removeprefix("/")
+    address = f"{SIGN_IN}?{urlencode({'next': '/' + path})}" if path else SIGN_IN
+    answer = redirect(address, refused=_NOT_DONE if sent else None)
+    if wants_part(request):
+        answer.status_code = 401
+        answer.headers["HX-Redirect"] = address
+        answer.headers["Cache-Control"] = "no-store"
+        del answer.headers["location"]
+    return answer
 
 
 async def _page(request: Request, plain: Response) -> Response:
