@@ -63,4 +63,9 @@ def test_given_a_type_with_a_dotted_name_when_its_group_is_opened_then_its_jobs_
 
 def test_given_a_tree_then_it_is_sound(sound: Sound, site: Site) -> None:
     batch = site.ended(site.submit("parent", "-p", "n=2"))
-    sound([f"/jobs/{batch}/tree", "/activity", "/nodes/oak", "/retention"])
+    sound(
+        [f"/jobs/{batch}", "/nodes/oak", f"/jobs/{batch}/tree", "/activity", "/retention"],
+        settle=lambda page: page.wait_for_function(
+            "[...document.querySelectorAll('#below, .bars')].every(part => part.childElementCount)"
+        ),
+    )
