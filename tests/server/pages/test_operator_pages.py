@@ -131,6 +131,17 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     assert world.store.queue_admin.get("slow").in_force.limit is None
 
 
+@pytest.mark.parametrize(("scope", "name"), [(Scope.QUEUE, "slow"), (Scope.EVERYTHING, "")])
+def test_given_a_hold_on_a_queue_then_the_pages_of_queues_say_who_holds_it_and_why(
+    world: World, scope: Scope, name: str
+) -> None:
+    world.control("ann").do(LayHold(scope=scope, name=name, reason="the disk is full"))
+
+    for path in ("/queues", "/queues/slow"):
+        assert "is held by ann, so that nothing starts: the disk is full" in get(world.client(), path)
+    assert ("is held by" in get(world.client(), "/queues/default")) == (scope is Scope.EVERYTHING)
+
+
 def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others_stay(world: World) -> None:
     client = world.client("operator")
     post(client, "/queues/slow/pinned", was="", nodes="oak, ash")

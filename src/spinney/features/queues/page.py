@@ -20,6 +20,7 @@ from spinney.features.stats.page import queue_charts
 from spinney.model.errors import UsageError
 from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.values import limits
 from spinney.model.values.limits import Limit, as_text
 from spinney.web.events.history import Sample
@@ -45,7 +46,7 @@ router = APIRouter(include_in_schema=False)
 QUEUES = "/queues"
 _NO_LIMIT = ("", "none")
 """What a person writes for no limit."""
-_TOPICS = ("queues", "overview")
+_TOPICS = ("queues", "overview", "holds")
 """Events at which the page's script reads the live part again."""
 
 
@@ -71,6 +72,8 @@ class QueueList:
 
     queues: Sequence[QueueInfo]
     stats: Stats
+    holds: Sequence[Hold]
+    """The holds in force that cover visible jobs, the oldest first."""
     types: Sequence[str]
     """The names of all job types, by name."""
     nodes: Sequence[str]
@@ -116,7 +119,7 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
         context,
         "queue",
         topics=_TOPICS,
-        line=_row(info, listed.stats, _samples(request, context)),
+        line=_row(info, listed, _samples(request, context)),
         queue_list=listed,
         shares=shares[:20],
         may=may_set(context.principal.rights, name),
@@ -176,7 +179,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         context,
         "queues",
         topics=_TOPICS,
-        lines=[_row(info, listed.stats, samples) for info in listed.queues],
+        lines=[_row(info, listed, samples) for info in listed.queues],
         queue_list=listed,
         **form_variables(refused),
     )
@@ -191,6 +194,7 @@ async def _read(request: Request, context: RequestContext) -> QueueList:
         return QueueList(
             queues=look.queues(),
             stats=context.stores.stats_cache.stats(control),
+            holds=look.holds(),
             types=sorted(look.types()),
             nodes=sorted(look.names("node")),
         )
@@ -204,11 +208,25 @@ def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:
     return request.app.state.history.samples if context.principal.rights.within.collections is None else ()
 
 
-def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
+def _row(info: QueueInfo, listed: QueueList, samples: Sequence[Sample]) -> QueueRow:
     """Return a queue with its figures and charts."""
-    own = next((q for q in stats.queues if q.queue == info.queue), None)
-    depth, throughput = queue_charts(stats, info.queue, own, samples)
-    return QueueRow(info=info, stats=own, notes=list(notes(info)), depth=depth, throughput=throughput)
+    own = next((q for q in listed.stats.queues if q.queue == info.queue), None)
+    depth, throughput = queue_charts(listed.stats, info.queue, own, samples)
+    return QueueRow(
+        info=info,
+        stats=own,
+        notes=[*_hold_notes(info.queue, listed.holds), *notes(info)],
+        depth=depth,
+        throughput=throughput,
+    )
+
+
+def _hold_notes(queue: str, holds: Sequence[Hold]) -> Iterator[str]:
+    """Yield a sentence for each hold on the whole queue, or on everything."""
+    for hold in holds:
+        if hold.scope is Scope.EVERYTHING or (hold.scope is Scope.QUEUE and hold.name == queue):
+            subject = "Everything" if hold.scope is Scope.EVERYTHING else "The queue"
+            yield f"{subject} is held by {hold.by}, so that nothing starts: {hold.reason}"
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
