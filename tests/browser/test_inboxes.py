@@ -44,3 +44,11 @@ def test_given_a_file_when_uploaded_then_it_leads_to_its_job_and_twice_to_the_sa
 
 def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(sound: Sound) -> None:
     sound((UPLOAD, "/inboxes/cards"))
+
+
+def test_given_the_details_of_an_inbox_then_long_names_leave_room_for_what_they_name(page: Page) -> None:
+    page.goto("/inboxes/cards")
+
+    widths = page.locator(".facts dd").evaluate_all("values => values.map(value => value.clientWidth)")
+
+    assert min(widths) > 90, widths
