@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from browser.conftest import NewPage
 from browser.site import Site
@@ -22,6 +22,35 @@ def test_given_a_job_at_work_when_it_prints_and_ends_then_an_open_page_shows_it(
     expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
     expect(page.locator("pre[data-output$=stdout]")).to_contain_text("done")
     expect(page.locator(".stages li")).to_have_class(re.compile("s-ok"))
+
+
+def test_given_more_jobs_than_a_page_when_an_old_one_changes_then_counts_and_sorted_lists_show_it(
+    new_page: NewPage, site: Site
+) -> None:
+    lines = "\n".join('{"n": 1}' for _ in range(60))
+    submitted = site.shell.submit_lines(lines, "double", "--collection", "many", "--at", "2099-01-01T00:00")
+    oldest = int(submitted.stdout.split()[0])
+    newest_first, oldest_first = new_page(), new_page()
+    _goto_until_quiet(newest_first, "/jobs?collection=many")
+    _goto_until_quiet(oldest_first, "/jobs?collection=many&sort=job")
+    expect(newest_first.get_by_role("link", name="scheduled 60")).to_be_visible()
+    expect(oldest_first.locator(f"#job-{oldest}")).to_contain_text("scheduled")
+
+    site.shell.ok("cancel", str(oldest))
+
+    expect(oldest_first.locator(f"#job-{oldest}")).to_contain_text("cancelled")
+    expect(newest_first.get_by_role("link", name="scheduled 59")).to_be_visible()
+
+
+def _goto_until_quiet(page: Page, path: str) -> None:
+    """Go to a page, and wait until it was fetched twice more: with its first event, and when none followed that."""
+
+    def is_part(response: Response) -> bool:
+        return response.request.headers.get("hx-request") == "true"
+
+    with page.expect_response(is_part):
+        page.goto(path)
+    page.wait_for_event("response", is_part)
 
 
 def test_given_output_that_is_searched_when_the_page_is_fetched_anew_then_no_line_is_lost(

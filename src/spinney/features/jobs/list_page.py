@@ -94,13 +94,18 @@ _NOTHING = JobPage(jobs=(), next=None, hint=None)
 async def jobs(request: Request, context: Authenticated) -> Response:
     """Show the jobs that match the filters in the address.
 
-    Only the first page follows changes, and none does whose filter or sort has to look through many jobs
-    each time.
+    Only the first page follows changes, and none does whose filter and sort have to look through many jobs
+    each time. The topic of its filter tells of the newest jobs alone; the counts by state, and a list that is
+    sorted otherwise, also follow what the overview counts.
     """
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
-    is_dear = shown["sort"] is not None and not filters.countable
-    topics = () if shown["first"] or is_dear else (filters.topic,)
+    if shown["first"]:
+        topics: tuple[str, ...] = ()
+    elif filters.countable:
+        topics = (filters.topic, "overview")
+    else:
+        topics = (filters.topic,) if shown["sort"] is None else ()
     return page_or_part(
         request, context, "jobs", topics=topics, status=422 if filters.errors else 200, **shown
     )
