@@ -46,11 +46,30 @@ def _goto_until_quiet(page: Page, path: str) -> None:
     """Go to a page, and wait until it was fetched twice more: with its first event, and when none followed that."""
 
     def is_part(response: Response) -> bool:
-        return response.request.headers.get("hx-request") == "true"
+        return response.url.endswith(path) and response.request.headers.get("hx-request") == "true"
 
     with page.expect_response(is_part):
         page.goto(path)
     page.wait_for_event("response", is_part)
+
+
+def test_given_a_pending_job_when_the_reason_changes_then_an_open_page_shows_it(
+    page: Page, site: Site
+) -> None:
+    site.shell.ok("queue", "narrow", "--create", "--limit", "1")
+    flag = site.flag("narrow")
+    first = site.submit("until", "-p", f"flag={flag}", "--queue", "narrow")
+    page.goto(f"/jobs/{first}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+    pending = site.submit("double", "-p", "n=1", "--queue", "narrow")
+    _goto_until_quiet(page, f"/jobs/{pending}")
+    expect(page.locator(".explained")).to_contain_text("at its limit")
+
+    site.shell.ok("queue", "narrow", "--limit", "0", "--reason", "a new disk")
+
+    expect(page.locator(".explained")).to_contain_text("is shut")
+    site.shell.ok("queue", "narrow", "--limit", "1")
+    flag.touch()
 
 
 def test_given_output_that_is_searched_when_the_page_is_fetched_anew_then_no_line_is_lost(

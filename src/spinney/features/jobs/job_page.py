@@ -110,9 +110,14 @@ class JobView:
 
 @router.get("/jobs/{job}", summary="A job")
 async def job(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show a job: its state and the reason for it, its stages and attempts, and the actions that are allowed."""
+    """Show a job: its state and the reason for it, its stages and attempts, and the actions that are allowed.
+
+    Why a job does not start changes with nodes, settings and other jobs while the job itself stays as it is, so
+    the page of one that waits also follows the queues."""
     shown = await context.run(lambda control: read(control, job))
-    return page_or_part(request, context, "job", topics=(f"job:{job}", f"tree:{job}"), shown=shown)
+    may_wait = shown.job.state not in (*SETTLED, State.RUNNING)
+    topics = (f"job:{job}", f"tree:{job}", *(("queues",) if may_wait else ()))
+    return page_or_part(request, context, "job", topics=topics, shown=shown)
 
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
