@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from reports.hook_server import receiver
 from spinney.model.rights.accounts import digest
 from spinney.model.rights.actor import Actor
 from spinney.store.sql import open_store
@@ -175,3 +176,17 @@ def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:
 
 def test_no_store_is_told_before_anything_listens(bare: Shell) -> None:
     assert "spinney init" in bare.refused(1, "serve", "--port", "0")
+
+
+def test_the_log_has_no_query_of_a_webhooks_url(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text("[server]\nwebhook_private = true\n")
+    with receiver() as hook:
+        shell.ok("webhook", "add", "archive", f"{hook.url}?token=hush")
+        shell.ok("webhook", "test", "archive")
+        with running(shell, "serve", "--port", "0") as server:
+            until(lambda: '"outcome":"delivered"' in shell.ok("webhook", "deliveries", "archive", "--json"))
+            server.process.send_signal(signal.SIGTERM)
+            _, log = remaining(server.process)
+
+    assert "Started server process" in log
+    assert "hush" not in log

@@ -48,8 +48,9 @@ def run_node(settings: NodeSettings) -> int:
 
 def set_up_log(level: str) -> None:
     """Log one line for each event on stderr, from this level on (``debug``, ``info``, ``warning`` or
-    ``error``)."""
+    ``error``). httpx says less, since it would log whole URLs, and the query of a webhook's may be a secret."""
     logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def take_note(note: int) -> str:
