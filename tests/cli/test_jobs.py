@@ -292,6 +292,7 @@ def test_a_settled_job_is_assigned_to_another_collection(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1", "--collection", "gulls")
     assert "wait until it has settled" in shell.refused(1, "relabel", "1", "terns")
     shell.ok("cancel", "1")
+    assert "cannot name a collection" in shell.refused(2, "relabel", "1", "common terns")
 
     assert "Job 1 and the jobs below it belong to terns" in shell.ok("relabel", "1", "terns")
 

@@ -72,6 +72,13 @@ def test_it_is_set_otherwise_and_its_limits_are_taken_back(shell: Shell) -> None
     assert "batches and single jobs" in shell.ok("webhook", "set", "archive", "--roots")
 
 
+def test_a_collection_that_no_job_can_have_is_refused(shell: Shell) -> None:
+    shell.refused(2, "webhook", "add", "archive", URL, "--collection", "common terns")
+    shell.ok("webhook", "add", "archive", URL)
+
+    assert "cannot name a collection" in shell.refused(2, "webhook", "set", "archive", "--collection", "a/b")
+
+
 def test_what_is_due_is_sent_once(shell: Shell, hook: Receiver) -> None:
     secret = shell.ok("webhook", "add", "archive", hook.url).strip()
     shell.ok("webhook", "test", "archive")

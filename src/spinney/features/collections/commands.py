@@ -42,7 +42,7 @@ class RelabelJob(
     def run(self, service: Service) -> Relabelled:
         """Change the root, and then the jobs below it step by step. A caller that goes away stops it between
         two steps."""
-        collection = None if self.collection is None else names.label("collection", self.collection)
+        collection = None if self.collection is None else names.name("collection", self.collection)
         collections = service.store.collections
         collections.assign(self.job, collection, service.actor(self.reason), now_us=service.clock())
         after: str | None = ""

@@ -18,6 +18,7 @@ from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch
 from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
 from spinney.model.types import known_type
+from spinney.model.values import names
 from spinney.model.values.hints import no_such
 from spinney.model.values.lists import All, Page
 from spinney.service.filter_checks import require_queue
@@ -266,8 +267,8 @@ def _visible_delivery(service: Service, delivery: str) -> Delivery:
 
 
 def _require_names(service: Service, fields: Mapping[str, Any]) -> None:
-    """Raise unless the collection, type and queue among these fields of a webhook exist and the caller may see them.
-    With a mistyped name the webhook would never report anything."""
+    """Raise unless the type and queue among these fields of a webhook exist, the collection can, and the caller may see
+    them. With a mistyped name the webhook would never report anything."""
     within, queue = service.rights.within, fields.get("queue")
     for kind, allowed in (("collection", within.collections), ("queue", within.queues)):
         name = fields.get(kind)
@@ -276,6 +277,8 @@ def _require_names(service: Service, fields: Mapping[str, Any]) -> None:
                 f"{service.by} is limited to {limits(service.rights)} and may not get reports of {kind} {name!r:.80}; "
                 f"{ASK}"
             )
+    if fields.get("collection") is not None:
+        names.name("collection", fields["collection"])
     if fields.get("type") is not None:
         known_type(service.store.types(), fields["type"])
     if queue is not None:
