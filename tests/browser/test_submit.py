@@ -2,7 +2,8 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import NewPage, Sound, Violations
 from browser.site import Site
@@ -81,3 +82,30 @@ def test_given_no_scripts_when_the_form_is_sent_then_it_works_as_well(new_page: 
 
 def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(sound: Sound) -> None:
     sound(("/submit", "/submit?type=until", "/submit?q=nothing"))
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_given_a_server_that_cannot_answer_when_a_job_is_sent_then_the_page_says_so_and_it_can_be_sent_again(
+    new_page: NewPage, answered: bool
+) -> None:
+    page = new_page(small=True, loud=True)
+    body = '{"detail": "the store does not answer; try again"}'
+
+    def refuse(route: Route) -> None:
+        if answered:
+            route.fulfill(status=503, content_type="application/problem+json", body=body)
+        else:
+            route.abort("connectionrefused")
+
+    page.goto("/submit?type=tell")
+    page.get_by_label("text (required)").fill("sent twice")
+    page.route("**/submit", refuse)
+    page.get_by_role("button", name="Submit job").click()
+
+    flash = page.locator("#flash")
+    expect(flash).to_contain_text("the store does not answer" if answered else "the server did not answer")
+    expect(flash).to_be_in_viewport()
+    page.unroute("**/submit")
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("tell")
+    expect(page).to_have_url(re.compile(r"/jobs/\d+$"))

@@ -166,15 +166,26 @@
   body.addEventListener("htmx:afterSwap", reveal);
   body.addEventListener("htmx:responseError", (event) => {
     const { status, responseText } = event.detail.xhr;
-    if (status === 503 || status === 429) return show("again");
+    if ((status === 503 || status === 429) && !isForm(event)) return show("again");
     let sentence = `the server responded with ${status}; reload the page`;
     try { sentence = JSON.parse(responseText).detail || sentence; } catch { /* no problem document */ }
     const trigger = event.detail.requestConfig.triggeringEvent;
     const live = trigger && trigger.type.startsWith("spinney:");
-    if (!live || status !== 403) return showFlash(sentence, "refused");
+    if (!live || status !== 403) return refuse(event, sentence);
     if (!ended) end(sentence);  // asking again would be refused again
   });
-  body.addEventListener("htmx:sendError", () => show("again"));
+  body.addEventListener("htmx:sendError", (event) => {
+    if (isForm(event)) refuse(event, "the server did not answer; send it again");
+    else show("again");
+  });
+
+  // Live parts are fetched again by themselves, and what a person has sent is not.
+  const isForm = (event) => event.detail.requestConfig.verb !== "get";
+
+  function refuse(event, sentence) {
+    showFlash(sentence, "refused");
+    if (isForm(event)) document.getElementById("flash")?.scrollIntoView({ block: "nearest" });
+  }
 
   function showFlash(sentence, kind) {
     const place = document.getElementById("flash");
