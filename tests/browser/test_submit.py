@@ -109,3 +109,23 @@ def test_given_a_server_that_cannot_answer_when_a_job_is_sent_then_the_page_says
     page.get_by_role("button", name="Submit job").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("tell")
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+
+
+def test_given_an_upload_that_was_refused_when_it_is_sent_again_then_it_arrives(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page(loud=True)
+    page.goto(f"/jobs/{site.ended(site.submit('double', '-p', 'n=1'))}")
+    expect(page.locator("#upload-file")).to_be_visible()
+    page.route("**/files", lambda route: route.abort())  # nothing replaces the form
+    page.route("**/upload", lambda route: route.fulfill(status=429, json={"detail": "too many uploads"}))
+    chosen = {"name": "late.txt", "mimeType": "text/plain", "buffer": b"late"}
+    page.locator("#upload-file").set_input_files(chosen)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.locator("#flash")).to_contain_text("too many uploads")
+    expect(page.get_by_role("button", name="Upload", exact=True)).to_be_enabled()
+    page.unroute_all()
+
+    page.get_by_role("button", name="Upload", exact=True).click()
+
+    expect(page.locator("#files .lines")).to_contain_text("late.txt")

@@ -246,11 +246,14 @@
     event.target.dataset.sent = "1";
     for (const button of all("button", event.target)) button.setAttribute("aria-disabled", "true");
   });
-  addEventListener("pageshow", () => {
-    for (const form of all("form[data-sent]")) {
-      delete form.dataset.sent;
-      for (const button of all("button", form)) button.removeAttribute("aria-disabled");
-    }
+  // Those that the page is left with, back in the history or after a refusal, may be sent again.
+  function release(form) {
+    delete form.dataset.sent;
+    for (const button of all("button", form)) button.removeAttribute("aria-disabled");
+  }
+  addEventListener("pageshow", () => all("form[data-sent]").forEach(release));
+  body.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
+    if (elt.matches("form[data-sent]") && !xhr.getResponseHeader("HX-Redirect")) release(elt);
   });
   // Fields of a filter that are empty have no place in the address.
   document.addEventListener("formdata", (event) => {

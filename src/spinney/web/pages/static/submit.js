@@ -71,8 +71,6 @@
   });
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.elt !== form || event.detail.xhr.getResponseHeader("HX-Redirect")) return;
-    delete form.dataset.sent;
-    for (const button of all("button")) button.removeAttribute("aria-disabled");
     sending().hidden = true;
     dressed();
     form.querySelector("#submit-errors")?.focus();
