@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -9,11 +10,14 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from server.conftest import World
+from spinney.features.bulk import verb_forms as verbs
 from spinney.features.holds.commands import LayHold
 from spinney.model.access import Role
+from spinney.model.errors import StoreUnavailable
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.server import pages as ui
+from spinney.service.queries import Queries
 
 HTML = {"Accept": "text/html"}
 OPEN = ("/static/", "/sign-in", "/sign-out", "/welcome")
@@ -114,6 +118,26 @@ def test_given_a_session_that_has_ended_when_a_form_is_sent_then_the_sign_in_pag
     assert answer.headers["hx-redirect" if script else "location"] == "/sign-in?next=%2Fsubmit%3Ftype%3Done"
     cookie = answer.headers["set-cookie"].partition(";")[0]
     assert "nothing was done" in world.client("viewer").get("/jobs", headers=HTML | {"Cookie": cookie}).text
+
+
+@pytest.mark.parametrize("page", ["/jobs?state=failed&type=one", "/jobs/1"])
+def test_given_a_store_that_is_away_then_the_page_leads_to_where_it_can_be_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the store does not answer")
+
+    monkeypatch.setattr(Queries, "jobs", away)
+    monkeypatch.setattr(verbs, "run_on", away)
+    client, headers = world.client("operator"), {**HTML, "Referer": f"http://localhost{page}"}
+
+    if page == "/jobs/1":
+        answer = client.post("/jobs/1/verb", data={"verb": "retry"}, headers=headers)
+    else:
+        answer = client.get(page, headers=HTML)
+
+    assert answer.status_code == 503
+    assert f'href="{escape(page)}">Try again</a>' in answer.text
 
 
 @pytest.mark.parametrize("role", list(Role))

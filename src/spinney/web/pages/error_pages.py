@@ -68,13 +68,9 @@ def _to_sign_in(request: Request) -> Response:
     was sent. A form is not sent again then, since the user would not see what is done; the sign-in page says so. The
     page's script gets the address in a header instead (htmx), since a redirect would put the sign-in page into the
     middle of the page."""
+    path = _page_path(request)
+    address = SIGN_IN if path == "/" else f"{SIGN_IN}?{urlencode({'next': path})}"
     sent = request.method not in ("GET", "HEAD")
-    if wants_part(request):
-        where = request.headers.get("hx-current-url", "/")
-    else:
-        where = request.headers.get("referer", "/") if sent else str(request.url)
-    path = where.partition("://")[2].partition("/")[2] if "://" in where else where.removeprefix("/")
-    address = f"{SIGN_IN}?{urlencode({'next': '/' + path})}" if path else SIGN_IN
     answer = redirect(address, refused=_NOT_DONE if sent else None)
     if wants_part(request):
         answer.status_code = 401
@@ -82,6 +78,18 @@ def _to_sign_in(request: Request) -> Response:
         answer.headers["Cache-Control"] = "no-store"
         del answer.headers["location"]
     return answer
+
+
+def _page_path(request: Request) -> str:
+    """Return the path, with its query, of the page that a request wants, or on which the form is that it sends. A form
+    has an address of its own, at which there is no page."""
+    if wants_part(request):
+        where = request.headers.get("hx-current-url", "")
+    elif request.method in ("GET", "HEAD"):
+        where = str(request.url)
+    else:
+        where = request.headers.get("referer", "")
+    return "/" + where.partition("://")[2].partition("/")[2].lstrip("/")
 
 
 async def _page(request: Request, plain: Response) -> Response:
@@ -98,7 +106,7 @@ async def _page(request: Request, plain: Response) -> Response:
         status=plain.status_code,
         problem=problem,
         hint=hint,
-        back=path or request.url.path,
+        back=path or _page_path(request),
         label=label,
     )
     for name in ("retry-after", "allow", "www-authenticate"):
