@@ -95,6 +95,8 @@ def test_given_a_subjob_with_subjobs_then_it_opens_in_place(world: World) -> Non
     members = get(client, f"/jobs/{top}/tree/members?type=batch&state=waiting")
 
     assert f'hx-get="/jobs/{middle}/tree/groups"' in members
+    summaries = re.findall("<summary.*?</summary>", members, re.S)
+    assert [text for text in summaries if "<a " in text] == [], "within a button screen readers leave it out"
     assert groups(get(client, f"/jobs/{middle}/tree/groups")) == {("one", "pending"): 1}
     assert f"#{top}" in get(client, f"/jobs/{leaf}/tree"), "its ancestors lead up"
 
