@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -52,6 +53,24 @@ def test_every_isolation_runs(working: Cluster) -> None:
     assert len({*pids["threaded"], *pids["flowing"]}) == 1
     (job,) = working.run("shout")
     assert working.store.results(job.id)["shout"] == {"ok": True}
+
+
+def test_a_low_soft_limit_of_open_files_limits_no_slots_and_stays_for_stages(cluster: Cluster) -> None:
+    # Given a node whose soft limit of open files leaves room for few workers, as 1,024 does for some hundreds
+    parent = (
+        "import os, resource, sys\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (52, hard))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    node = cluster.node(slots=8, parent=parent)
+    # When there is work for all its slots
+    place = {"place": str(cluster.place), "n": 8, "log": str(cluster.file("log"))}
+    (job,) = cluster.run("meet", place)
+    # Then all slots run at once, and what the stages run has the limit that the node was started with
+    assert job.state is State.COMPLETED
+    limits = [resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in node.workers()]
+    assert {soft for soft, _ in limits} == {52}
 
 
 def test_threads_fill_all_slots_at_once_without_a_worker_each(working: Cluster) -> None:

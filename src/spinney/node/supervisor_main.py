@@ -9,8 +9,10 @@ import gc
 import json
 import logging
 import os
+import resource
 import sys
 import threading
+from functools import partial
 
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.deadline import Deadline
@@ -20,6 +22,7 @@ from spinney.node.run import set_up_log, take_note
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
 from spinney.node.workers import proctree
+from spinney.node.workers.child import Child
 from spinney.store.sql import SqlStore, open_store
 from spinney.tracing import traceparents
 
@@ -32,6 +35,9 @@ own."""
 _YOUNG = 10_000
 """How many new objects Python allocates before it looks for cycles among them: several lists of jobs, nearly all of
 which are freed by then. With its default of 700 it would scan each list several times for nothing."""
+
+_FILES = 100_000
+"""How many files a supervisor may have open, as far as the hard limit allows: a worker takes seven of them."""
 
 _ending = threading.Event()
 """Set while everything is being killed: attempts that die from then on are not to blame for it."""
@@ -77,6 +83,7 @@ async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) 
             store.session.measure_writes(measurements.transaction)
         return store
 
+    open_files = _open_more_files()
     supervisor = Supervisor(
         settings,
         own,
@@ -87,8 +94,19 @@ async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) 
         on_dead=end_everything,
         ending=_ending.is_set,
         measurements=measurements,
+        make_child=partial(Child, open_files=open_files),
     )
     return await supervisor.run()
+
+
+def _open_more_files() -> int:
+    """Raise this process's soft limit of open files, which for many services is 1,024 and enough for 140 workers.
+    Return the one before, which is for workers: what they run may depend on it, as ``select`` does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != soft < _FILES:
+        most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return soft
 
 
 def end_everything(why: str) -> None:

@@ -93,12 +93,14 @@ class Child:
         live_pids: set[int],
         concurrent: bool = False,
         lock_fd: int | None = None,
+        open_files: int | None = None,
         start_task: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future,
     ) -> None:
         """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add``).
         ``live_pids``: the pids of all live children of this supervisor, which all share; each adds itself, and removes
-        itself when it has been reaped. ``start_task`` starts the task that reports the exit, and must handle a failure
-        of it: ``exited`` is not called then."""
+        itself when it has been reaped. ``open_files``: its soft limit of open files; None: this process's own.
+        ``start_task`` starts the task that reports the exit, and must handle a failure of it: ``exited`` is not called
+        then."""
         self.name, self.concurrent = name, concurrent
         self.token = secrets.token_bytes(16)
         """The token of marks in the output, for ``Pump.add``."""
@@ -114,7 +116,8 @@ class Child:
         self.outstanding = 0
         """The number of attempts sent to it that it has neither reported nor handed back."""
         self._settings, self._page_path, self._start_task = settings, page, start_task
-        self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
+        self._events, self._live_pids = events, live_pids
+        self._lock_fd, self._open_files = lock_fd, open_files
         self._lists = 0
         """How many lists of attempts were sent to it."""
         self._backlog = Backlog()
@@ -146,13 +149,15 @@ class Child:
                 pipes.append((read_end, write_end))
             watch = anyway.enter_context(pipe_watch(end for end, _ in pipes))
             self._process = self._spawn(worker_socket.fileno(), pipes[0][1], pipes[1][1], watch.fileno())
+            on_failure.callback(self._process.wait)
+            on_failure.callback(self._process.kill)
+            self._pidfd = os.pidfd_open(self._process.pid)
             on_failure.pop_all()
         self.pid = self._process.pid
         self._live_pids.add(self.pid)
         self._proc = proctree.identify(self.pid)
         self.stdout_fd, self.stderr_fd = pipes[0][0], pipes[1][0]
         self._worker_socket = WorkerSocket(own_socket, self._received, self._broken)
-        self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._pidfd, self._died)
 
     # --- messages to it --------------------------------------------------------------------
@@ -400,6 +405,7 @@ class Child:
             socket_fd=socket_fd,
             page_fd=self.page.fd,
             lock_fd=self._lock_fd,
+            open_files=self._open_files,
             boundary_token=self.token.hex(),
             log=self.log_file.name,
             folder_root=str(Path(self._settings.folders)),

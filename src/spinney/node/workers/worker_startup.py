@@ -1,6 +1,7 @@
 """The settings of a worker at its start, in one environment variable, which is removed before user code starts."""
 
 import os
+import resource
 import signal
 from dataclasses import asdict, dataclass
 
@@ -29,6 +30,8 @@ class WorkerStartup:
     """Memory where the worker writes its stacks when they are requested."""
     lock_fd: int | None
     """The node's lock file: programs inherit it too, so that it is free only when all have ended."""
+    open_files: int | None
+    """The soft limit of open files that the worker and its programs get; None: the one that it starts with."""
     boundary_token: str
     """The token of marks in the output, in hexadecimal."""
     log: str
@@ -47,10 +50,13 @@ class WorkerStartup:
 
 
 def take() -> WorkerStartup:
-    """Return the settings of this process. Their variable is removed, and their descriptors are not inherited further.
-    Raises KeyError when there are none."""
+    """Return the settings of this process. Their variable is removed, their descriptors are not inherited further,
+    and its limit of open files is in force. Raises KeyError when there are none."""
     startup = WorkerStartup(**orjson.loads(os.environ.pop(VARIABLE)))
     for fd in (startup.socket_fd, startup.page_fd, startup.lock_fd, startup.stack_fd, startup.pipe_watch_fd):
         if fd is not None:
             os.set_inheritable(fd, False)
+    if startup.open_files is not None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (startup.open_files, hard))
     return startup
