@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,33 @@ def test_a_node_whose_file_is_replaced_or_removed_ends(
     assert f"the store's file {file} was replaced or removed" in log.read_text()
     with pytest.raises(StoreReplaced, match="start the node, server or program again"):
         cluster.submit("noop")
+
+
+def test_a_node_whose_store_falls_back_to_an_older_copy_ends_and_the_next_one_runs_what_it_ran(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a backup, made while a job was running that has completed since
+    log, file, go = tmp_path / "oak.log", tmp_path / "spinney.db", cluster.file("go")
+    node = cluster.start(log=log).joined()
+    (job,) = cluster.submit("wait_for", {"file": str(go), "note_in": str(cluster.file("notes"))})
+    until(lambda: cluster.store.job(job).state == State.RUNNING, "it runs")
+    with closing(sqlite3.connect(file)) as live, closing(sqlite3.connect(tmp_path / "backup.db")) as backup:
+        live.backup(backup)
+    go.touch()
+    cluster.settled([job])
+    beats = node.beats()
+    until(lambda: node.beats() > beats + 1, "the node beats")
+
+    # When the backup takes the place of the store's content under the node
+    with closing(sqlite3.connect(tmp_path / "backup.db")) as backup, closing(sqlite3.connect(file)) as live:
+        backup.backup(live)
+
+    # Then the node ends, and its log says why
+    assert node.wait() == 1
+    assert "the store has lost what was committed to it before" in log.read_text()
+    # And nothing stays shown as running: a new node runs it again
+    cluster.node()
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
 
 
 @pytest.mark.parametrize("has_written", [True, False])

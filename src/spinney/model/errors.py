@@ -146,8 +146,8 @@ def store_error_kinds() -> list[str]:
 
 
 class StoreReplaced(StoreUnusable):
-    """The file of the store is not the one that this process has opened any more. It never will be: the process has to
-    end."""
+    """The store is not the one that this process has opened any more: its file was replaced, or an older copy has taken
+    its place. It never will be: the process has to end."""
 
 
 class DiskFull(StoreUnusable):

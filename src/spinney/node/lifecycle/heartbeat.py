@@ -9,8 +9,8 @@ A beat that fails (the disk is full, the database does not answer) renews nothin
 ends it when the time is up; the cause is logged, so that the last lines explain it. Where another program has the
 database locked (a ``sqlite3`` shell), no node can beat; the store then lets no other process write before this node has
 beaten (``Store.keep_out``). As long as that holds, no observer can find the node dead, so the deadline is renewed
-without a beat. When the store refuses a beat, the node has been declared dead, and when the store's file was replaced,
-its leases are in no store any more: everything stops at once."""
+without a beat. When the store refuses a beat, the node has been declared dead, and when the store was replaced by
+another file or by an older copy, its leases are in no store any more: everything stops at once."""
 
 import logging
 import threading

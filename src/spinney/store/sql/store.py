@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from spinney.model.access import AccessScope
-from spinney.model.errors import Refused, UsageError
+from spinney.model.errors import Refused, StoreReplaced, UsageError
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
     Attempt,
@@ -96,6 +96,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         self._look, self._read = session.look, session.read
         self._rotation = Rotation()
         self._unplaced = False
+        self._last_beat = (0, 0)
+        """The node and its heartbeat counter of the last heartbeat."""
         """Whether a published submission has jobs that are not in ``ready`` yet."""
         self._looked_at_failures = ""
         """The position of the scan that forgets old causes."""
@@ -314,9 +316,15 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     ) -> bool:
         # A heartbeat needs no registry. On a server it waits for nobody and so need not be urgent.
         with self.database.write(durable=False, urgent=urgent or self.database.has_row_locks) as tx:
-            alive = nodes.beat(tx, node_id, now_us, load, trouble)
+            beat = nodes.beat(tx, node_id, now_us, load, trouble)
         self.database.let_in()
-        return alive
+        before, self._last_beat = self._last_beat, (node_id, beat or 0)
+        if beat is not None and before[0] == node_id and beat <= before[1]:
+            raise StoreReplaced(
+                "the store has lost what was committed to it before: an older copy has taken its place (a standby that "
+                "was behind, a backup), and what ran here may have been given to others; start this node again"
+            )
+        return beat is not None
 
     def keep_out(self, node_id: int) -> bool:
         """See ``Kernel.keep_out``. First other writers are excluded, then the node's row is read: nobody can

@@ -70,15 +70,15 @@ def _require_admitted(tx: Tx) -> None:
         )
 
 
-def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | None) -> bool:
-    """Increment the heartbeat counter, and store load (None: keep the last one) and trouble; return False when the node
-    has left, which it also has when it was declared dead."""
-    tx.run(
+def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | None) -> int | None:
+    """Increment the heartbeat counter, and store load (None: keep the last one) and trouble; return the counter, or
+    None when the node has left, which it also has when it was declared dead."""
+    beat: int | None = tx.value(
         "update nodes set beat = beat + 1, seen_us = ?, load = coalesce(?, load), trouble = ? "
-        "where id = ? and state <> 'left'",
+        "where id = ? and state <> 'left' returning beat",
         (now_us, None if load is None else load.to_json(), trouble, node_id),
     )
-    return tx.changed() == 1
+    return beat
 
 
 def update(
