@@ -11,6 +11,7 @@ from executor_fixtures import open_fds
 
 from deep_folders import deep_folder
 from in_memory import in_memory
+from small_disk import small_disk
 from spinney.define.job.data import folder_of
 from spinney.features.files import folder_writes
 from spinney.folders import folders
@@ -310,3 +311,11 @@ def test_a_disk_without_room_and_a_root_that_is_gone_are_told(tmp_path: pathlib.
         )
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_a_root_on_a_disk_that_turned_read_only_is_told(tmp_path: pathlib.Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
+        assert folders.write_problem(disk.folder) == (
+            f"the folder root {disk.folder} is read-only; make it writable"
+        )

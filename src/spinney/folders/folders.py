@@ -114,13 +114,16 @@ def write_problem(root: Path) -> str | None:
 
 def require_room(root: Path, prefix: str, needed_bytes: int = 0) -> None:
     """Raise DiskFull unless the disk of this root has room for so many bytes, and StoreUnusable for a root that cannot
-    be reached. ``prefix``: the beginning of the message, which says what cannot be done."""
+    be reached or written to. ``prefix``: the beginning of the message, which says what cannot be done."""
     try:
         disk = os.statvfs(root)
     except OSError as error:
         raise StoreUnusable(
             f"{prefix}the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
         ) from error
+    if not os.access(root, os.W_OK):
+        why = "is read-only" if disk.f_flag & os.ST_RDONLY else "does not let this user write"
+        raise StoreUnusable(f"{prefix}the folder root {root} {why}; make it writable")
     free = disk.f_bavail * disk.f_frsize
     if free < LEAST_ROOM_BYTES:
         raise _full(root, prefix)
