@@ -104,7 +104,7 @@ def test_an_application_that_cannot_be_loaded_is_one_sentence(cluster: Cluster) 
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 2
     assert "there is no module 'no_such_module'" in log
-    assert "further worker" not in log
+    assert "cannot start a worker" not in log
     assert "Traceback" not in log
     assert not cluster.living()
     assert not list(cluster.run_dir.glob("node-*.lock"))

@@ -89,10 +89,10 @@ def test_the_heartbeat_may_read_the_trouble_while_its_first_failure_is_being_not
 
 def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(scene: HealthScene) -> None:
     for _ in range(3):
-        scene.health.lasts("the disk of the job folders is full")
+        scene.health.lasts("folders", "the disk of the job folders is full")
     assert scene.health.text() == "the disk of the job folders is full"
-    scene.health.lasts(None)
-    scene.health.lasts(None)
+    scene.health.lasts("folders", None)
+    scene.health.lasts("folders", None)
     assert scene.health.text() is None
     assert scene.log == [
         "degraded: the disk of the job folders is full",

@@ -125,6 +125,7 @@ def pool_of(tmp_path: Path, pump: Any = None, **parts: Any) -> WorkerPool:
         "spawn": asyncio.ensure_future,
         "on_hello": None,
         "ending": lambda: False,
+        "on_start_trouble": None,
     }
     with mock.patch.object(worker_pool, "Pump", return_value=pump):
         return WorkerPool(**parameters | parts)

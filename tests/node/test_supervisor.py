@@ -6,6 +6,7 @@ import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, working
@@ -360,6 +361,32 @@ def test_a_node_whose_application_declares_nothing_says_so(cluster: Cluster) -> 
     printed = cluster.node(app="empty_app:app").stop()
 
     assert "empty_app:app declares no job type, so this node runs nothing; import the modules" in printed
+
+
+def test_workers_that_cannot_be_started_degrade_the_node_and_are_logged_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a node whose application breaks while it runs, so that no further worker can load it
+    code, tries, log = tmp_path / "spoilt_app.py", cluster.file("tries"), tmp_path / "oak.log"
+    good = (
+        "from spinney import Spinney\napp = Spinney()\n@app.job(isolation='cold')\ndef cold() -> None: ...\n"
+    )
+    code.write_text(good)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    node = cluster.start(app="spoilt_app:app", env={"PYTHONPATH": path}, log=log).joined()
+    code.write_text(f"open({str(tries)!r}, 'a').write('again\\n')\nraise OSError('spoilt')\n")
+    # When a job needs a worker of its own, which is tried again and again
+    (job,) = cluster.submit("cold")
+    until(lambda: len(lines(tries)) > 2, "the start is tried again")
+    # Then the node is degraded, and its log has the cause once
+    until(lambda: (info := node.info()) is not None and info.trouble is not None, "it is degraded")
+    assert "spoilt" in str(node.info())
+    assert log.read_text().count("degraded: the node cannot start a worker: ") == 1
+    assert log.read_text().count("OSError: spoilt") == 1
+    # And when the application is mended, the job runs and the trouble is over
+    code.write_text(good)
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+    until(lambda: (info := node.info()) is not None and info.trouble is None, "it is over")
 
 
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:

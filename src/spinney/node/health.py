@@ -45,12 +45,13 @@ class NodeHealth:
         self._most_held = 0
         self._past: tuple[str, float] | None = None
         """Trouble that is over, and until when (monotonic) it is shown."""
-        self._lasting: str | None = None
+        self._lasting: dict[str, str] = {}
+        """By part of the node: what is wrong with it beside the database."""
 
     @property
     def is_degraded(self) -> bool:
         """Return whether the last call of some thread has failed, or another trouble lasts."""
-        return self._degraded or self._lasting is not None
+        return self._degraded or bool(self._lasting)
 
     def failed(self, thread: str, error: StoreUnusable) -> None:
         """Note that a call of this thread has failed because of the database. The first failure begins the
@@ -91,20 +92,26 @@ class NodeHealth:
         text = f"{OVER} {_clock(self._since_wall)} to {_clock(self._since_wall + lasted_s)} UTC: {self._why}"
         self._past = (text, now + REMEMBERED_S)
 
-    def lasts(self, problem: str | None) -> None:
-        """Set another trouble that degrades the node while it lasts, such as a folder root that cannot be
-        written to; None: there is none. It is logged when it begins or changes, and when it is over."""
-        if problem is not None and problem != self._lasting:
+    def lasts(self, part: str, problem: str | None) -> None:
+        """Set another trouble of this part of the node, which degrades it while it lasts, such as a folder root that
+        cannot be written to; None: there is none. It is logged when it begins or changes, and when it is over."""
+        # Replaced, not changed, because the heartbeat's thread may be reading it.
+        others = {other: text for other, text in self._lasting.items() if other != part}
+        before = self._lasting.get(part)
+        if problem is None:
+            if before is not None:
+                log.warning("no longer degraded: it is over that %s", before)
+            self._lasting = others
+            return
+        if problem != before:
             log.error("degraded: %s", problem)
-        elif problem is None and self._lasting is not None:
-            log.warning("no longer degraded: it is over that %s", self._lasting)
-        self._lasting = problem
+        self._lasting = others | {part: problem}
 
     def text(self) -> str | None:
         """Return the trouble for ``spinney nodes``, also one that was over not long ago. None: there is none."""
         past, lasting = self._past, self._lasting
-        if lasting is not None:
-            return lasting
+        if lasting:
+            return "; ".join(lasting.values())
         if self._degraded:
             return f"is cut off since {_clock(self._since_wall)} UTC: {self._why}"
         return past[0] if past is not None and self._monotonic() < past[1] else None

@@ -235,6 +235,7 @@ class Supervisor:
             logs=logs,
             spawn=spawn,
             ending=self._ending,
+            on_start_trouble=partial(self._health.lasts, "workers"),
         )
 
     # --- start, work, end -----------------------------------------------------------------

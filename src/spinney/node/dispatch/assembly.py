@@ -46,9 +46,10 @@ class DispatchAssembly:
         logs: Path,
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
         ending: Callable[[], bool],
+        on_start_trouble: Callable[[str | None], None],
     ) -> None:
         """``spawn`` starts a task whose failure ends the node. ``ending`` returns whether everything is being
-        killed."""
+        killed. ``on_start_trouble`` is called with why workers cannot be started, and with None when they can."""
         self._spawn = spawn
         self._context, settings = context, context.settings
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
@@ -64,6 +65,7 @@ class DispatchAssembly:
             spawn=spawn,
             on_hello=self._on_hello,
             ending=ending,
+            on_start_trouble=on_start_trouble,
         )
         self.dispatcher = Dispatcher(
             context,
@@ -118,11 +120,11 @@ class DispatchAssembly:
 
     def _on_hello(self, hello: Hello) -> None:
         """Note what a worker says of the application. Only the first worker decides whether the node starts;
-        a later one that cannot load the application (its files were changed meanwhile) is only logged."""
+        a later one that cannot load the application (its files were changed meanwhile) degrades the node."""
         if not self.first_hello.done():
             self.first_hello.set_result(hello)
         elif hello.error is not None:
-            log.error("a further worker cannot serve: %s", hello.error)
+            self.pool.start_failed(hello.error)
 
     async def _mark_started(self, fences: Sequence[int]) -> bool:
         """Make durable that these attempts run, and return whether that was possible. While the database does

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 START_PAUSE_S = 1.0
 """How long no worker is started after one could not be started, in seconds."""
+START_TROUBLE_S = 60.0
+"""How long it counts as trouble that a worker could not be started, when none was needed since, in seconds."""
 CLEAN_UP_S = 1.0
 """Seconds between TERM and KILL for a shared worker: its other attempts have had their time before."""
 LOOK_S = 0.02
@@ -81,8 +83,10 @@ class WorkerPool(Events):
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
         on_hello: Callable[[Hello], None],
         ending: Callable[[], bool],
+        on_start_trouble: Callable[[str | None], None],
     ) -> None:
-        """``ending`` returns whether everything is being killed."""
+        """``ending`` returns whether everything is being killed. ``on_start_trouble`` is called with why workers cannot
+        be started, and with None when they can."""
         self._settings, self._root = context.settings, context.folder_root
         self._queue, self._ending, self._make_child = queue, ending, make_child
         self._pages, self._logs, self._starting_at_once = pages, logs, starting_at_once()
@@ -99,6 +103,9 @@ class WorkerPool(Events):
         """By fence: remarks on output that was written before its row arrived."""
         self._offers = 0
         self._no_start_before = 0.0
+        self._on_start_trouble = on_start_trouble
+        self._start_failed_at: float | None = None
+        """When the last start failed; None: that was long ago, or one has succeeded since."""
         self._worker_ended = asyncio.Event()
 
     def attach(self, dispatcher: Dispatcher) -> None:
@@ -163,6 +170,18 @@ class WorkerPool(Events):
         # Only then lanes that need a start are claimed from again, and no other event may trigger that.
         self._loop.call_later(START_PAUSE_S + _SLACK_S, self._queue.request_claim)
 
+    def start_failed(self, why: str) -> None:
+        """Note that workers cannot be started. Only the first cause is passed on: further ones come every second."""
+        if self._start_failed_at is None:
+            self._on_start_trouble(f"the node cannot start a worker: {why}")
+        self._start_failed_at = time.monotonic()
+
+    def _started(self) -> None:
+        """Note that workers can be started, if it was thought that they cannot."""
+        if self._start_failed_at is not None:
+            self._start_failed_at = None
+            self._on_start_trouble(None)
+
     def warm_up(self, slot: Slot) -> None:
         """Start the slot's warm worker before an attempt needs it, so that its start delays none."""
         slot.worker = self._start(f"slot{slot.number}", slot)
@@ -189,7 +208,7 @@ class WorkerPool(Events):
                     f"the run-time directory {self._pages.parent} is gone, with the locks of this node; name one that "
                     f"nobody removes with --run-dir (run_dir in spinney.toml), and start the node again"
                 ) from None
-            log.error("cannot start a worker: %s; trying again in %g s", error, START_PAUSE_S)
+            self.start_failed(f"{error}; it tries again")
             self._pause_starts()
             return None
         worker.child = child
@@ -213,6 +232,8 @@ class WorkerPool(Events):
         It also decides how many slots without a worker may claim until the next call: none while a warm
         worker is idle, else as many as may still start (``starting_at_once``)."""
         now = time.monotonic()
+        if self._start_failed_at is not None and now - self._start_failed_at > START_TROUBLE_S:
+            self._started()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
         starting = sum(not w.child.ready for w in self._workers.values())
@@ -318,6 +339,7 @@ class WorkerPool(Events):
         worker.hello_received = True
         self._on_hello(hello)
         if hello.error is None:
+            self._started()
             self._queue.request_claim()
 
     def done(self, child: Child, rows: list[list[Any]]) -> None:

@@ -33,7 +33,7 @@ _GAUGES = {
     "slots": "Slots that the node has.",
     "leases": "Attempts that the node holds and has not recorded.",
     "records_waiting": "Records that the store has not written yet.",
-    "degraded": "1 while the database or the folders are in trouble.",
+    "degraded": "1 while the database or the folders are in trouble, or no worker can be started.",
 }
 
 

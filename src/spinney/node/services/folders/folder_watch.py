@@ -32,7 +32,7 @@ class FolderWatch:
     async def _check(self) -> None:
         # In a thread, because a network share may not answer; nothing else waits for it.
         wrong_root, problem = await asyncio.to_thread(self._problems)
-        self._health.lasts(wrong_root or problem)
+        self._health.lasts("folders", wrong_root or problem)
         status = self._context.status
         was_wrong, status.root_is_wrong = status.root_is_wrong, wrong_root is not None
         if was_wrong and not status.root_is_wrong:
