@@ -31,6 +31,7 @@ from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.parts import Store
 from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.schema.statements import COUNTERS
 from spinney.store.sql.session import Session
 
 from .behind import damage, sql_store, sqlite_file
@@ -1147,6 +1148,15 @@ def test_a_damage_is_told_exactly_mended_and_the_work_goes_on(patient: Patient, 
     assert patient.repair(findings[0]) is False, "it looks again before it changes anything"
     done.finish()
     patient.sweep()
+    assert patient.examine() == []
+
+
+def test_each_counter_may_be_missing_and_is_made_again(patient: Patient) -> None:
+    for name in COUNTERS:
+        patient.damage("delete from counters where name = ?", name)
+        (finding,) = patient.examine()
+        assert (finding.rule, finding.subject) == ("counter-behind", f"counter {name}")
+        assert patient.repair(finding) is True
     assert patient.examine() == []
 
 

@@ -26,9 +26,10 @@ _HIGHEST = {
     "hold": "select max(id) from holds",
     "home": "select max(id) from homes",
     "fetch": "select max(id) from fetches",
+    "inbox_arrival": "select max(id) from inbox_arrivals",
     "webhook": "select max(id) from webhooks",
     "webhook_event": "select max(seq) from webhook_events",
-} | dict.fromkeys(("registry", "lift", "lift_swept", "hold_sweep", "removed"), "select 0")
+} | dict.fromkeys(("registry", "watermarks", "lift", "lift_swept", "hold_sweep", "removed"), "select 0")
 """For each counter, the query for the highest number that was used (counters that number nothing start at 0).
 
 A number that is given twice is dangerous above all for fences: the late owner of a lease could write in the

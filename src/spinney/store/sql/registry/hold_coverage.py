@@ -122,14 +122,15 @@ def read(tx: Tx) -> ActiveHolds:
         f"where h.scope in ({_WIDE}) order by h.id"
     )
     counted = dict(tx.all("select name, value from counters where name in ('hold', 'lift', 'lift_swept')"))
+    # One may be missing in a damaged store, as in ``Registry.refresh``.
     jobs, ends_us = known_of_single_ones(tx)
     return ActiveHolds(
         tuple(WideHold(hold(r[:8]), bool(r[8]), r[9]) for r in rows),
         jobs=jobs,
         ends_us=ends_us,
-        last=counted["hold"],
-        lift=counted["lift"],
-        lift_swept=counted["lift_swept"],
+        last=counted.get("hold", 0),
+        lift=counted.get("lift", 0),
+        lift_swept=counted.get("lift_swept", 0),
     )
 
 

@@ -88,8 +88,9 @@ class Registry:
         """Bring the cache up to date; when nothing has changed, that costs one short query. Raises
         UnreadableDeclaration."""
         moves = tx.moves()
-        version = moves["registry"]
-        self.watermarks.refresh(tx, moves["watermarks"])
+        # One may be missing in a damaged store, which the doctor has to read before it repairs that.
+        version = moves.get("registry", 0)
+        self.watermarks.refresh(tx, moves.get("watermarks", 0))
         if version == self.version:
             return
         self.types = {n: read_type(n, s) for n, s in tx.all("select name, spec from types")}
