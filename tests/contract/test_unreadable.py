@@ -310,3 +310,25 @@ def test_an_entry_of_the_audit_that_cannot_be_read_hinders_no_release(patient: P
     assert list(patient.store.holds.lifted()) == []
     assert len(patient.store.audit.entries()) == 2
     assert [n for n in named(patient) if n.startswith("audit")] == ["audit.what, seq 1", "audit.what, seq 2"]
+
+
+@pytest.mark.parametrize(
+    ("lose", "restore"),
+    [
+        ("alter table progress rename to lost", "alter table lost rename to progress"),
+        (
+            "alter table progress rename column message to lost",
+            "alter table progress rename column lost to message",
+        ),
+    ],
+    ids=["table", "column"],
+)
+def test_a_missing_table_or_column_is_no_fault_of_spinney(patient: Patient, lose: str, restore: str) -> None:
+    job = patient.submit_one("one")
+    patient.damage(lose)
+    with pytest.raises(
+        StoreUnusable, match=r"is not as this Spinney makes it \(.*if it is being restored, wait"
+    ):
+        patient.job(job)
+    patient.damage(restore)
+    assert patient.job(job).state is State.PENDING

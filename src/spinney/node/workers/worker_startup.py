@@ -30,7 +30,7 @@ class WorkerStartup:
     """Memory where the worker writes its stacks when they are requested."""
     lock_fd: int | None
     """The node's lock file: programs inherit it too, so that it is free only when all have ended."""
-    open_files: int | None
+    open_files: int | None = None
     """The soft limit of open files that the worker and its programs get; None: the one that it starts with."""
     boundary_token: str
     """The token of marks in the output, in hexadecimal."""

@@ -29,7 +29,7 @@ from psycopg.types.numeric import Int8Dumper
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.values.store_urls import DEFAULT_SCHEMA, require_escaped, without_password
 from spinney.store.sql.connection.database import closed_on_error
-from spinney.store.sql.connection.schema_state import SchemaState, require_workable
+from spinney.store.sql.connection.schema_state import SchemaState, incomplete, require_workable
 
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -280,6 +280,8 @@ class Connector:
             return StoreUnusable(
                 f"{self.name} refuses: {_one_line(error)}; have its owner run 'spinney init --grant {self.user}'"
             )
+        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
+            return incomplete(self.name, error.diag.message_primary)
         if (
             isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
             or error.sqlstate == _IDLE_TOO_LONG

@@ -63,3 +63,12 @@ def require_workable(name: str, schema_state: SchemaState, *, schema: str = SCHE
         raise StoreUnusable(
             f"{name} still lacks its index {unbuilt[0]}; wait for the 'spinney init' that builds it, or run it again"
         )
+
+
+def incomplete(name: str, missing: str | None) -> StoreUnusable:
+    """Return the error for a store in which a statement does not find a table or column, although its schema is the one
+    that this code works with."""
+    return StoreUnusable(
+        f"{name} is not as this Spinney makes it ({missing}): if it is being restored, wait until that is done; if it "
+        f"was made by an earlier state of Spinney, before 0.1.0 was released, it has to be made anew"
+    )

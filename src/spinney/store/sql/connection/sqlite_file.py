@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.store.sql.connection.lock_wait import locked
+from spinney.store.sql.connection.schema_state import incomplete
 
 _NO_ROOM_BYTES = 32 * 2**10
 """Free space below which even the index of the write-ahead log cannot be created, without which nothing can be read."""
@@ -125,6 +126,8 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
         return unwritable(path)
     if is_locked(error):
         return locked(path)
+    if "no such table" in text or "no such column" in text or "has no column" in text:
+        return incomplete(str(path), text)
     if "disk I/O" in text:
         return StoreUnavailable(
             f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
