@@ -57,6 +57,15 @@ def test_it_is_not_over_while_one_of_the_threads_fails(scene: HealthScene) -> No
     assert len(scene.log) == 1
 
 
+def test_it_is_not_over_between_two_tries_of_one_operation(scene: HealthScene) -> None:
+    delays = RetryDelays(draw=lambda: 1.0)
+    for _ in range(20):
+        scene.health.failed("writer", GONE)
+        scene.now += delays.next_s()
+        scene.health.worked("writer")  # by something else that writes nothing
+    assert not [line for line in scene.log if line.startswith("no longer")]
+
+
 def test_others_are_told_afterwards_when_and_why_for_a_while(scene: HealthScene) -> None:
     assert scene.health.text() is None
     scene.health.failed("writer", GONE)

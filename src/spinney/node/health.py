@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 
 from spinney.model.errors import StoreUnusable
 from spinney.model.fleet import OVER
+from spinney.node.retry_delays import MOST_S
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 10.0
 """Seconds between two log lines while it lasts."""
-QUIET_S = 1.0
-"""Seconds without a failure before it counts as over: each thread meets a lost connection by itself."""
+QUIET_S = 2 * MOST_S
+"""Seconds without a failure before it counts as over: longer than the longest pause of an operation that is retried,
+because others may succeed meanwhile, as reading does where nothing can be written."""
 REMEMBERED_S = 60.0
 """Seconds for which ``spinney nodes`` shows trouble that is over: while it lasts, the node cannot report it."""
 
