@@ -65,7 +65,8 @@ class Capture:
             return None
         lost, self._lost = Loss(self._lost, self._loss_reason), 0
         self._append(f"\n[spinney: {lost.size_bytes} bytes of output were lost: {lost.why}]\n".encode())
-        log.warning("%d bytes of output for %s were lost: %s", lost.size_bytes, self._path, lost.why)
+        # The attempt has a remark on it; on a full disk each attempt would be a line here.
+        log.debug("%d bytes of output for %s were lost: %s", lost.size_bytes, self._path, lost.why)
         return lost
 
     def _keep(self, data: bytes) -> None:
