@@ -55,6 +55,7 @@ class Patient(Site):
         with sql_store(self.store).database.write() as tx:
             if isinstance(sql_store(self.store).database, SqliteDatabase):
                 tx.run("drop trigger audit_stays")
+                tx.run("create trigger audit_stays before insert on audit when false begin select 1; end")
             else:
                 tx.run("alter table audit disable trigger all")
 
@@ -1173,11 +1174,32 @@ def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
     assert patient.examine() == findings
 
 
+def test_what_a_store_was_made_with_and_has_no_more_is_told(patient: Patient) -> None:
+    patient.damage("alter table progress drop column message")
+    patient.damage("drop index jobs_by_parent")
+    patient.damage(
+        "drop trigger audit_keeps"
+        + ("" if isinstance(sql_store(patient.store).database, SqliteDatabase) else " on audit")
+    )
+
+    findings = patient.examine("schema-incomplete")
+
+    sentences = {finding.subject: finding.sentence for finding in findings}
+    assert set(sentences) == {"column progress.message", "index jobs_by_parent", "trigger audit_keeps"}
+    assert "restore it from a backup" in sentences["column progress.message"]
+    # And what it says makes the others again
+    patient.damage("alter table progress add column message text")
+    for subject in ("index jobs_by_parent", "trigger audit_keeps"):
+        patient.damage(sentences[subject].partition("make it again (")[2].removesuffix(")"))
+    assert patient.examine("schema-incomplete") == []
+
+
 BELOW = {
     "node-silent",
     "database-damaged",
     "index-damaged",
     "wal-long",
+    "schema-incomplete",
     "transaction-open",
     "declaration-unreadable",
     "json-unreadable",

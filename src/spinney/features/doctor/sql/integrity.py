@@ -10,13 +10,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex
+
 from spinney.features.doctor.sql.rule import CheckContext, Facts, Paged, Rule, StoreRule, Walk
 from spinney.model.errors import AuditBroken, StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.model.values.unreadable import Unreadable, json_object, json_value
 from spinney.store.sql.audit import SqlAudit
+from spinney.store.sql.connection.schema_state import INDEX
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.registry.registry import UnreadableDeclaration, read_queue, read_settings, read_type
+from spinney.store.sql.schema import GUARDS, metadata
 from spinney.store.sql.session import Session
 
 WAL_MOST_BYTES = 2**30
@@ -55,6 +60,47 @@ def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
                 yield {"table": table, "findings": "; ".join(lines[:FINDINGS])}
 
     return find
+
+
+_PARTS = {
+    True: "select 'column', c.relname || '.' || a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid "
+    "where c.relnamespace = current_schema()::regnamespace and a.attnum > 0 and not a.attisdropped "
+    "union all select 'index', indexname from pg_indexes where schemaname = current_schema() "
+    "union all select 'trigger', t.tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid "
+    "where c.relnamespace = current_schema()::regnamespace and not t.tgisinternal",
+    False: "select 'column', m.name || '.' || c.name from sqlite_master m, pragma_table_info(m.name) c "
+    "where m.type = 'table' union all select type, name from sqlite_master where type in ('index', 'trigger')",
+}
+"""Selects the columns, indexes and triggers of a store, on PostgreSQL (True) and on SQLite."""
+
+
+def _missing_parts(session: Session) -> Iterator[Facts]:
+    """Yield the columns, indexes and triggers with which a store is made and that this one has not. Nothing else shows
+    that an index is gone, or that a restore was broken off. An index of an upgrade that is still to be built is none
+    of them."""
+    with session.database.look() as tx:
+        present = set(tx.all(_PARTS[tx.postgresql]))
+        unbuilt = {
+            mark.rpartition(":")[2] for mark in tx.column("select name from meta") if mark.startswith(INDEX)
+        }
+    dialect = postgresql.dialect() if tx.postgresql else sqlite.dialect()  # type: ignore[no-untyped-call]
+    tables = metadata.sorted_tables
+    expected = {("column", f"{table.name}.{column.name}"): "" for table in tables for column in table.columns}
+    expected |= {
+        ("index", str(index.name)): " ".join(str(CreateIndex(index).compile(dialect=dialect)).split())
+        for table in tables
+        for index in table.indexes
+        if index.name not in unbuilt
+    }
+    expected |= {
+        ("trigger", name): statement
+        for name, statement in GUARDS[dialect.name].items()
+        if statement.startswith("create trigger")
+    }
+    for (kind, name), statement in expected.items():
+        if (kind, name) not in present:
+            remedy = f"make it again ({statement})" if statement else "restore it from a backup"
+            yield {"kind": kind, "name": name, "remedy": remedy}
 
 
 def _long_wal(session: Session) -> Iterator[Facts]:
@@ -203,6 +249,14 @@ RULES: tuple[Rule, ...] = (
         sentence="an index of the table {table} is damaged: {findings}; stop all nodes, keep a copy of the file, and "
         "restore it from a backup, or rebuild its indexes (sqlite3 FILE 'reindex {table}') and examine it again",
         deep=True,
+    ),
+    StoreRule(
+        name="schema-incomplete",
+        about="The store has the columns, indexes and triggers with which it was made.",
+        find=_missing_parts,
+        subject="{kind} {name}",
+        sentence="the {kind} {name} is missing: somebody has removed it, a restore was broken off, or the store was "
+        "made before 0.1.0 was released, by an earlier state of Spinney; {remedy}",
     ),
     StoreRule(
         name="wal-long",
