@@ -17,6 +17,7 @@ from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.read import access_paths, duration_samples
 from spinney.store.sql.record.circuit_breaker import ACTOR as BREAKER
 from spinney.store.sql.record.circuit_breaker import IDLE_US
+from spinney.store.sql.store import LOST_BEATS
 from spinney.store.sql.submit import new_jobs, staging
 from spinney.store.sql.transitions import locks
 from spinney.store.sql.transitions.cascades import PASSED_BY_MOST
@@ -27,6 +28,7 @@ __all__ = [
     "FORGET_STEP",
     "IDLE_US",
     "KEPT_US",
+    "LOST_BEATS",
     "PASSED_BY_MOST",
     "RUN_MAX",
     "access_paths",

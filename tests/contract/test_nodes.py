@@ -3,9 +3,13 @@
 import dataclasses
 from collections.abc import Callable
 
+import pytest
+
+from spinney.model.errors import StoreReplaced
 from spinney.model.jobs import NodeInfo
 from spinney.store.parts import Store
 
+from .behind import LOST_BEATS, damage
 from .words import Site
 
 
@@ -118,3 +122,15 @@ def test_a_draining_node_hands_over_no_lease(site: Site) -> None:
 
     assert answer.leases == []
     assert site.job(lease.job_id).stage == "second"
+
+
+def test_heartbeats_that_a_crash_may_lose_are_no_older_copy_of_the_store(site: Site) -> None:
+    for _ in range(10):
+        site.store.beat(site.here.id, now_us=site.now)
+
+    damage(site.store, "update nodes set beat = beat - ?", LOST_BEATS)
+    assert site.store.beat(site.here.id, now_us=site.now) is True
+
+    damage(site.store, "update nodes set beat = beat - ?", LOST_BEATS + 1)
+    with pytest.raises(StoreReplaced, match="an older copy has taken its place"):
+        site.store.beat(site.here.id, now_us=site.now)

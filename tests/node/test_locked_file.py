@@ -22,6 +22,7 @@ from spinney.node.lifecycle import instance
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
+from spinney.store.sql.store import LOST_BEATS
 from waiting import until
 
 __all__ = ["cluster"]
@@ -103,7 +104,7 @@ def test_a_node_whose_store_falls_back_to_an_older_copy_ends_and_the_next_one_ru
     go.touch()
     cluster.settled([job])
     beats = node.beats()
-    until(lambda: node.beats() > beats + 1, "the node beats")
+    until(lambda: node.beats() > beats + LOST_BEATS + 2, "the node beats")
 
     # When the backup takes the place of the store's content under the node
     with closing(sqlite3.connect(tmp_path / "backup.db")) as backup, closing(sqlite3.connect(file)) as live:

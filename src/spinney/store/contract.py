@@ -288,7 +288,7 @@ class Kernel(Protocol):
         """Increment the heartbeat counter; return False when the node has been declared dead meanwhile.
 
         The node also reports the load of its host (``load``; None: unchanged), and why it is degraded (``trouble``;
-        None: it is not). Raises StoreReplaced when the counter is not above that of this object's last heartbeat.
+        None: it is not). Raises StoreReplaced when the counter is far below that of this object's last heartbeat.
 
         ``urgent``: in a file the heartbeat goes ahead of the writers that wait, because a node whose heartbeats wait
         too long is ended. External workers wait for their turn: hundreds of them would hold up the nodes."""

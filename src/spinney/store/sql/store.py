@@ -44,6 +44,9 @@ from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 
 STARTED_STEP = 1_000
 """The most fences in one list: a server would scan a longer one for each lease."""
+LOST_BEATS = 5
+"""So many of the latest heartbeats a server that crashed may have lost, as they are not synced. A store that lacks more
+of them is an older copy."""
 FORGET_EVERY_US = 60_000_000
 """How often the sweep of one store object removes what has expired: sessions, idempotency keys and the
 like."""
@@ -319,7 +322,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             beat = nodes.beat(tx, node_id, now_us, load, trouble)
         self.database.let_in()
         before, self._last_beat = self._last_beat, (node_id, beat or 0)
-        if beat is not None and before[0] == node_id and beat <= before[1]:
+        if beat is not None and before[0] == node_id and beat <= before[1] - LOST_BEATS:
             raise StoreReplaced(
                 "the store has lost what was committed to it before: an older copy has taken its place (a standby that "
                 "was behind, a backup), and what ran here may have been given to others; start this node again"
