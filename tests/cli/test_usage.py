@@ -286,6 +286,15 @@ def test_folders_of_another_store_are_refused(shell: Shell) -> None:
     assert not list(shell.folder.glob("second.db*")), "nothing was made"
 
 
+def test_folders_of_another_store_are_refused_to_a_server_without_a_store(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
+    with postgres_schema() as url:
+        output = shell.refused(1, "init", "--store", url)
+
+        assert "belongs to another store" in output
+        assert "holds no Spinney" in shell.refused(1, "list", "--store", url), "nothing was made"
+
+
 def test_folders_of_another_store_are_refused_to_a_store_that_is_there(shell: Shell) -> None:
     shell.ok("init", "--store", "sqlite:///second.db")
     (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')

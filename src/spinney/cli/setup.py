@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.config import FILE, Settings
-from spinney.model.errors import StoreUnusable, UsageError
+from spinney.model.errors import StoreMissing, StoreUnusable, UsageError
 from spinney.model.values.store_urls import database_file, without_password
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
@@ -147,8 +147,10 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
         raise _not_its_own(config)
     try:
         own = store.facts()["folder_token"]
+    except StoreMissing as error:
+        raise _not_its_own(config) from error
     except StoreUnusable:
-        return  # an older store, or one without tables: ``create`` decides whether it can be upgraded
+        return  # an older store: ``create`` decides whether it can be upgraded
     try:
         folders.check_token(config.folders, own)
     except StoreUnusable as error:

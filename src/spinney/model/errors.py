@@ -145,6 +145,10 @@ def store_error_kinds() -> list[str]:
     return [kind.__name__ for kind in kinds]
 
 
+class StoreMissing(StoreUnusable):
+    """A database server has no store in this schema."""
+
+
 class StoreReplaced(StoreUnusable):
     """The store is not the one that this process has opened any more: its file was replaced, or an older copy has taken
     its place. It never will be: the process has to end."""

@@ -26,7 +26,7 @@ from psycopg.abc import PQGen
 from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
-from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
+from spinney.model.errors import CommitUncertain, StoreMissing, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.values.store_urls import DEFAULT_SCHEMA, require_escaped, without_password
 from spinney.store.sql.connection.database import closed_on_error
 from spinney.store.sql.connection.schema_state import SchemaState, incomplete, require_workable
@@ -215,7 +215,7 @@ class Connector:
         """Raise StoreUnusable when the schema holds no store, or one that this version cannot work with."""
         schema_state = self.schema_state(connection)
         if schema_state is None:
-            raise StoreUnusable(
+            raise StoreMissing(
                 f"{self.name} holds no Spinney in its schema {self.schema!r}; make one with 'spinney init'"
             )
         require_workable(self.name, schema_state)
