@@ -38,6 +38,8 @@ class ModelJob:
     interruptions: int = 0
     wake_us: int | None = None
     lease: Held | None = None
+    ran_fence: int = 0
+    """The fence of its last attempt that began."""
     because: str | None = None
     """``children`` or ``needs`` when it failed by no stage of its own."""
     spawn_stage: str | None = None

@@ -146,7 +146,9 @@ class Model:
         lane: bool = False,
     ) -> None:
         assert job.lease is not None
-        job.lease = None
+        fence, job.lease = job.lease.fence, None
+        if outcome is not Outcome.RETURNED:
+            job.ran_fence = fence
         unborn, job.unborn = job.unborn, []
         unsent, job.unsent = job.unsent, []
         if self._wished(job) and (unborn or outcome not in PASSED):
@@ -154,7 +156,7 @@ class Model:
         elif outcome in PASSED:
             self._stirs(job)
             self._born(unsent)  # nothing ties them to this job
-            self._passed(job, outcome, unborn)
+            self._passed(job, outcome, unborn, fence)
         else:
             if lane:
                 self.asleep[(job.type, job.stage or "")] = self.now_us + round(delay_s * 1e6)
@@ -168,7 +170,9 @@ class Model:
         lost = [job for job in self.leased() if job.lease and job.lease.node == node]
         for job in lost:
             assert job.lease is not None
-            began, job.lease, job.unborn, job.unsent = job.lease.started, None, [], []
+            began, fence = job.lease.started, job.lease.fence
+            job.lease, job.unborn, job.unsent = None, [], []
+            job.ran_fence = fence if began else job.ran_fence
             job.interruptions += began
             spec = self.types[job.type]
             if began and not self._wished(job):
@@ -255,7 +259,7 @@ class Model:
             return None
         return next((s.name for s in self.types[job.type].stages if s.name not in job.passed), None)
 
-    def _passed(self, job: ModelJob, outcome: Outcome, unborn: Sequence[ModelJob]) -> None:
+    def _passed(self, job: ModelJob, outcome: Outcome, unborn: Sequence[ModelJob], fence: int) -> None:
         assert job.stage is not None
         ran = job.stage
         job.passed.add(ran)
@@ -263,7 +267,8 @@ class Model:
         job.attempts = job.interruptions = 0
         self._born(unborn)
         if not job.finished:  # what has told of children as they were before one was opened again
-            for child in [*self._open_children(job)]:
+            run_since = [child for child in self.children(job) if child.ran_fence > fence]
+            for child in [*self._open_children(job), *run_since]:
                 if child.spawn_stage != ran:
                     self._again(job, child)
         if not self._children_open(job):
