@@ -363,6 +363,30 @@ def test_who_finds_its_lock_taken_is_no_probe_and_bars_none(site: Site) -> None:
     assert [lease.job_id for lease in site.claim()] == [free]
 
 
+def test_those_who_wait_for_a_probe_keep_no_slot_from_others_of_their_shares(site: Site) -> None:
+    _sleeping_lane(site, n=1)
+    for share in "abcd":
+        site.submit("one", share=share)
+    others = [site.submit_one("three", share=share) for share in "abcd"]
+    site.submit_one("three", priority=99)
+    site.later(60)
+
+    probe, *leases = site.claim(slots=4)
+
+    assert probe.type == "one"
+    assert {lease.job_id for lease in leases} < set(others)
+
+
+def test_a_slot_goes_to_the_first_of_a_woken_lane_whose_lock_is_free(site: Site) -> None:
+    site.knows(kind("holder", stage("work", locks=locked("receiver:{serno}"))))
+    site.record(site.run(site.submit_one("locked", {"serno": "A"})), Outcome.DEFER, delay_s=60.0, lane=True)
+    site.run(site.submit_one("holder", {"serno": "A"}))
+    site.submit("locked", *[{"serno": "A"}] * 3, {"serno": "B"}, share="ann")
+    site.later(60)
+
+    assert [lease.params for lease in site.claim()] == ['{"serno": "B"}']
+
+
 def test_a_probe_that_passes_lets_the_others_go_on(site: Site) -> None:
     ids = _sleeping_lane(site)
     site.later(60)

@@ -249,7 +249,7 @@ class Candidates:
         self, lanes: list[Lane], priority: int, counts: Mapping[int, int]
     ) -> dict[int, list[Candidate]]:
         """Return the first candidates of each share, by one statement for all shares with the same number."""
-        if len(lanes) > 1 or len(counts) < TOGETHER or lanes[0].probing or self.withholding is not None:
+        if len(lanes) > 1 or len(counts) < TOGETHER or self.withholding is not None:
             return {share: self._of_share(lanes, priority, share, n) for share, n in counts.items()}
         first_of_each = _FIRST_OF_EACH_POSTGRESQL if self.tx.postgresql else _FIRST_OF_EACH
         candidates: dict[int, list[Candidate]] = {share: [] for share in counts}
@@ -261,8 +261,7 @@ class Candidates:
 
     def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
         """Return the first ``n`` candidates of a share, over its lanes, in the order of the queue."""
-        # Only one job of a probing lane may start: more candidates of it would only block others.
-        per_lane = [self._of_lane(lane.id, priority, share, 1 if lane.probing else n) for lane in lanes]
+        per_lane = [self._of_lane(lane.id, priority, share, n) for lane in lanes]
         return per_lane[0] if len(per_lane) == 1 else list(islice(merge(*per_lane), n))
 
     def _of_lane(self, lane_id: int, priority: int, share: int, n: int) -> list[Candidate]:

@@ -325,6 +325,8 @@ class Claim:
                     self._give(name, slot, priority, candidate)
                     budget[slot] -= self._run_us(candidate[2])
                     turn = (turn + step + 1) % len(order)
+                    if self.registry.lanes[candidate[2]].probing:
+                        supplies.clear()  # others of its stage, which wait for it, are offered no more
                     break
             else:
                 unserved.append(slot)
@@ -341,7 +343,8 @@ class Claim:
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
         """Return a queue's candidates for so many slots; more where some may find their lock taken."""
-        if self._limits.limit(queue) == 0:
+        lanes = [lane for lane in lanes if (lane.type, lane.stage) not in self._probed]
+        if not lanes or self._limits.limit(queue) == 0:
             return []
         if any(self._lane_request(lane).locks for lane in lanes):
             n += LOCK_MOVES
@@ -354,9 +357,6 @@ class Claim:
         while candidates and self._limits.has_room(queue, slot):
             candidate = candidates.pop()
             lane = self.registry.lanes[candidate[2]]
-            if lane.probing and (lane.type, lane.stage) in self._probed:
-                self.starved = True
-                continue
             if not self._lane_request(lane).locks or self._locks_free(priority, candidate, lane):
                 if lane.probing:  # only now: a job that waits for a lock does not probe, and another may
                     self._probed.add((lane.type, lane.stage))
