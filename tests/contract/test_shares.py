@@ -31,6 +31,28 @@ def test_the_next_slot_goes_to_the_share_that_holds_fewest(site: Site) -> None:
     assert _shares(site, site.claim(slots=2)) == {"ann": 1, "bob": 1}
 
 
+def test_jobs_that_find_their_lock_taken_cost_their_share_no_turn(site: Site) -> None:
+    receivers = [{"serno": "A"}] * 3
+    site.submit("locked", *receivers, share="ann")
+    site.claim_one()
+    site.submit("locked", *receivers, share="bob")
+    free = site.submit_one("locked", {"serno": "B"}, share="bob")
+    site.submit(n=5, share="ann")
+
+    assert site.claim_one().job_id == free
+
+
+def test_jobs_that_find_their_lock_taken_use_up_no_quota_of_their_share(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="quota", sharing="quota")])
+    node = site.node("n", slots=2)
+    site.submit_one("locked", {"serno": "A"})
+    site.claim_one(node)
+    *_, free = site.submit("locked", *[{"serno": "A"}] * 3, {"serno": "B"}, queue="quota", share="ann")
+    site.submit_one(priority=99)
+
+    assert site.claim_one(node).job_id == free
+
+
 def test_what_a_share_holds_is_counted_over_all_nodes(site: Site) -> None:
     site.submit(n=50, share="ann")
     ours, theirs = site.node("ours", 4), site.node("theirs", 4)

@@ -14,6 +14,7 @@ The rotation (which queue and which share was served last) is kept in the store 
 safety, and is rebuilt by use after a restart."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from spinney.model.errors import BadParameters
@@ -76,8 +77,8 @@ class Claim:
         self.rotation, self.claim_request = rotation, claim_request
         self.starved = False
         self._lock_moves = 0
-        self._removed = 0
-        """How many jobs have left ``ready`` without a lease."""
+        self._removed: Counter[str] = Counter()
+        """How many jobs have left ``ready`` without a lease, by queue."""
         self._limits = Limits(tx, registry, claim_request.node_id)
         self._probed: set[tuple[str, str]] = set()
         self._assignments = Assignments()
@@ -126,7 +127,7 @@ class Claim:
     @property
     def claim_again(self) -> bool:
         """Whether as many jobs have left ``ready`` as candidates are read beyond the slots (``_offer``)."""
-        return self._removed >= LOCK_MOVES
+        return self._removed.total() >= LOCK_MOVES
 
     # --- slots and lanes ------------------------------------------------------------
 
@@ -311,6 +312,7 @@ class Claim:
         if bounded:
             order, self.starved = order[:QUEUES_AHEAD], True
         supplies: dict[str, list[Candidate]] = {}
+        removed: dict[str, int] = {}
         unserved: list[int] = []
         turn = 0
         for slot in tickets:
@@ -318,15 +320,19 @@ class Claim:
                 continue
             for step in range(len(order)):
                 name = order[(turn + step) % len(order)]
-                if name not in supplies:
+                candidate = self._next(name, slot, priority, supplies.get(name, []))
+                # Jobs that found their lock taken may have used up the quota of their share: others are offered then.
+                while not candidate and not supplies.get(name) and removed.get(name) != self._removed[name]:
+                    removed[name] = self._removed[name]
                     supplies[name] = self._offer(name, queues[name], priority, len(tickets) + 1)
-                candidate = self._next(name, slot, priority, supplies[name])
+                    candidate = self._next(name, slot, priority, supplies[name])
                 if candidate is not None:
                     self._give(name, slot, priority, candidate)
                     budget[slot] -= self._run_us(candidate[2])
                     turn = (turn + step + 1) % len(order)
-                    if self.registry.lanes[candidate[2]].probing:
-                        supplies.clear()  # others of its stage, which wait for it, are offered no more
+                    if self.registry.lanes[candidate[2]].probing:  # others of its stage are offered no more
+                        supplies.clear()
+                        removed.clear()
                     break
             else:
                 unserved.append(slot)
@@ -361,6 +367,7 @@ class Claim:
                 if lane.probing:  # only now: a job that waits for a lock does not probe, and another may
                     self._probed.add((lane.type, lane.stage))
                 return candidate
+            _keep_turn(candidates, candidate[3])
         return None
 
     def _give(self, queue: str, slot: int, priority: int, candidate: Candidate) -> None:
@@ -390,7 +397,7 @@ class Claim:
         row = existing_row(self.tx, candidate[1])
         if row is None:
             self._take_out(priority, candidate)
-            self._removed += 1
+            self._removed[lane.queue] += 1
             return False
         try:
             busy_lock = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
@@ -399,13 +406,13 @@ class Claim:
             self.cascade.withdraw(row)
             mark = failures.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
             self.cascade.fail(row, str(error), mark=mark)
-            self._removed += 1
+            self._removed[lane.queue] += 1
             return False
         if busy_lock is None:
             return True
         if self._lock_moves < LOCK_MOVES:
             self._lock_moves += 1
-            self._removed += 1
+            self._removed[lane.queue] += 1
             self.cascade.withdraw(row)
             self.cascade.wait(row, f"lock:{busy_lock}", f"for the lock {busy_lock}")
         return False
@@ -416,6 +423,15 @@ def _is_quick(lane_request: LaneRequest | None) -> bool:
     run, and allows it, and they take no locks, because a job would keep its locks from others while it waits
     in the slot."""
     return lane_request is not None and lane_request.run_us is not None and not lane_request.locks
+
+
+def _keep_turn(candidates: list[Candidate], share: int) -> None:
+    """Let the next candidate of a share come first, because the one before it has found its lock taken: the turn is
+    still that of the share."""
+    for place in range(len(candidates) - 1, -1, -1):
+        if candidates[place][3] == share:
+            candidates.append(candidates.pop(place))
+            return
 
 
 def _tickets(slots: list[SlotBudget]) -> list[int]:
