@@ -86,6 +86,18 @@ def test_another_isolation_is_another_claim(site: Site) -> None:
     assert site.state(job) is State.PENDING
 
 
+@pytest.mark.parametrize("urgent_first", [True, False])
+def test_what_the_same_flush_makes_ready_is_not_overtaken(site: Site, urgent_first: bool) -> None:
+    need, job = site.submit_one(), site.submit_one("three")
+    leases = site.claim_by_job()
+    urgent = site.submit_one(needs=(need,), priority=10)
+    records = [site.entry(leases[job_id], keep=True) for job_id in (need, job)]
+
+    answer = site.flush_and_claim(records[:: 1 if urgent_first else -1], site.want(site.here, slots=1))
+
+    assert [lease.job_id for lease in answer.leases] == [urgent]
+
+
 def test_a_lock_taken_by_another_keeps_the_job_from_going_on(site: Site) -> None:
     site.knows(kind("t", "first", stage("second", locks=locked("receiver:{serno}"))))
     owner = site.submit_one("locked", {"serno": 1})

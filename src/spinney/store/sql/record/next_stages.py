@@ -21,9 +21,9 @@ def keep(
 ) -> Lease | None:
     """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``.
 
-    The caller has deleted the lease of the last stage and recorded its attempt. Apart from a new lane,
-    nothing is written before the rules were checked; the locks of the next stage are taken last, all or
-    none."""
+    The caller has deleted the lease of the last stage and recorded its attempt, and all others of the flush. The job is
+    in no serial tree. Apart from a new lane, nothing is written before the rules were checked; the locks of the next
+    stage are taken last, all or none."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -46,7 +46,7 @@ def keep(
 def _must_stop(cascade: Cascade, row: Row) -> bool:
     """Return whether the job must not go on at all, or has to wait for something."""
     tx, registry = cascade.tx, cascade.registry
-    if placement.cancel_reason(tx, row) is not None or cascade.is_serial(row):
+    if placement.cancel_reason(tx, row) is not None:
         return True
     if placement.bad_child(tx, row.id) is not None and registry.types[row.type].children == "completed":
         return True

@@ -58,6 +58,8 @@ class Recorder:
         self.cascade, self.draw = cascade, draw
         self.refused: list[Record] = []
         self.kept_leases: list[Lease] = []
+        self._may_stay: list[tuple[Row, str, HeldLease]] = []
+        """Jobs that the node would continue in their slots, with their next stages."""
         self._causes: dict[str, Cause] = {}
         """The causes of jobs that this flush fails, by fingerprint."""
 
@@ -93,6 +95,14 @@ class Recorder:
             self._return_plain(returned)
         for record, lease in others:
             self._record(record, lease, claim_request)
+        if self._may_stay and claim_request is not None:
+            self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
+            for row, stage, held_lease in self._may_stay:
+                lease_kept = next_stages.keep(self.cascade, row, stage, held_lease, claim_request)
+                if lease_kept is not None:
+                    self.kept_leases.append(lease_kept)
+                else:
+                    self.cascade.proceed(row, leased=True)
         throughput.note(self.tx, plain, others, self.now_us)
         if self._causes:
             failures.remember(self.tx, self._causes.values(), self.now_us)
@@ -321,11 +331,9 @@ class Recorder:
                 return
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
             return
-        if stage is not None and record.keep and claim_request is not None:
-            lease_kept = next_stages.keep(c, row, stage, lease, claim_request)
-            if lease_kept is not None:
-                self.kept_leases.append(lease_kept)
-                return
+        if stage is not None and record.keep and claim_request is not None and not c.is_serial(row):
+            self._may_stay.append((row, stage, lease))
+            return
         c.proceed(row, leased=True)
 
     def _supersede_early_reports(self, row: Row, spec: TypeSpec, lease: HeldLease) -> None:

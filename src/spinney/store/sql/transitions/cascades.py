@@ -250,17 +250,25 @@ class Cascade(Placement):
     def drain(self) -> None:
         """Process all changes, until there are no more. Deadlocks are searched last, when every other job has
         the state that this transaction leaves it in: what has begun to wait may have been woken since."""
-        while self._parents or self._dependants or self._locks or self._lines or self._waiters:
+        self.drain_jobs()
+        while self._locks or self._waiters:
+            while self._locks:
+                self._lock_freed(self._locks.popitem()[0])
+            self.drain_jobs()
+            if self._waiters and not self._locks:  # when all other jobs have their state
+                self._look_for_rings()
+                self.drain_jobs()
+
+    def drain_jobs(self) -> None:
+        """Process the changes of jobs alone, so that those that have waited for others are where they belong; freed
+        locks are not given to others yet."""
+        while self._parents or self._dependants or self._lines:
             while self._parents:
                 self._go_on(self._parents.popitem()[0])
             while self._dependants:
                 self._need_settled(self._dependants.popitem()[0])
-            while self._locks:
-                self._lock_freed(self._locks.popitem()[0])
             while self._lines:
                 self._advance(self._lines.popitem()[0])
-            if self._waiters:  # when all other jobs have their state
-                self._look_for_rings()
 
     def _look_for_rings(self) -> None:
         """Break one deadlock, and look again: the victim's locks may have let some of the others go on."""
