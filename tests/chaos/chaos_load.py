@@ -44,7 +44,7 @@ KINDS = _KINDS | {
 }
 CAPACITIES = {"queue:narrow": NARROW} | {f"lock:press:{n}": 1 for n in range(PRESSES)}
 _REFUSED = re.compile(r"refused late record job=(\d+) fence=(\d+)")
-_GIVEN_UP = "late records are refused, their leases are gone: "
+_GIVEN_UP = "late records are refused, because their leases are lost: "
 _RECORD = re.compile(r"job=\d+ fence=\d+")
 _TREE = {"children": 6, "seconds": 0.01}
 

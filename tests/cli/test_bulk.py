@@ -349,7 +349,7 @@ def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
     assert result.returncode == 2
     assert (
         result.stderr
-        == "spinney: this would retry 1,001 jobs; look first with --dry-run, then say so with --yes\n"
+        == "spinney: this would retry 1,001 jobs; look first with --dry-run, then confirm with --yes\n"
     )
     assert count(bare) == {"failed": 1001}
     assert bare.ok("retry", "--state", "failed", "--yes") == "1,001 retried\n"

@@ -211,7 +211,7 @@ def test_a_silent_party_loses_what_it_had_as_an_interruption(site: Site) -> None
     assert list(take_back_silent(site.store, seen, now_us=site.now)) == [job_id]
     job = site.store.job(job_id)
     assert (job.state, job.interruptions) == (State.PENDING, 1)
-    assert site.store.attempts(job_id)[0].message == "its external worker was not heard of any more"
+    assert site.store.attempts(job_id)[0].message == "its external worker sent no more heartbeats"
     assert site.store.external_workers.all() == []
 
 
@@ -265,7 +265,7 @@ def test_why_a_job_waits_for_a_party_is_one_sentence(site: Site) -> None:
         return explained(site.store, job_id, site.now).sentence
 
     assert why().startswith(
-        "no external worker is there that claims external stage 'listen' of job type 'talk'"
+        "there is no external worker that claims external stage 'listen' of job type 'talk'"
     )
     joined = join(site, serves=QueueSelection(active=("narrow",)))
     assert (

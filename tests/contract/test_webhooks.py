@@ -651,7 +651,7 @@ def test_one_whose_maker_may_not_have_it_any_more_is_paused_until_somebody_answe
     watch_as(site)
     job = site.submit_one()
     site.drain()
-    sentence = f"its maker {why} and may not keep webhooks; whoever resumes it answers for it from then on"
+    sentence = f"its maker {why} and may not keep webhooks; the user who resumes it becomes its maker"
 
     deed(site)
 

@@ -72,12 +72,12 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
         (
             "running",
             "pending",
-            "job 7 is running and cannot be opened again; 'spinney show 7' shows where it stands",
+            "job 7 is running and cannot be opened again; 'spinney show 7' shows its state",
         ),
         (
             "failed",
             "cancelled",
-            "job 7 has failed and cannot be cancelled; 'spinney show 7' shows where it stands",
+            "job 7 has failed and cannot be cancelled; 'spinney show 7' shows its state",
         ),
     ],
 )

@@ -218,7 +218,7 @@ class Bridge:
         jobs = self._by_id(link.job_id for link in gone)
         for link in gone:
             job = jobs.get(link.job_id or 0)
-            self._give_up(link, job, ClaimLost("it no longer bears our name"))
+            self._give_up(link, job, ClaimLost("it no longer has our name"))
         self._end([(link.entry, link.claim) for link in gone])
         self._accept(claims)
 

@@ -128,6 +128,9 @@ def compared(ours: Set[str], jobs: Mapping[str, Job | None]) -> Iterator[tuple[s
         yield entry, "it is taken by this node, and has no job here: the bridge makes one when it runs"
     for entry, job in sorted(jobs.items()):
         if entry not in ours:
-            yield entry, "its link is open, and it is finished, gone or taken by others over there"
+            yield (
+                entry,
+                "its link is open, but it is finished, deleted or claimed by others in the other system",
+            )
         elif job is None or job.state in SETTLED:
-            yield entry, "its job has ended here, and it does not say so yet over there"
+            yield entry, "its job has ended here, but the other system does not show that yet"

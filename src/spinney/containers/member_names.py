@@ -64,7 +64,7 @@ class Tree:
         if path in self._folders:
             raise NotAdmitted(f"'{shown(path)}' is a folder too; rename one of them")
         if path in self._files:
-            raise NotAdmitted("it is there twice; pack it once")
+            raise NotAdmitted("it is in the archive twice; pack it once")
         self._count(path)
         self._files.add(path)
         return path

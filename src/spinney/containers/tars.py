@@ -153,7 +153,7 @@ class Forward(io.RawIOBase):
         """Read to the end of the file. Raises NotAdmitted when there is more than zeros."""
         while piece := self._read(_PIECE_BYTES):
             if piece.strip(b"\0"):
-                raise NotAdmitted("something stands behind its end mark; pack it as one archive")
+                raise NotAdmitted("there is something behind its end mark; pack it as one archive")
 
     def _read(self, size: int) -> bytes:
         """Read so many bytes, fewer only at the end, in pieces that are metered as they come."""

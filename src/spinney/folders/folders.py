@@ -139,7 +139,7 @@ def require_room(root: Path, prefix: str, needed_bytes: int = 0) -> None:
         )
 
 
-def unusable(root: Path, error: OSError, failure: str, remedy: str = "see that it is there") -> StoreUnusable:
+def unusable(root: Path, error: OSError, failure: str, remedy: str = "check that it exists") -> StoreUnusable:
     """Return the error for a failed write below this root: DiskFull, or one that says what to look at. ``failure``: the
     beginning of the message, which says what cannot be done."""
     if is_full(error):

@@ -285,5 +285,5 @@ def _usable(place: Path) -> Iterator[None]:
                 f"come is kept"
             ) from error
         raise StoreUnusable(
-            f"the upload cannot be kept below {place}: {error.strerror or error}; see that it is there and is writable"
+            f"the upload cannot be kept below {place}: {error.strerror or error}; check that it exists and is writable"
         ) from error

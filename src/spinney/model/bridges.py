@@ -20,7 +20,7 @@ class BridgeStatus:
     links: int
     """Entries that are claimed and not finished."""
     behind: int
-    """Links whose job has changed and whose entry does not say so yet."""
+    """Links whose job has changed and whose entry does not show it yet."""
     behind_since_us: int | None
     """Since when the oldest of them is behind."""
     trouble: str | None

@@ -55,7 +55,7 @@ class UnlawfulTransition(SpinneyError):
             sentence = f"{state}, so there is nothing to retry; 'spinney rerun {job_id}' runs it again"
         else:
             verb = _CANNOT.get(after, f"become {after}")
-            sentence = f"{state} and cannot {verb}; 'spinney show {job_id}' shows where it stands"
+            sentence = f"{state} and cannot {verb}; 'spinney show {job_id}' shows its state"
         super().__init__(f"job {job_id} {sentence}")
 
 

@@ -180,7 +180,7 @@ class Settlement:
                 f"an attempt cannot end as {self.outcome!r}; use one of: {', '.join(sorted(WORDS))}"
             )
         if self.result is not None and self.outcome not in PASSED:
-            raise UsageError(f"an attempt that ends as {self.outcome} has no result; say it in the message")
+            raise UsageError(f"an attempt that ends as {self.outcome} has no result; put it into the message")
         if self.code is not None and not 1 <= self.code <= CODE_MAX:
             raise UsageError(
                 f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {self.code}"

@@ -112,7 +112,7 @@ class LockSpec:
             raise UsageError(f"a lock is kept until='attempt' or until='job', not {self.until!r}")
         if not isinstance(self.template, str) or not lock_names.is_balanced(self.template):
             raise UsageError(
-                f"{self.template!r} cannot name a lock: use text in which every parameter stands in braces "
+                f"{self.template!r} cannot name a lock: use text in which every parameter is in braces "
                 f"of its own, as in 'receiver:{{serno}}'"
             )
 
@@ -230,7 +230,7 @@ class TypeSpec:
             raise UsageError(f"{where}: description must be text in UTF-8, not {self.description!r}")
         if not _is_text(self.subject) or not lock_names.is_balanced(self.subject):
             raise UsageError(
-                f"{where}: subject must be text in which every parameter stands in braces of its own, as in "
+                f"{where}: subject must be text in which every parameter is in braces of its own, as in "
                 f"'{{file}}', not {self.subject!r}"
             )
         if self.submit not in SUBMIT:

@@ -378,10 +378,10 @@ class Supervisor:
         """Log the lost leases, and end everything. This is called in the heartbeat's thread."""
         try:
             _name_lost(
-                "attempts are stopped, their leases are gone",
+                "attempts are stopped, because their leases are lost",
                 [task.lease for task in assembly.dispatcher.tasks()],
             )
-            _name_lost("late records are refused, their leases are gone", self._queue.pending())
+            _name_lost("late records are refused, because their leases are lost", self._queue.pending())
         finally:
             self._on_dead(why)
 

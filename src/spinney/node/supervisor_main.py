@@ -122,7 +122,7 @@ def _watch_guard(fd: int) -> None:
     """Wait for the end of the guard, then end everything. It is a thread, so that it works whatever the event
     loop does."""
     os.read(fd, 1)  # nothing is ever written: it returns when the guard is gone
-    end_everything("the guard is gone")
+    end_everything("the guard has ended")
 
 
 def _first(error: BaseException) -> BaseException:

@@ -71,7 +71,7 @@ def send(
     """
     if not 1 <= len(mail.recipients) <= RECIPIENTS_MAX:
         limit = f"a mail goes to 1 to {RECIPIENTS_MAX} addresses, not {len(mail.recipients)}"
-        raise Fail(f"{limit}; submit it anew, as several if need be", retryable=False)
+        raise Fail(f"{limit}; submit it again, as several mails if necessary", retryable=False)
     try:
         server_settings = settings()
         credentials = server_settings.credentials(os.environ)
@@ -183,12 +183,13 @@ def _finish(job: Job, progress: Progress) -> dict[str, Any]:
     _reset(job, progress)
     if not progress.delivered:
         raise Fail(
-            f"the mail server refused it for {replies}; correct what it names and retry this job, or submit anew",
+            f"the mail server refused it for {replies}; correct what it names and retry this job, or submit the mail "
+            f"again",
             retryable=False,
         )
     raise Warn(
         f"{refused} of {refused + len(progress.delivered)} recipients were refused: {replies}; correct the "
-        f"addresses and rerun this job, or submit anew for them",
+        f"addresses and rerun this job, or submit the mail again for them",
         value=summary | {"refused": refused},
     )
 

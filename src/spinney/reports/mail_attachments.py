@@ -95,5 +95,5 @@ def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
             f"{shown} is larger than the {most_bytes} bytes left for attachments; send a link instead"
         )
     if hashlib.sha256(content).hexdigest() != attachment.sha256:
-        raise CannotAttach(f"{shown} is not what it was when the mail was submitted; submit the mail anew")
+        raise CannotAttach(f"{shown} has changed since the mail was submitted; submit the mail again")
     return content

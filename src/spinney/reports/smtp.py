@@ -104,7 +104,7 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
         ) from None
     except smtplib.SMTPNotSupportedError as error:
         raise MailServerUnavailable(
-            f"{where} cannot do what is asked of it ({error}); check the settings of mail"
+            f"{where} cannot send this mail ({error}); check the settings of mail"
         ) from None
     except (smtplib.SMTPException, OSError) as error:
         raise MailServerUnavailable(

@@ -171,7 +171,7 @@ def _clear(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StoreUnusable(f"{path} is there and no socket; set socket of [server] to another path")
+        raise StoreUnusable(f"{path} exists and is not a socket; set socket of [server] to another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

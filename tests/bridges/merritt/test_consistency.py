@@ -220,7 +220,7 @@ def test_what_somebody_works_at_is_left_alone(
     (repair,) = queue.repair(dry_run=False, also_recent=True)
 
     assert not repair.done
-    assert "somebody works at it" in repair.action
+    assert "another process works on it" in repair.action
 
 
 def test_what_changed_since_the_check_is_left(client: KazooClient, queue: MerrittQueue) -> None:

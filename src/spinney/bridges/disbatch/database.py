@@ -144,7 +144,7 @@ def check(db: Database) -> None:
     except PyMongoError as error:
         raise StoreUnavailable(
             f"no primary of the MongoDB database {db.name} answers; start it, or correct the address. "
-            "Every operation connects anew by itself"
+            "Every operation connects again by itself"
         ) from error
 
 

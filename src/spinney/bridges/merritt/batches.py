@@ -301,11 +301,11 @@ class Batches(Items[Batch]):
             if head is None or names != [layout.batch_job_state(head.state)]:
                 state = "of no state that can be read" if head is None else head.state
                 message = (
-                    f"{batch.path}: {job_id} is {state}, but stands in {' and '.join(names) or 'no list'}"
+                    f"{batch.path}: {job_id} is {state}, but is listed in {' and '.join(names) or 'no list'}"
                 )
                 self._unsettled[batch.path] += 1
                 if self._unsettled[batch.path] == 2:
-                    log.warning("%s; it is not reported until a check finds nothing: mend it.", message)
+                    log.warning("%s; it is not reported until a check finds nothing: repair it.", message)
                 raise MerrittConflict(message)
         del self._unsettled[batch.path]
 

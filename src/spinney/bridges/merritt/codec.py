@@ -38,9 +38,9 @@ def read_object(path: str, data: bytes | None) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); run a check, and mend it.") from None
+        raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); run a check, and repair it.") from None
     if not isinstance(value, dict):
-        raise MerrittZKNodeInvalid(f"{path} is JSON, but no object; run a check, and mend or delete it.")
+        raise MerrittZKNodeInvalid(f"{path} is JSON, but no object; run a check, and repair or delete it.")
     return value
 
 
@@ -49,7 +49,7 @@ def read_number(path: str, data: bytes | None) -> int:
     try:
         return int((data or b"").decode("ascii"))
     except ValueError:
-        raise MerrittZKNodeInvalid(f"{path} is no number; run a check, and mend or delete it.") from None
+        raise MerrittZKNodeInvalid(f"{path} is no number; run a check, and repair or delete it.") from None
 
 
 def read_text(data: bytes | None) -> str:

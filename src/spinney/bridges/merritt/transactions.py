@@ -157,6 +157,6 @@ def with_retries(attempt: Callable[[], _Result]) -> _Result:
             return attempt()
         except OperationFailed as failure:
             if not isinstance(failure.cause, zk.NodeExistsError | zk.NoNodeError | zk.NotEmptyError):
-                raise MerrittConflict(f"{failure}; read it again and decide anew.") from failure
+                raise MerrittConflict(f"{failure}; read it again and decide again.") from failure
             last: Any = failure
     raise MerrittConflict(f"Other clients were first {_MOST_TRIES} times; try again later.") from last

@@ -28,7 +28,9 @@ def make_below_root(folder: Path, mode: int = 0o777) -> None:
     """Make a folder and those above it, as long as the folder root is there: what is written to the empty mount point
     of a shared folder is lost when that is mounted again. Raises OSError."""
     if not any((above / ROOT_TOKEN).exists() for above in folder.parents):
-        raise FileNotFoundError(ENOENT, "its folder root is gone or not mounted; mount it again", str(folder))
+        raise FileNotFoundError(
+            ENOENT, "its folder root does not exist or is not mounted; mount it again", str(folder)
+        )
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
 
 

@@ -43,7 +43,9 @@ REASONS = 5
 class VerbOptions:
     """The options that every verb has."""
 
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say to how many it would be done.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many jobs would be changed.")] = (
+        False
+    )
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {CONFIRM_ABOVE:,}).")
     ] = False
@@ -161,7 +163,7 @@ def run_verb(
     """
     if not jobs and not filter_options.has_any:
         raise UsageError(
-            f"name the jobs to {_WORDINGS[verb].do} by their numbers, or say which with a filter "
+            f"name the jobs to {_WORDINGS[verb].do} by their numbers, or choose them with a filter "
             "such as --state, "
             f"--type or --batch; 'spinney {verb} --help' shows them all"
             + (
@@ -235,7 +237,7 @@ def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
         return True
     doing = _doing(preview, command)
     if not sys.stdin.isatty():
-        raise UsageError(f"this would {doing}; look first with --dry-run, then say so with --yes")
+        raise UsageError(f"this would {doing}; look first with --dry-run, then confirm with --yes")
     for line in _stage_lines(performer.do(_plan(command, exact=False)).stages):
         typer.echo(line, err=True)
     return typer.confirm(f"{doing}?", err=True)

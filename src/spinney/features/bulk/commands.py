@@ -88,11 +88,11 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
         what ``Bulk.plan`` raises."""
         if self.ids is None and (self.filter is None or not self.filter.model_fields_set):
             raise UsageError(
-                f"name the jobs to {self.verb} in ids, or say which in filter, with at least one field"
+                f"name the jobs to {self.verb} in ids, or choose them with filter, with at least one field"
             )
         if len(self.ids or ()) > IDS_MAX and not service.is_local:
             raise UsageError(
-                f"more than {IDS_MAX:,} jobs are named in ids; name fewer, or say which in filter"
+                f"more than {IDS_MAX:,} jobs are named in ids; name fewer, or choose them with filter"
             )
         order = bulk_order(self.verb, **self.model_dump(include=_ORDER))
         job_filter = None if self.filter is None else self.filter.filter(service)
@@ -108,9 +108,9 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
 
     exact: bool = Field(
         default=True,
-        description="dry_run: try it, which takes as long as doing it; false: say how many fit.",
+        description="dry_run: try it, which takes as long as doing it; false: count the jobs that match.",
     )
-    stages: bool = Field(default=True, description="dry_run: also say which stages would run again.")
+    stages: bool = Field(default=True, description="dry_run: also list the stages that would run again.")
 
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)

@@ -84,7 +84,7 @@ class ViewCheck:
             if not self._tree.wrong(subject, job):
                 return None
             link = subject.path
-            sentence = f"the link {link} is not where its job stands"
+            sentence = f"the link {link} does not match the state of its job"
         else:
             path = None if job is None else view_path(job)
             if path is None or self._tree.is_right(path, job_id) or not self._tree.has_folder(job_id):

@@ -71,7 +71,7 @@ def _recovering(job_id: int, facts: Facts) -> Words:
     be taken back."""
     worker = facts.get("external_worker")
     owner = f"node {facts['node']}" if worker is None else f"external worker {worker}"
-    return f"{owner}, which had it, is gone; it is being taken back", None
+    return f"{owner}, which had it, has ended; it is being taken back", None
 
 
 def _silent(job_id: int, facts: Facts) -> Words:
@@ -331,7 +331,7 @@ def _unknown_type(job_id: int, facts: Facts) -> Words:
 
 
 def _no_external_worker(job_id: int, facts: Facts) -> Words:
-    return f"no external worker is there that claims {_external(facts)}; start the program that runs it", None
+    return f"there is no external worker that claims {_external(facts)}; start the program that runs it", None
 
 
 # --- other jobs go first ------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def _share(job_id: int, facts: Facts) -> Words:
 def _slots(job_id: int, facts: Facts) -> Words:
     """Every node that may run the job is full."""
     ahead = facts.get("ahead")
-    behind = f"; {_at_most_jobs(ahead)} stand before it" if ahead else ""
+    behind = f"; {_at_most_jobs(ahead)} come before it" if ahead else ""
     sentence = f"all {facts['slots']} slots of the nodes that may run it ({_first(facts['nodes'])}) are taken{behind}"
     return sentence, _sooner(job_id, facts)
 

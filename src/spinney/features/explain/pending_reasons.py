@@ -51,7 +51,7 @@ def _sentence(obstacle: "Obstacle", job: Job) -> str:
     """Return the message for an obstacle, with what to do about it."""
     match obstacle.cause:
         case "no_external_worker":
-            return f"no external worker is there that claims external stage {job.stage!r}"
+            return f"there is no external worker that claims external stage {job.stage!r}"
         case "no_node":
             return "no node is running; start one with 'spinney node'"
         case "unknown_type":

@@ -94,7 +94,7 @@ class External(Service):
         if before is not None:
             if before.owner != self.by and before.state != "left":
                 raise Refused(
-                    f"an external worker called {name} is there, and is not yours; give this one another name"
+                    f"another user has an external worker called {name}; give this one another name"
                 )
             self.store.recover(before.id, None, now_us=self.clock())
         joined = self.store.external_workers.join(worker, self.actor(), version=VERSION, now_us=self.clock())
@@ -195,8 +195,8 @@ class External(Service):
             return
         if settlement.outcome is Outcome.CANCELLED and lease.cancel_requested_us is None:
             raise Refused(
-                f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
-                f"first"
+                f"nobody has requested that job {job_id} be cancelled; settle it as error, hold or returned, or cancel "
+                f"the job first"
             )
         settlement = without_secrets(settlement, Redactors(self.store.types()).of(self.store.job(job_id)))
         began_us = 0 if settlement.outcome is Outcome.RETURNED else lease.running_us

@@ -62,12 +62,12 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
                     os.fsync(fd)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise Refused(
-                f"{path!r} cannot be put into the folder of job {job_id}: something else of that name is there "
+                f"{path!r} cannot be put into the folder of job {job_id}: something else has that name there "
                 f"({error.strerror}); choose another name"
             ) from error
         except OSError as error:
             failure = f"{path!r} cannot be put into the folder of job {job_id}"
-            raise folders.unusable(root, error, failure, f"see that {root} is there") from error
+            raise folders.unusable(root, error, failure, f"check that {root} exists") from error
 
 
 @contextmanager

@@ -363,7 +363,7 @@ class SqlInboxes:
         except Forbidden as error:
             return str(error)
         if not rights.permits(Role.ADMIN) or not rights.everywhere:
-            return f"its maker {inbox.by} is no admin now; whoever resumes it answers for it from then on"
+            return f"its maker {inbox.by} is no admin now; the user who resumes it becomes its maker"
         return None
 
 

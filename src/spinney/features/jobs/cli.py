@@ -49,7 +49,9 @@ def list_jobs(
         option(min=1, max=10_000, help_=f"How many (default: {_SHOWN}; with --csv all)."),
     ] = None,
     oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Only how many stand in each state.")] = False,
+    count: Annotated[
+        bool, typer.Option("--count", help="Print only the number of jobs in each state.")
+    ] = False,
     json: JsonOption = False,
     csv: CsvOption = False,
     store: StoreOption = None,

@@ -122,7 +122,7 @@ def lock(
 def unlock(
     name: Annotated[str, argument("LOCK", "The lock's name.", completion.locks)],
     reason: Annotated[
-        str, option("--reason", help_="Why the owner is known to be gone, recorded in the audit log.")
+        str, option("--reason", help_="How you know that the owner has ended; recorded in the audit log.")
     ],
     job: Annotated[
         int | None,

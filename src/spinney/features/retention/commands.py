@@ -21,7 +21,7 @@ StateName = Annotated[Name, Field(description="A state of settled jobs.", exampl
 Period = Annotated[
     float, WithJsonSchema({"type": "number", "minimum": 0, "maximum": KEEP_MAX_S}), DurationField()
 ]
-_TO = "say how long jobs are kept"
+_TO = "set how long jobs are kept"
 """The end of the sentence that refuses a caller without the role."""
 
 

@@ -138,7 +138,7 @@ def _bridge_families(bridges: Sequence[BridgeStatus]) -> Iterator[GaugeMetricFam
     last figures."""
     for name, about in (
         ("links", "Entries of another system that are claimed and not finished."),
-        ("behind", "Links whose job has changed and whose entry does not say so yet."),
+        ("behind", "Links whose job has changed and whose entry does not show it yet."),
         ("in_trouble", "1 while the bridge suffers from something."),
     ):
         yield _family(f"bridge_{name}", about, ["bridge"], {(b.name,): getattr(b, name) for b in bridges})

@@ -424,7 +424,7 @@ def _unwell_webhook(name: str, health: WebhookHealth) -> ActionNeeded:
     return ActionNeeded(
         id=f"webhook-{name}",
         kind="failed",
-        title=f"Webhook {name} reaches nobody",
+        title=f"Webhook {name} reaches no receiver",
         more=f"{counted(health.failing, 'delivery', 'deliveries')} not accepted since the last that was"
         + (f": {last}" if last else ""),
         path=f"/webhooks/{segment(name)}",

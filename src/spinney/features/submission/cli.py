@@ -48,8 +48,8 @@ LinesOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, lines say type, params and any "
-        "option.",
+        help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, each line has type, params and "
+        "any option.",
     ),
 ]
 

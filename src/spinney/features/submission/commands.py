@@ -243,7 +243,9 @@ class ListBatches(Command, route="GET /batches"):
     Jobs at the top that have others below them, the newest first, with how far they are. A page may be short, or
     empty, where few fit the filters: `next` says whether there is more."""
 
-    state: States | None = Field(default=None, description="Only those whose job at the top stands so.")
+    state: States | None = Field(
+        default=None, description="Only batches whose root job is in one of these states."
+    )
     type: Word | None = Field(default=None, description="Only of this job type.")
     queue: Word | None = Field(default=None, description="Only in this queue.")
     collection: Word | None = Field(default=None, description="Only of this collection.")

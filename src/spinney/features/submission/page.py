@@ -124,7 +124,7 @@ async def submitted(request: Request, context: Authenticated) -> Response:
             message = _CHANGED if sent.once.key in str(error) else str(error)
             return _again(request, context, choices, sent, {"": message}, status=refused[0])
     if repeated:
-        done = f"job {job_id} was submitted with this very form before, and not again; begin anew for another"
+        done = f"job {job_id} was already submitted with this form; open a new form to submit another"
         return redirect_from(request, f"/jobs/{job_id}", done=done)
     return redirect_from(request, f"/jobs/{job_id}", done=f"job {job_id} is submitted")
 
@@ -160,7 +160,7 @@ async def _sent(request: Request, context: RequestContext, upload: spool.Upload)
     digest.update((await asyncio.to_thread(upload.digest)).encode())
     key = values.get(_ONCE, "")
     if not (key.isascii() and key.isprintable() and 0 < len(key) <= 100):
-        raise Refused("the form has lost its key; load the page again and fill it in anew")
+        raise Refused("the form has lost its key; load the page again and fill it in again")
     return SubmittedForm(
         values=values,
         once=SubmissionKey(owner=context.principal.name, key=f"form:{key}", digest=digest.hexdigest()),
@@ -287,7 +287,7 @@ def _choices(control: Control, type_: str) -> SubmitChoices:
     """Return what the form of a type offers. Raises UnknownType, and Forbidden for a type that the caller
     may not submit."""
     if not type_:
-        raise UnknownType("the form names no job type; choose one, and fill it in anew")
+        raise UnknownType("the form names no job type; choose one, and fill it in again")
     queues = [queue.queue for queue in control.queries.queues()]
     spec = control.queries.type(type_)
     require_type(control, spec, [])

@@ -24,7 +24,7 @@ from spinney.store.sql.connection.database import Tx
 
 KEY = "maker"
 """The entry of ``spec`` that names the maker."""
-_ADVICE = "whoever resumes it answers for it from then on"
+_ADVICE = "the user who resumes it becomes its maker"
 """The end of each message: a resume makes the caller the maker."""
 
 

@@ -205,7 +205,7 @@ def require_url(url: str) -> None:
     lawful = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
     if not lawful or " " in url or len(url) > URL_MAX:
         raise ValueError(
-            f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it"
+            f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; correct it"
         )
 
 

@@ -36,7 +36,7 @@ RECALL_LEAST_US = 10_000.0
 RECALL_PAUSE_S = 0.05
 """The least time between two recalls of a slot, so that a stream of new jobs does not cause a storm of recalls."""
 
-_UNSAID = "its worker died before it could say how it ended"
+_UNSAID = "its worker died before it could report how it ended"
 _BESIDE = "its worker was ended, not because of this attempt"
 _BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
 """Outcomes that a worker may report only for an attempt that was asked to end."""

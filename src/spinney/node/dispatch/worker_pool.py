@@ -205,8 +205,8 @@ class WorkerPool(Events):
         except OSError as error:
             if not self._pages.is_dir():
                 raise RunDirGone(
-                    f"the run-time directory {self._pages.parent} is gone, with the locks of this node; name one that "
-                    f"nobody removes with --run-dir (run_dir in spinney.toml), and start the node again"
+                    f"the run-time directory {self._pages.parent} no longer exists, nor do the locks of this node; "
+                    f"name one that nobody removes with --run-dir (run_dir in spinney.toml), and start the node again"
                 ) from None
             self.start_failed(f"{error}; it tries again")
             self._pause_starts()

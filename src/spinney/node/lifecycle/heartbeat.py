@@ -123,7 +123,7 @@ class Heartbeat:
             if store.keep_out(self._node_id):
                 self._deadline.renew(good_until_ns(boot_ns(), self._lease_period_s))
         except (SpinneyError, OSError) as error:
-            log.debug("nobody can be kept out: %s", error)
+            log.debug("other writers cannot be kept out: %s", error)
 
     def _failed(self, error: Exception) -> None:
         """Log the cause of a failing beat: at once, and ``_SAYS_A_PERIOD`` times in a lease period while it

@@ -117,8 +117,8 @@ def _refusal(node: NodeInfo, replace: bool) -> str:
 
 def _announce_wait(node: NodeInfo) -> None:
     log.info(
-        "the node %s of %s (pid %d) has not left and is not proven gone; waiting until it beats, or has been silent "
-        "for its lease of %g s. If it is dead: spinney doctor --repair --dead %s",
+        "the node %s of %s (pid %d) has not left, and nothing proves that it has ended; waiting until it sends a "
+        "heartbeat, or has been silent for its lease of %g s. If it is dead: spinney doctor --repair --dead %s",
         node.name,
         node.host,
         node.pid,

@@ -128,7 +128,11 @@ class InboxWatcher:
         if serves != sees:
             self._changed = True
             self._intakes.pop(name, None)
-            fault = f"its folder {inbox.folder} is gone; make it again" if serves and may_serve else None
+            fault = (
+                f"its folder {inbox.folder} does not exist any more; make it again"
+                if serves and may_serve
+                else None
+            )
             if not await call(
                 lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=fault)
             ):

@@ -120,7 +120,7 @@ class _Collector:
         for name, about, total in (
             ("claimed_jobs", "Leases that the store has granted.", figures.claimed),
             ("records", "Records that the store has written.", figures.recorded),
-            ("refused_records", "Records of attempts whose lease was gone.", figures.refused),
+            ("refused_records", "Records of attempts that had lost their lease.", figures.refused),
             ("dead_nodes", "Dead nodes from which this node has taken the jobs back.", figures.dead_nodes),
         ):
             yield CounterMetricFamily(f"spinney_{name}", about, value=total)

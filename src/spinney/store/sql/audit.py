@@ -177,7 +177,7 @@ def _compare(proven: tuple[int, str] | None, seq: int, link: str) -> None:
     """Raise AuditBroken when this is the entry of the kept head, and its digest has changed."""
     if proven is not None and proven[0] == seq and proven[1] != link:
         raise AuditBroken(
-            f"the audit up to entry {seq} is not the one whose head was kept: it was written anew; {_BACKUP}"
+            f"the audit up to entry {seq} is not the one whose head was kept: it was rewritten; {_BACKUP}"
         )
 
 

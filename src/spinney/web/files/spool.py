@@ -51,7 +51,7 @@ class Upload:
             path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
             for other in self.files
         ):
-            raise UsageError(f"{path!r} is there twice, or as a file and a folder; name each file once")
+            raise UsageError(f"{path!r} appears twice, or as a file and a folder; name each file once")
         at = self.place / str(len(self.files))
         with _saying_that_it_is_full(self.root):
             os.utime(self.place)
@@ -84,7 +84,7 @@ def upload(root: Path) -> Iterator[Upload]:
         place.mkdir(mode=0o700)
     except OSError as error:
         raise folders.unusable(
-            root, error, f"{_NOT_TAKEN}: {place.parent}", "see that it is there"
+            root, error, f"{_NOT_TAKEN}: {place.parent}", "check that it exists"
         ) from error
     try:
         yield Upload(root, place)

@@ -80,7 +80,7 @@ class StoreAuthenticator:
             self._warned = True
             assert request.client is not None
             log.warning(
-                "a request from %s bears X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
+                "a request from %s has X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
                 "not name that address; if your reverse proxy stands there, name it, else all its visitors count as "
                 "one address when they sign in",
                 request.client.host,

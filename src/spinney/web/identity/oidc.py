@@ -186,11 +186,9 @@ class Provider:
             except InvalidKeyIdError:
                 continue  # it signs with a new one
             except (JoseError, ValueError, TypeError, KeyError) as error:
-                raise BadLogin(
-                    f"what the provider says cannot be believed ({_plain(error)}); {_AGAIN}"
-                ) from None
+                raise BadLogin(f"the provider's token is not valid ({_plain(error)}); {_AGAIN}") from None
             return dict(claims)
-        raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
+        raise BadLogin(f"the provider's token is not signed with any of its keys; {_AGAIN}")
 
     def _person(self, claims: Mapping[str, Any]) -> OidcUser:
         """Return the user that the claims name. Raises BadLogin when they name none, or an address that is not

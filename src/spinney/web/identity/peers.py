@@ -32,7 +32,7 @@ def rights(number: int, roles: Mapping[str, Role]) -> Rights:
     role = roles.get(_user(number), roles.get(str(number)))
     if role is None:
         raise Forbidden(
-            f"the user {_user(number)} of this machine may not ask here; use a token, or have peers of [server] say "
+            f"the user {_user(number)} of this machine has no access here; use a token, or have peers of [server] set "
             f"what that user may"
         )
     return Rights(role=role)

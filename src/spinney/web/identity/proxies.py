@@ -52,7 +52,7 @@ def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
         return user_name(names[0].encode("latin-1").decode())
     except (BadName, UnicodeError):
         raise Forbidden(
-            "the proxy names somebody who cannot be a user here; have it send the user's name"
+            "the proxy names a user who cannot be one here; have it send the user's name"
         ) from None
 
 

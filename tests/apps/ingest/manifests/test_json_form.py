@@ -262,7 +262,7 @@ def test_names_that_nearly_meet_are_told_of_with_both_places(tmp_path: Path) -> 
         (lines("object-manifest", FILE, end="1"), "tells of '1' entries"),
         (lines("object-manifest"), "before its first entry"),
         (b'{"profile": "object-manifest"}', 'line 2: .* without {"end": 0}'),
-        (lines("object-manifest", FILE) + b"\n{}", "line 5: this stands below the end on line 3"),
+        (lines("object-manifest", FILE) + b"\n{}", "line 5: this is below the end on line 3"),
     ],
 )
 def test_an_end_that_does_not_fit_is_refused(tmp_path: Path, content: bytes, says: str) -> None:

@@ -377,7 +377,7 @@ def test_a_completed_object_that_is_sent_back_too_late_is_told_from_where(servic
     deposit.deposit()
     ran = deposit.run("processing")
     assert ran.message == (
-        "fetched.jsonl is gone from the working folder; requeue this object from its stage 'downloading'"
+        "fetched.jsonl is no longer in the working folder; requeue this object from its stage 'downloading'"
     )
     assert deposit.to("notify").outcome == "ok"
 

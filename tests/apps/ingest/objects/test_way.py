@@ -162,7 +162,7 @@ def test_a_held_payload_that_is_gone_is_said_to_be_gone(service: Service) -> Non
     held = payload(PayloadKind.FILE, None, "x.txt", held="payload/x.txt", size_bytes=3)
     ran = service.object(payload=held).to("downloading")
     assert not failure(ran).retryable
-    assert ran.message == "the payload 'x.txt' is gone from its batch's folder; submit it again"
+    assert ran.message == "the payload 'x.txt' is no longer in its batch's folder; submit it again"
 
 
 def test_a_held_name_as_long_as_a_name_may_be(service: Service) -> None:

@@ -139,7 +139,7 @@ def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
     if not target.exists():
         source = config.incoming / order.bid / name
         if source.is_symlink() or not source.is_file():
-            raise NotAdmitted(f"the payload '{shown(name)}' is gone from {source.parent}; submit it again")
+            raise NotAdmitted(f"the payload '{shown(name)}' is no longer in {source.parent}; submit it again")
         target.parent.mkdir(exist_ok=True)
         beside = job.folder / f"{PAYLOAD}.new"  # cannot clash with a depositor's name, or make it too long
         try:

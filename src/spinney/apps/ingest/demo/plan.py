@@ -81,7 +81,7 @@ def make_room(out: Path) -> None:
     if out.exists():
         if not (out / MARK).exists():
             raise UsageError(
-                f"{out} is there and is no earlier demo's; move it away, or name another with OUT="
+                f"{out} exists and was not made by an earlier demo; move it away, or name another with OUT="
             )
         shutil.rmtree(out)
     out.mkdir(parents=True)

@@ -55,5 +55,5 @@ def whole(folder: Path, plain: str, place: int | None) -> str:
             return f"{plain}?{orjson.loads(file.readline())}"
     except (FileNotFoundError, ValueError):
         raise NotAdmitted(
-            f"the query of {plain} is gone from the batch's folder; submit the batch again"
+            f"the query of {plain} is no longer in the batch's folder; submit the batch again"
         ) from None

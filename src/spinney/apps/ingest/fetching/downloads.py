@@ -83,7 +83,7 @@ def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) ->
     coding = response_headers.encoding_of(answer.headers)
     if coding is not None:
         raise TryFailed(
-            f"the server sends it coded as '{paths.shown(coding[:40])}' though it was asked not to; "
+            f"the server sends it coded as '{paths.shown(coding[:40])}' although the request did not allow that; "
             f"have it send the file as it is",
             retryable=False,
         )

@@ -78,7 +78,7 @@ def aware(when: datetime) -> datetime:
     """Return a time, checked to have a zone. Raises ValueError: times are made by programs, so that none is
     an error of one."""
     if when.tzinfo is None:
-        raise ValueError(f"{when!r} does not say its time zone; give an aware time")
+        raise ValueError(f"{when!r} has no time zone; give a time with one")
     return when
 
 

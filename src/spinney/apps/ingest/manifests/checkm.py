@@ -204,7 +204,7 @@ def _add_directive(head: _Head, number: int, word: str, values: list[str], line:
     """Enter a line of the header into ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
     if word == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
-        head.note(number, f"#%{DECLARATION} stands below the first line; write it as the first")
+        head.note(number, f"#%{DECLARATION} is below the first line; make it the first")
         return
     if word not in _WORDS and (match := _WITHOUT_BAR.fullmatch(word)) is not None:
         head.note(number, f"there is no '|' behind #%{match[1]}; write one")
@@ -275,8 +275,7 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
         )
     else:
         raise NotAdmitted(
-            f"the prefix {prefix} stands for '{shown(' | '.join(values[1:]))}' here; "
-            f"it must be {PREFIXES[prefix]}"
+            f"the prefix {prefix} means '{shown(' | '.join(values[1:]))}' here; it must be {PREFIXES[prefix]}"
         )
 
 
@@ -305,7 +304,7 @@ def _rows(
                 word, _ = _directive(line)
                 if word == "eof":
                     break
-                raise NotAdmitted(f"'#%{shown(word)}' stands below a row; move it above the rows")
+                raise NotAdmitted(f"'#%{shown(word)}' is below a row; move it above the rows")
             if not line:
                 continue
             has_rows = True
@@ -333,9 +332,7 @@ def _check_end(reading: Lines, eof: int, has_rows: bool, report: Report) -> None
         try:
             line = _text(raw)
             if line.startswith("#%") or (line and not line.startswith("#")):
-                raise NotAdmitted(
-                    f"this stands below the #%eof on line {eof}; hand in one manifest at a time"
-                )
+                raise NotAdmitted(f"this is below the #%eof on line {eof}; hand in one manifest at a time")
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
             return

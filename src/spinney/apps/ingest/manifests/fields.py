@@ -35,7 +35,7 @@ def url(text: str) -> str:
     module do; no message shows a query or a password.
     """
     if not text:
-        raise NotAdmitted("there is no URL; say where the file is")
+        raise NotAdmitted("there is no URL; give the file's URL")
     if len(text) > URL_MAX:
         raise NotAdmitted(f"the URL '{_shown_url(text)}' is longer than {URL_MAX} characters; shorten it")
     if _UNFIT_IN_URL.search(text):

@@ -147,7 +147,7 @@ def _lines(
         report(Problem(line=end_line, reason=reason))
     for number, raw in reading:
         if raw.strip():
-            reason = f"this stands below the end on line {end_line}; hand in one manifest at a time"
+            reason = f"this is below the end on line {end_line}; hand in one manifest at a time"
             report(Problem(line=number, reason=reason))
             return
 

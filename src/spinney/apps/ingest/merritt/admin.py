@@ -39,7 +39,7 @@ ItemArgument = Annotated[
     ),
 ]
 _Item = Job | Batch | AccessRequest
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 class Kind(StrEnum):
@@ -82,7 +82,7 @@ def list_items(
 ) -> None:
     """List jobs, batches, access requests, or the locks of queues and collections."""
     with _queue(zookeeper) as queue:
-        _print(list(_rows(queue, kind, state, batch)), json=json, empty="nothing is there")
+        _print(list(_rows(queue, kind, state, batch)), json=json, empty="there is nothing")
 
 
 def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None) -> Iterator[dict[str, Any]]:

@@ -189,7 +189,7 @@ def _copy_held(work: Work, row: dict[str, Any]) -> dict[str, Any]:
     source = work.held()
     if source is None or not source.is_file():
         raise NotAdmitted(
-            f"the payload '{shown(row['name'])}' is gone from its batch's folder; submit it again"
+            f"the payload '{shown(row['name'])}' is no longer in its batch's folder; submit it again"
         )
     target = work.folder / PAYLOAD / row["name"]
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -185,6 +185,6 @@ def read_list(path: Path, stage: str) -> Iterator[dict[str, Any]]:
                 yield orjson.loads(line)
     except FileNotFoundError:
         raise Fail(
-            f"{path.name} is gone from the working folder; requeue this object from its stage '{stage}'",
+            f"{path.name} is no longer in the working folder; requeue this object from its stage '{stage}'",
             retryable=False,
         ) from None

@@ -64,7 +64,7 @@ def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> 
         if place.read(f"{root}/{OBJECT_DECLARATION_1_0}") is None:
             yield f"{shown(inventory.id)} has no {OBJECT_DECLARATION}, so other programs find no object; restore it"
     elif declaration.raw != OBJECT_DECLARED:
-        yield f"{OBJECT_DECLARATION} of {shown(inventory.id)} has another text than OCFL 1.1 gives; write it anew"
+        yield f"{OBJECT_DECLARATION} of {shown(inventory.id)} differs from what OCFL 1.1 requires; write it again"
     for number in range(1, inventory.head + 1):
         try:
             inventories.state(inventory, number)

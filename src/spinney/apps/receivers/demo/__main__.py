@@ -91,7 +91,7 @@ def _run() -> list[str]:
         if failed:
             _spinney("postmortem", str(failed[0]))
         print(
-            "The bug is in service.py: a key that is not there yet. It is mended, and a new node takes over.\n"
+            "The bug is in service.py: a key that is not there yet. It is fixed, and a new node takes over.\n"
         )
         (OUT / "service.py").write_text(_MENDED)
         stack.enter_context(_node(log, "--replace"))

@@ -180,7 +180,7 @@ def _jobs(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
             yield Finding(Kind.MISSING, path, f"{pointer} is missing.", severity, remedy)
         for pointer in (each for each in pointers if each not in expected):
             remedy = Remedy(delete=(pointer,), same=same, unlocked=(path,))
-            message = f"The job is {state} with priority {_priority(nodes, path)} and must not stand here."
+            message = f"The job is {state} with priority {_priority(nodes, path)} and must not be here."
             yield Finding(Kind.DUPLICATE, pointer, message, severity, remedy)
     for job_id, pointers in lists.items():
         for pointer in pointers:

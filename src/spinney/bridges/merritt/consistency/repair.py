@@ -38,7 +38,7 @@ def mend(
     repairs = []
     for finding in findings:
         if finding.remedy is None:
-            repairs.append(Repair(finding, "Nothing: somebody must decide what becomes of it.", False))
+            repairs.append(Repair(finding, "Nothing: an operator must decide what to do with it.", False))
         elif finding.severity == "WARN" and not also_recent:
             repairs.append(
                 Repair(finding, "Nothing yet: it is younger than an hour; see also_recent.", False)
@@ -89,7 +89,7 @@ def _applied(client: KazooClient, finding: Finding, remedy: Remedy) -> Repair:
         transaction.commit()
     except OperationFailed as failure:
         reason = (
-            "somebody works at it"
+            "another process works on it"
             if failure.path in {lock.path for lock in locks}
             else f"it has changed ({failure})"
         )

@@ -10,7 +10,7 @@ after this time nothing that could finish them is at work, or the file is lost."
 RULES: tuple[Rule, ...] = (
     Paged(
         name="inbox-stuck",
-        about="The folder of each inbox that is not paused is there, and nodes can take what is dropped into it.",
+        about="The folder of each inbox that is not paused exists, and nodes can take what is dropped into it.",
         walk=Walk("inboxes", ("name",), subject="inbox {name}"),
         join=Join("left join nodes on nodes.id = page.node_id"),
         # What a dead node has seen may have changed since.

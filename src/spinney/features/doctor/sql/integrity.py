@@ -168,11 +168,11 @@ _ADVICE = {
     "nodes.types": "restart the node",
     "nodes.serves": "the node claims nothing; restart it",
     "external_workers.lanes": "the external worker claims nothing; let it join again",
-    "users.rights": "the user may do nothing; set the rights anew (spinney user set)",
+    "users.rights": "the user may do nothing; set the rights again (spinney user set)",
     "tokens.rights": "the token allows nothing; revoke it, and make another (spinney token)",
     "webhooks.spec": "the webhook is sent nothing; remove it, and add it again (spinney webhook)",
     "audit.what": "the entry was changed: see what 'spinney audit verify' says",
-    "streaks.jobs": "the circuit breaker counts anew; nothing is to be done",
+    "streaks.jobs": "the circuit breaker counts from zero; nothing has to be done",
 }
 """Every column that is read as JSON, and what a person should do about a value that is not."""
 _KEYS = {

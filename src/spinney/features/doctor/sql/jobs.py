@@ -108,7 +108,7 @@ def _set_aside_anew(repair: RepairContext, facts: Facts) -> None:
         Placement(tx, repair.registry, since_us).set_aside(row, row.state, reason=reason)
 
 
-_SET_ASIDE_ANEW = Repair("writes the entry anew as the state of the job asks for", _set_aside_anew)
+_SET_ASIDE_ANEW = Repair("rewrites the entry to match the state of the job", _set_aside_anew)
 
 RULES: tuple[Rule, ...] = (
     Paged(
@@ -157,7 +157,7 @@ RULES: tuple[Rule, ...] = (
         columns=("page.type", "page.stage"),
         row_filter=_vanished_stages,
         sentence="the next stage of job {id} is {stage!r}, which the type {type!r} does not have any more",
-        repair=Repair("holds it, until the stage is there again or somebody cancels it", _hold_for_its_stage),
+        repair=Repair("holds it, until the stage exists again or somebody cancels it", _hold_for_its_stage),
     ),
     Paged(
         name="settled-without-time",

@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         walk=(met_needs := Walk("met_needs", ("need_id",), subject="job {need_id}")),
         join=Join("left join jobs on jobs.id = page.need_id"),
         where="jobs.id is null",
-        sentence="the jobs that need job {need_id} are still to be told that it settled, but there is no such job",
+        sentence="the jobs that need job {need_id} still wait for news that it settled, but there is no such job",
         repair=deletion(met_needs, "removes the entry"),
     ),
     Paged(

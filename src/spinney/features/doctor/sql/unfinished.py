@@ -150,12 +150,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Whole(
         name="sweep-unfinished",
-        about="Jobs are held or free as the holds say, or a sweep is at work on it.",
+        about="Jobs are held or free as the holds require, or a sweep is still at work.",
         subject="holds",
         find=_unswept,
         sentence="a sweep of holds was cut off, and nothing continues it: {consequences}; start a node, or "
         "give the command again",
-        repair=Repair("continues the sweep until every job is as the holds say", _sweep, stepwise=True),
+        repair=Repair("continues the sweep until every job matches the holds", _sweep, stepwise=True),
     ),
     Paged(
         name="cancel-unfinished",

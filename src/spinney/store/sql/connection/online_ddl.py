@@ -51,8 +51,8 @@ def retry_until_altered(
         except psycopg.errors.LockNotAvailable as error:
             if monotonic() >= give_up:
                 raise StoreUnusable(
-                    f"{connector.name} could not be changed in {patience_s:.0f} s, because somebody else keeps a table"
-                    f"{_oldest(connector)}; end that, and run it again: nothing was changed"
+                    f"{connector.name} could not be changed in {patience_s:.0f} s, because another session keeps a "
+                    f"table locked{_oldest(connector)}; end that, and run it again: nothing was changed"
                 ) from error
         rest(REST_S)
 

@@ -68,7 +68,7 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
     if before is None or before.by is None:
         names = [info.name for info in all_(tx) if info.by is not None]
         raise Refused(
-            f"nobody has set a capacity of {name!r}{did_you_mean(name, names)}; 'spinney locks --capacities' lists "
+            f"no capacity has been set for {name!r}{did_you_mean(name, names)}; 'spinney locks --capacities' lists "
             f"what is set and declared"
         )
     if before.declared is None:

@@ -92,7 +92,7 @@ def enter(tx: Tx, node: NodeInfo) -> tuple[int, bool]:
     root = node.root
     if root is None:
         raise NodeRefused(
-            "the folders of this store are local, and this node does not say where its are; upgrade it"
+            "the folders of this store are local, and this node does not tell where its folders are; upgrade it"
         )
     row = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
     if row is None:
@@ -132,7 +132,7 @@ def _require_no_copy(tx: Tx, home: int, node: NodeInfo, root: FolderRoot) -> Non
     )
     if other is not None:
         raise NodeRefused(
-            f"{root.path} bears the mark of the folder root with which node {other[0]} works on host {other[1]}, so it "
+            f"{root.path} has the mark of the folder root with which node {other[0]} works on host {other[1]}, so it "
             f"is a copy; name another folder, or, when that host is gone and this took its place, let the old node go "
             f"first: spinney doctor --repair --dead {other[0]}"
         )
@@ -146,7 +146,7 @@ def _require_not_beside(tx: Tx, home: int, path: str, node: NodeInfo, root: Fold
     )
     if other is not None:
         raise NodeRefused(
-            f"{root.path} bears the mark of the folder root {path}, with which node {other} works on this host, so it "
+            f"{root.path} has the mark of the folder root {path}, with which node {other} works on this host, so it "
             f"may be a copy; when it is the same folder, name it by the same path as node {other}, {path}, else name "
             f"another folder; when the root was moved, end that node first"
         )

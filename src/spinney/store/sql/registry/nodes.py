@@ -235,7 +235,7 @@ def lost(
     started may have ended unrecorded, and so was not found running; it is lost all the same."""
     records = []
     external_worker = tx.exists("select 1 from external_workers where node_id = ?", (node_id,))
-    died = "its external worker was not heard of any more" if external_worker else "its node died under it"
+    died = "its external worker sent no more heartbeats" if external_worker else "its node died under it"
     for job_id, fence, lane, running_us in tx.all(
         "select job_id, fence, lane, running_us from leases where node_id = ? order by fence limit ?",
         (node_id, limit),

@@ -67,7 +67,7 @@ def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) 
     stored = tx.value("select value from data where job_id = ? and name = ?", (target, name))
     items = [] if stored is None else json_value(stored, f"the data entry {name!r} of job {target}")
     if isinstance(items, Unreadable):
-        raise Refused(f"{items}; put the entry anew, or append to another name")
+        raise Refused(f"{items}; put the entry again, or append to another name")
     if not isinstance(items, list):
         raise Refused(f"data entry {name!r} of job {target} is no list; append to another name")
     items.append(orjson.loads(value))

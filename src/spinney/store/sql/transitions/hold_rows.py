@@ -102,7 +102,7 @@ def end_of_gone(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) 
     end(tx, registry, holds, now_us)
     for hold in holds:
         if hold.scope is not Scope.JOB:
-            _note_end(tx, hold, "its job is gone", now_us)
+            _note_end(tx, hold, "its job was deleted", now_us)
 
 
 def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:

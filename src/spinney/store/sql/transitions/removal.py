@@ -57,7 +57,7 @@ def require_kept(tx: Tx, row: Row) -> None:
     if not spare(tx, row):
         raise Refused(
             f"job {row.id} is being removed, because its time is over ('spinney keep' shows the rules); "
-            f"if its work is still wanted, submit it anew"
+            f"if its work is still wanted, submit it again"
         )
 
 
