@@ -13,7 +13,7 @@ POLL_S = 0.2
 """How often nodes poll the store, in seconds, independent of wake-ups."""
 LEASE_MAX_S = 3600.0
 """The longest lease period of a node, in seconds. A node of a version that does not store its lease may have any up to
-this, so it is judged by it. (Those versions had no bound; docs/upgrading.md says what to do about a longer one.)"""
+this, so it is judged by it."""
 SLOTS_MAX = 10_000
 """The most attempts that a node, or an external worker over the API, runs at once. Each slot costs memory, and each
 attempt in a process of its own costs a process."""

@@ -86,7 +86,7 @@ class NodeSettings:
     idle_end_s: float = 60.0
     """An idle worker is ended after so long; one stays warm."""
     output_bytes: int = 10 * 1024**2
-    """The most bytes of output that are kept of one attempt."""
+    """The most bytes that are kept of each output stream of one attempt."""
     postmortem_bytes: int = 2**20
     """The most bytes that are kept of the frames and variables of one failure; 0: none are kept."""
     postmortem_depth: int = 4

@@ -45,7 +45,7 @@ class NodeTable(BaseModel):
     recycle_after_jobs: int | None = None
     """A worker is replaced after so many attempts; a million by default."""
     output_bytes: int | None = None
-    """The most bytes of output that are kept of one attempt; 10 MiB by default."""
+    """The most bytes that are kept of each output stream of one attempt; 10 MiB by default."""
     postmortem_bytes: int | None = None
     """The most bytes that are kept of the frames and variables of one failure; 1 MiB by default, 0: none."""
     postmortem_depth: int | None = None

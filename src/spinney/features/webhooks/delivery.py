@@ -75,8 +75,8 @@ def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
     see it now.
 
     Parameters of more than ``PARAMS_MAX_BYTES`` are left out (null), and of a job that was removed there
-    is only the id. A batch has the numbers of its jobs by state, itself included, as they are now, not as
-    they were when it settled. Raises NotVisible.
+    is only the id. A batch has the numbers of the jobs below it by state, as they are now, not as they were
+    when it settled. Raises NotVisible.
     """
     delivery = due.delivery
     fields: dict[str, Any] = {
