@@ -239,7 +239,7 @@ def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
         ([LOCK, "--capacity", str(2**63)], 2, "--capacity"),
         ([LOCK, "--capacity", "2", "--default"], 2, "give only one of them"),
         ([LOCK, "--reason", "because"], 2, "add the change"),
-        ([LOCK, "--default"], 1, "nobody has set a capacity"),
+        ([LOCK, "--default"], 1, "no capacity has been set"),
         (["*", "--capacity", "2"], 2, "names no lock and no family"),
         (["../etc*", "--capacity", "2"], 2, "names no lock and no family"),
         ([LOCK, "--capacity", "2", "--reason", "a\nb"], 2, "reason"),

@@ -141,8 +141,8 @@ def test_a_head_that_is_of_no_entry_here_is_told(audited_site: Site) -> None:
     number, _, link = audited_site.store.audit.head().partition(":")
 
     for wrong, says in (
-        (f"{number}:{'0' * 64}", "was written anew"),
-        (f"0:{link}", "was written anew"),
+        (f"{number}:{'0' * 64}", "was rewritten"),
+        (f"0:{link}", "was rewritten"),
         (f"{int(number) + 1}:{link}", "was cut off"),
     ):
         with pytest.raises(AuditBroken, match=says):

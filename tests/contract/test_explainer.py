@@ -133,7 +133,7 @@ def test_what_a_dead_node_had_is_being_taken_back(site: Site) -> None:
     explanation = explain(site, job)
 
     assert explanation.cause == "recovering"
-    assert "node elm, which had it, is gone" in explanation.sentence
+    assert "node elm, which had it, has ended" in explanation.sentence
 
 
 def test_nothing_keeps_it(site: Site) -> None:

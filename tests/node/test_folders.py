@@ -94,9 +94,9 @@ def test_nothing_is_made_or_removed_where_the_root_is_gone_or_not_mounted(tmp_pa
     for change in (folders.make, folders.remove):
         with pytest.raises(StoreUnusable, match=r"it has no token.*mount the shared folder there"):
             change(tmp_path / place, 1)
-    with pytest.raises(FileNotFoundError, match="gone or not mounted; mount it again"):
+    with pytest.raises(FileNotFoundError, match="does not exist or is not mounted; mount it again"):
         folder_of(tmp_path / place, 1)
-    with pytest.raises(FileNotFoundError, match="gone or not mounted"):
+    with pytest.raises(FileNotFoundError, match="does not exist or is not mounted"):
         append(tmp_path / place / "00/00/00/000000000001/.spinney/run.1.stdout", b"lost")
     assert list(tmp_path.iterdir()) == []
 

@@ -152,7 +152,7 @@ def test_a_node_leaves_an_inbox_whose_folder_is_gone_and_comes_back(cluster: Clu
     folder.rmdir()
     until(lambda: inbox(cluster).node is None, "no node looks there")
     (violation,) = cluster.store.doctor.examine({"inbox-stuck"}, now_us=now_us())
-    assert f"{folder} is gone" in violation.sentence
+    assert f"{folder} does not exist any more" in violation.sentence
     folder.mkdir()
     (folder / "a").write_text("a")
     until(lambda: arrivals(cluster), "it is taken")

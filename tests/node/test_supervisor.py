@@ -402,7 +402,7 @@ def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> No
 
     # Then it ends and says why, for systemd to start it again
     assert node.process.returncode == 1
-    assert f"the run-time directory {folder} is gone" in log
+    assert f"the run-time directory {folder} no longer exists" in log
 
 
 def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(cluster: Cluster) -> None:

@@ -128,7 +128,10 @@ def test_without_proof_the_lease_is_waited_out(cluster: Cluster) -> None:
     assert time.monotonic() - began >= 1.0
     assert [n.pid for n in cluster.store.nodes()] == [cluster.nodes[0].pid]
     # And has said for what it waited
-    assert "waiting until it beats, or has been silent for its lease of 1 s" in cluster.nodes[0].stop()
+    assert (
+        "waiting until it sends a heartbeat, or has been silent for its lease of 1 s"
+        in cluster.nodes[0].stop()
+    )
 
 
 def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(cluster: Cluster) -> None:

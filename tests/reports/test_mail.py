@@ -528,7 +528,7 @@ def test_what_has_changed_is_gone_or_is_no_file_is_not_attached(post: Post, beha
     messages = [post.send(attachments=[file]).message for file in (changed, gone, pipe)]
 
     assert [
-        "not what it was" in messages[0],
+        "has changed" in messages[0],
         "is not there" in messages[1],
         "no regular file" in messages[2],
     ] == [True] * 3

@@ -143,7 +143,7 @@ def test_given_a_socket_that_a_dead_server_left_then_it_is_taken_over(tmp_path: 
 def test_given_a_file_in_the_way_then_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("mine")
 
-    with pytest.raises(StoreUnusable, match="no socket"):
+    with pytest.raises(StoreUnusable, match="not a socket"):
         listen_unix(tmp_path / "s")
     assert (tmp_path / "s").read_text() == "mine"
 

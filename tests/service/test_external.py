@@ -300,7 +300,7 @@ def test_an_attempt_is_returned_once_however_often_its_worker_repeats_that(ext: 
 
 def test_only_what_somebody_wishes_is_cancelled(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
-    with pytest.raises(Refused, match="nobody has asked"):
+    with pytest.raises(Refused, match="nobody has requested"):
         ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
     site.store.cancel(work.job_id, tree=False, by="op", reason=None, now_us=site.now)
     assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).cancel == (work.fence,)
@@ -512,7 +512,7 @@ def test_a_party_is_spoken_for_by_who_let_it_join_alone(ext: External, asking: A
     for say in says:
         with pytest.raises(NoSuchExternalWorker):
             say(asking("bob"))
-    with pytest.raises(Refused, match="is not yours"):
+    with pytest.raises(Refused, match="another user has"):
         join(asking("bob"))
     assert [p.key for p in ext.all()] == [external_worker.key]
     assert asking("bob").all() == []

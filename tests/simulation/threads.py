@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.heartbeat import Heartbeat
-from spinney.node.store_thread import StoreThread, _set
+from spinney.node.store_thread import StoreThread, _Call, _set
 from spinney.store.parts import Store
 
 from . import strands
@@ -150,9 +150,8 @@ class _Calls:
     def __init__(self, lane: StoreLane) -> None:
         self._lane = lane
 
-    def put(self, call: tuple[Callable[[Store], Any], "asyncio.Future[Any]"]) -> None:
-        verb, answer = call
-        self._lane.call(verb, lambda value, error: _set(answer, value, error))
+    def put(self, call: _Call) -> None:
+        self._lane.call(call.verb, lambda value, error: _set(call.answer, value, error, call.then))
 
 
 class SimHeartbeat(Heartbeat):

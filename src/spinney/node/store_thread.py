@@ -147,7 +147,7 @@ def _set(
 ) -> None:
     if answer.done():
         return  # its caller was cancelled
-    if then is not None:
+    if error is None and then is not None:
         try:
             then(value)
         except Exception as failure:  # noqa: BLE001 - handed to the caller

@@ -176,7 +176,7 @@ def test_what_counts_as_run_twice(second: Attempt, request_times: list[int], sta
     [
         ({"SOURCE": "/nowhere"}, "is no folder"),
         ({"OUT": "source"}, "within each other"),
-        ({"OUT": "taken"}, "no earlier demo's"),
+        ({"OUT": "taken"}, "not made by an earlier demo"),
         ({"SMTP": "mail"}, "names no mail server"),
         ({"SOURCE": "taken"}, "has no file that can be deposited"),
         ({"SOURCE": "hollow"}, "none can be damaged"),

@@ -134,7 +134,7 @@ def test_a_batch_is_reported_when_the_failure_of_its_job_is_written_and_not_befo
         assert all(queue.batches.acquire_for_update_reporting() is None for _ in range(3))
         step()
     (warning,) = caplog.messages
-    assert "jid0000000001 is Failed, but stands in no list" in warning
+    assert "jid0000000001 is Failed, but is in no list" in warning
 
     reporting = queue.batches.acquire_for_reporting()
 

@@ -119,7 +119,7 @@ def test_given_a_proxy_that_is_not_trusted_then_the_log_says_once_that_its_word_
     (warning,) = [
         record.getMessage() for record in caplog.records if "X-Forwarded-For" in record.getMessage()
     ]
-    assert f"a request from {LOCAL} bears X-Forwarded-For, which is ignored" in warning
+    assert f"a request from {LOCAL} has X-Forwarded-For, which is ignored" in warning
     assert house.audited_details("login")[0]["address"] == LOCAL
 
 

@@ -314,9 +314,9 @@ def test_given_a_webhook_whose_deliveries_are_not_accepted_then_the_list_and_the
             )
 
     assert "3 deliveries failing" in get(client, "/webhooks")
-    assert "Webhook archive reaches nobody" in get(client, "/")
+    assert "Webhook archive reaches no receiver" in get(client, "/")
     assert "3 deliveries not accepted since the last that was: 500 no disk" in get(client, "/")
-    assert "reaches nobody" not in get(world.client("viewer"), "/")
+    assert "reaches no receiver" not in get(world.client("viewer"), "/")
     post(client, "/webhooks/archive/pause", reason="known")
     assert not read(world.control(), StatsCache()).webhooks
 

@@ -300,9 +300,7 @@ class Batches(Items[Batch]):
             names = [name for name, jobs in lists.items() if job_id in jobs]
             if head is None or names != [layout.batch_job_state(head.state)]:
                 state = "of no state that can be read" if head is None else head.state
-                message = (
-                    f"{batch.path}: {job_id} is {state}, but is listed in {' and '.join(names) or 'no list'}"
-                )
+                message = f"{batch.path}: {job_id} is {state}, but is in {' and '.join(names) or 'no list'}"
                 self._unsettled[batch.path] += 1
                 if self._unsettled[batch.path] == 2:
                     log.warning("%s; it is not reported until a check finds nothing: repair it.", message)

@@ -303,7 +303,7 @@ def test_a_payload_that_is_gone(service: Service) -> None:
     batch = Batch(service, b"map", PayloadKind.FILE, "x")
     (batch.incoming / "x").unlink()
     ran = batch.run("processing")
-    assert ran.message == f"the payload 'x' is gone from {batch.incoming}; submit it again"
+    assert ran.message == f"the payload 'x' is no longer in {batch.incoming}; submit it again"
 
 
 def test_a_link_in_the_place_of_a_payload_is_not_followed(service: Service, tmp_path: Path) -> None:

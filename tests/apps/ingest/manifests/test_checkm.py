@@ -178,7 +178,7 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
     ("content", "line", "says"),
     [
         (checkm(URL).partition(b"\n")[2], 1, "#%checkm_0.7 is missing above the rows"),
-        (b"# a comment\n" + checkm(URL), 2, "stands below the first line"),
+        (b"# a comment\n" + checkm(URL), 2, "is below the first line"),
         (checkm(URL).replace(b"#%checkm", b"#% checkm"), 1, "is read as #%checkm_0.7"),
         (checkm(URL, fields="fileUrl"), 5, "the field 'fileUrl' is read as nfo:fileUrl"),
         (checkm(URL, fields="FILEURL", prefixes=[]), 3, "the field 'FILEURL' is read as nfo:fileUrl"),
@@ -234,7 +234,7 @@ def test_a_header_as_other_clients_write_it_is_read_with_a_warning(
         (checkm(URL).replace(b"#%fields", b"#%columns"), 5, "'#%columns' is not known"),
         (checkm(URL, fields="nfo:fileUrl\n#%fields | nfo:fileUrl"), 6, "line 5 already"),
         (checkm(URL, prefixes=[NFO]), 4, "prefix of mrt:mimeType is not declared"),
-        (checkm(URL, prefixes=[MRT, NFO.replace("2007", "2008")]), 4, "nfo: stands for .*2008.*must be"),
+        (checkm(URL, prefixes=[MRT, NFO.replace("2007", "2008")]), 4, "nfo: means .*2008.*must be"),
         (checkm(URL, prefixes=[MRT, "#%prefix"]), 4, "prefix '' is not known"),
         (checkm(URL, prefixes=[MRT, NFO, "#%prefix | dc: | http://purl.org/dc/"]), 5, "dc: .* mrt: and nfo:"),
         (checkm(URL, fields="nfo:fileUrl | nfo:fileColour"), 5, "'nfo:fileColour' is not known; there are"),
@@ -244,7 +244,7 @@ def test_a_header_as_other_clients_write_it_is_read_with_a_warning(
         (checkm(URL, fields="mrt:fileUrl"), 5, "'mrt:fileUrl' is not known"),
         (checkm(URL, fields="nfo:fileUrl nfo:fileName"), 5, "'nfo:fileUrl nfo:fileName' is not known"),
         (checkm(URL, fields="fileUrl | title"), 5, "mrt:title describes an object"),
-        (checkm(URL, prefixes=[MRT.replace("mrt: |", "mrt: | x |"), NFO]), 3, "mrt: stands for"),
+        (checkm(URL, prefixes=[MRT.replace("mrt: |", "mrt: | x |"), NFO]), 3, "mrt: means"),
         (checkm(URL, fields="nfo:fileName"), 5, "lack nfo:fileUrl"),
         (checkm(URL, fields="nfo:fileUrl | mrt:title"), 5, "mrt:title describes an object"),
     ],
@@ -277,8 +277,8 @@ def test_a_header_that_is_wrong_is_refused_before_any_row(
         (f"{URL} | | | | 20\x1b[2J", "control character"),
         (f"{URL} | | | | | p.tif | image/tiff | x", "8 fields and 7 are named"),
         (" | md5", "no URL"),
-        ("#%profile | x", "'#%profile' stands below a row"),
-        ("#%eoff", "'#%eoff' stands below a row"),
+        ("#%profile | x", "'#%profile' is below a row"),
+        ("#%eoff", "'#%eoff' is below a row"),
     ],
 )
 def test_a_row_that_is_wrong_is_refused_by_its_line(tmp_path: Path, row: str, says: str) -> None:
