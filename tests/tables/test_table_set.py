@@ -1,13 +1,16 @@
 """An application's own tables: made beside those of a store, upgraded, and refused with a sentence that helps."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from servers import postgres_schema
 from spinney.errors import UsageError
@@ -99,6 +102,25 @@ def test_the_tables_lie_beside_those_of_the_store(migrations: Path, tmp_path: Pa
         "postgresql://me@host/db?sslmode=require&schema=shelf"
     )
     assert tables.beside("postgresql://me@host/db") == "postgresql://me@host/db?schema=shelf"
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_connections_are_kept_when_the_database_only_keeps_somebody_waiting(
+    migrations: Path, url: str, locked: bool
+) -> None:
+    database = shelves(migrations).open(url)
+    database.init()
+    errors = {
+        "sqlite": ("database is locked", "attempt to write a readonly database"),
+        "postgresql": (psycopg.errors.LockNotAvailable(), psycopg.errors.InsufficientPrivilege()),
+    }
+    error = errors[database.dialect][0 if locked else 1]
+    original = sqlite3.OperationalError(error) if isinstance(error, str) else error
+    with pytest.raises(TablesUnusable) as raised, database.read():
+        raise OperationalError(None, None, original)
+    assert isinstance(raised.value, TablesAway) == locked
+    assert database._engine.pool.checkedin() == int(locked)
+    database.close()
 
 
 def test_an_unknown_kind_of_database_is_refused(migrations: Path) -> None:

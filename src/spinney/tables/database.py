@@ -100,7 +100,7 @@ class Database:
             sentence = self._backend.sentence(error.orig)
             if sentence is None:
                 raise
-            if isinstance(sentence, TablesUnusable):
+            if type(sentence) is TablesUnusable:
                 # A connection that was opened while the file could not be written could never write to it.
                 self._engine.dispose()
             raise sentence from error
