@@ -218,6 +218,28 @@ def test_a_data_folder_that_was_moved_is_read_at_its_new_place(
     assert content(path) == whole
 
 
+def test_databases_on_a_disk_of_their_own_may_be_moved_without_the_files(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    (tmp_path / "fast" / "databases").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    link = tmp_path / "data" / "databases"
+    link.symlink_to(tmp_path / "fast" / "databases")
+    third = len(LINES) // 3
+    files = write_files(LINES, tmp_path / "data" / "files", [third, 2 * third])
+    ReceiverDatabase(link / "r.sqlite", TAGS).detect([files[0], files[2]], now_s=NOW_S)
+    with snapshot(link / "r.sqlite") as db:
+        assert {Path(path).parent for (path,) in db.execute("select path from files")} == {Path("files")}
+    (tmp_path / "fast").rename(tmp_path / "faster")
+    link.unlink()
+    link.symlink_to(tmp_path / "faster" / "databases")
+
+    done = ReceiverDatabase(link / "r.sqlite", TAGS).detect([files[1]], now_s=NOW_S)
+
+    assert done.afresh == (3,)
+    assert content(link / "r.sqlite") == whole
+
+
 def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:
     (file,) = write_files(Scene(seconds=30).lines(), tmp_path / "raw", [], session=3)
     twin = file.with_name(file.name.replace("-000003-", "-000004-"))

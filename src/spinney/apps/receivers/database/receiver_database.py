@@ -70,7 +70,7 @@ class ReceiverDatabase:
         comes."""
         self._path, self._tags = path, tuple(tags)
         # Paths of raw files are kept relative to this folder, so that it may be moved.
-        self._data = path.parent.resolve().parent
+        self._data = path.absolute().parent.parent.resolve()
         described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(RULES)])
         self._digest = hashlib.sha256(described).hexdigest()
 
