@@ -5,6 +5,7 @@ import io
 import os
 import resource
 import signal
+import subprocess
 import tarfile
 import tracemalloc
 import zipfile
@@ -17,6 +18,7 @@ import bagit
 import pytest
 
 from long_tests import long_alone
+from small_disk import small_disk
 from spinney.apps.ingest.access import archives, bags, packages
 from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.package_job import accesses, parsed_date
@@ -319,6 +321,16 @@ def test_what_finds_no_room_waits_and_writes_nothing(archive: Service) -> None:
     assert ran.outcome is Outcome.DEFER
     assert "make room" in ran.message
     assert not archive.settings.packages.exists()
+
+
+def test_a_package_waits_while_the_disk_is_read_only(archive: Service) -> None:
+    archive.holds(PLAIN)
+    with small_disk(archive.settings.packages, 2) as disk:
+        for mode, outcome in (("ro", Outcome.DEFER), ("rw", Outcome.OK)):
+            subprocess.run(["mount", "-o", f"remount,{mode}", disk.folder], check=True)
+            ran = pack(archive)
+            assert ran.outcome is outcome
+            assert outcome is Outcome.OK or str(disk.folder) in ran.message
 
 
 def test_one_that_is_cancelled_leaves_nothing(archive: Service) -> None:

@@ -1,5 +1,6 @@
 """The job type of a request, with one stage, which makes the package."""
 
+import errno
 import shutil
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.space_waits import awaited
 from spinney.files import disk_space
 
 ROOM_S = 300.0
@@ -33,6 +35,7 @@ accesses = app.pipeline(
 
 
 @accesses.stage(max_attempts=3)
+@awaited
 def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
     """Write the files of the version into an archive, each compared with its digests while it is read. The value is the
     description of the package (``Package``)."""
@@ -85,6 +88,8 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
         except OSError as error:
             if disk_space.is_full(error):
                 raise Defer(ROOM_S, str(disk_space.no_room(config.home, order.size_bytes))) from error
+            if error.errno == errno.EROFS:
+                raise
             why = error.strerror or error
             raise Fail(
                 f"the package could not be made ({why}); check the disk and the storage, and retry"
