@@ -93,7 +93,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
             stored = _put(work, storage, ark, files, put_key)
         if not stored.changed:
-            job.data[UNCHANGED] = [deposited_key, storage.version(ark, stored.version)[0].key]
+            job.data[UNCHANGED] = [deposited_key, versions[stored.version - 1].key]
         value = _value(work, storage, about, ark, stored) | {"storage": storage_name}
     if (message := warning(work)) is not None:
         raise Warn(message, value=value)
