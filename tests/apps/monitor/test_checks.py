@@ -170,27 +170,29 @@ def _stored() -> int:
 
 
 @FILE
-def test_a_time_limit_that_is_changed_counts_when_the_node_starts_again(monitor: Monitor) -> None:
-    """The stages keep the limit with which they were declared; a longer one would be cut off by the engine."""
+def test_time_limit_and_pause_that_are_changed_count_when_the_node_starts_again(monitor: Monitor) -> None:
+    """The stages keep the limit with which they were declared; a longer one would be cut off by the engine, and a
+    longer pause would use it up."""
     module = """
 from spinney.apps.monitor.tasks.findings import Finding
 NAME, DESCRIPTION = "limit", "The time limit"
 def check(service, context):
-    return Finding(info=f"{context.timeout_s:g} s, slow after {context.network.slow_s:g} s")
+    network = context.network
+    return Finding(info=f"{context.timeout_s:g} s, {network.pause_s:g} s, slow after {network.slow_s:g} s")
 """
     (monitor.place / "tasks" / "10_limit.py").write_text(module)
     monitor.import_([service(1)])
     monitor.start_node()
     limits = []
-    for timeout_s, slow_s in ((5, 10), (60, 7)):
+    for timeout_s, pause_s, slow_s in ((5, 0, 10), (60, 6, 7)):
         (monitor.place / "monitor.toml").write_text(
             (monitor.place / "monitor.toml").read_text().partition("timeout_s")[0]
-            + f"timeout_s = {timeout_s}\n[network]\nslow_s = {slow_s}\n"
+            + f"timeout_s = {timeout_s}\n[network]\npause_s = {pause_s}\nslow_s = {slow_s}\n"
         )
         sequence = monitor.check("1")
         monitor.wait(lambda sequence=sequence: monitor.is_settled(sequence))
         limits.append(monitor.status(1)["limit"][1])
-    assert limits == ["5 s, slow after 10 s", "5 s, slow after 7 s"]
+    assert limits == ["5 s, 0 s, slow after 10 s", "5 s, 0 s, slow after 7 s"]
 
 
 def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:

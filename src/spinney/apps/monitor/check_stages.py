@@ -10,8 +10,8 @@ a result and drops an earlier one, and ``error`` finishes the job. Checks run in
 because they mostly wait for the network or for a program.
 
 The stages are declared when this module is loaded, from the list of tasks as it is then. When the folder of tasks has
-changed, ``spinney monitor run`` starts a new node, which has the new stages. The folder and the time limit of a task
-belong to the stages, so they stay as they were then; the other settings are read for each check."""
+changed, ``spinney monitor run`` starts a new node, which has the new stages. The folder, the time limit of a task
+and the pauses, which have to fit into it, stay as they were then; the other settings are read for each check."""
 
 import os
 import tempfile
@@ -74,12 +74,16 @@ def _stage(task: Task, behind: tuple[str, ...], declared: Settings) -> Callable[
     """Return the function of the stage that runs a task. ``behind``: the names of the later tasks, whose
     results an error drops, since they are no longer known to hold. ``declared``: the settings by which the stage
     is declared."""
-    of_stage = {"tasks": declared.tasks, "timeout_s": declared.timeout_s}
 
     @tables_awaited()
     def stage(job: Job, gid: int, host: str) -> None:
-        # A longer time limit would exceed that of the stage, and the folder has no other tasks than the list.
-        config = settings.load().model_copy(update=of_stage)
+        # A longer time limit would exceed that of the stage, and the folder has no other tasks than the list. Pauses
+        # were checked against this time limit.
+        now = settings.load()
+        network = now.network.model_copy(update={"pause_s": declared.network.pause_s})
+        config = now.model_copy(
+            update={"tasks": declared.tasks, "timeout_s": declared.timeout_s, "network": network}
+        )
         service = services.get(database(), gid)
         if service is None or service.retired_us is not None:
             raise Finish("the service is retired")
