@@ -112,7 +112,7 @@ def test_connections_are_kept_when_the_database_only_keeps_somebody_waiting(
     database.init()
     errors = {
         "sqlite": ("database is locked", "attempt to write a readonly database"),
-        "postgresql": (psycopg.errors.LockNotAvailable(), psycopg.errors.InsufficientPrivilege()),
+        "postgresql": (psycopg.errors.DeadlockDetected(), psycopg.errors.InsufficientPrivilege()),
     }
     error = errors[database.dialect][0 if locked else 1]
     original = sqlite3.OperationalError(error) if isinstance(error, str) else error

@@ -98,7 +98,10 @@ class _Postgres:
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
             return TablesAway(f"{name} did not answer in time ({message}); see pg_stat_activity, then go on")
         if isinstance(
-            error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction
+            error,
+            psycopg.errors.IdleInTransactionSessionTimeout
+            | psycopg.errors.ReadOnlySqlTransaction
+            | psycopg.errors.DeadlockDetected,
         ):
             return TablesAway(f"{name} ended the transaction ({message}); go on")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
