@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -257,13 +257,41 @@ def test_while_the_database_is_away_a_group_waits_for_it_once(
             refused.append(str(error))
 
     monkeypatch.setattr(results, "write", away)
+    monkeypatch.setattr(results, "WAITED_S", 0.0)
     writer = results.ResultWriter(tables, most=3, wait_s=PATIENCE_S)
+    _at_once(write)
+    assert (groups, refused) == ([3], ["the file was kept locked"] * 3)
+
+
+def test_a_deadlock_or_a_lost_connection_costs_no_result(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tables, *(row(line) for line in (2, 3, 4)))
+    groups: list[int] = []
+    really_write = results.write
+
+    def lost(database: Database, group: Sequence[Result]) -> None:
+        groups.append(len(group))
+        if len(group) == 3:
+            writer._wait_s = 0.0  # the others of the group wait for no more results
+            raise TablesAway("the database ended the transaction (deadlock detected); go on")
+        really_write(database, group)
+
+    monkeypatch.setattr(results, "write", lost)
+    monkeypatch.setattr(results, "WAITED_S", PATIENCE_S)
+    writer = results.ResultWriter(tables, most=3, wait_s=PATIENCE_S)
+
+    _at_once(lambda number: writer.write(result(number, "http", "ok", 100, job_id=number)))
+    assert groups[0] == 3
+    assert services.counts(tables)["ok"] == 3
+
+
+def _at_once(write: Callable[[int], None]) -> None:
     threads = [threading.Thread(target=write, args=(number,)) for number in (1, 2, 3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (groups, refused) == ([3], ["the file was kept locked"] * 3)
 
 
 def test_a_group_waits_for_its_number_where_a_time_is_set(

@@ -23,6 +23,8 @@ LOCK_S = 2.0
 AHEAD_US = 60_000_000
 """A newest result that is more than a minute ahead of this host is from a clock that was wrong, and is replaced like an
 older one: else it would stand until that time comes."""
+WAITED_S = 5.0
+"""A database that does not take a group for so long is away; others go at once, as a deadlock or a lost connection."""
 THINNED = 5000
 """The most rows that one transaction of ``thin`` removes, so that results do not wait for it."""
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -33,10 +35,10 @@ class ResultWriter:
     for many results, by one statement for each table, and an idle one at once.
 
     A thread puts its result on the list and then takes the turn. Whoever has the turn writes its own result
-    with others of the list and wakes their threads, which find theirs written when they get the turn. While the
-    database is away, all of a group get the error, since each would wait as long for it again. When a group cannot be
-    written for another reason, the others go back on the list and the thread writes its own alone, so that one bad
-    result fails only the stage that has it."""
+    with others of the list and wakes their threads, which find theirs written when they get the turn. When a group
+    cannot be written, the others go back on the list and the thread writes its own alone, so that one bad result fails
+    only the stage that has it, and a connection that was lost costs no check. Where the database was waited for in vain
+    (``WAITED_S``), all of the group get the error, since each would wait as long for it again."""
 
     def __init__(self, database: Database, *, most: int = 200, wait_s: float = 0.0) -> None:
         """``most``: how many results one group has at most. ``wait_s``: how long a group waits until it has
@@ -62,13 +64,14 @@ class ResultWriter:
                 self._waiting.remove(entry)
                 group = [entry, *self._waiting[: self._most - 1]]
                 del self._waiting[: self._most - 1]
+            began_s = time.monotonic()
             try:
                 write(self._database, [waiting for waiting, _ in group])
-            except TablesAway as away:
-                for _, future in group:
-                    future.set_exception(away)
-                raise
-            except Exception:
+            except Exception as error:
+                if isinstance(error, TablesAway) and time.monotonic() - began_s >= WAITED_S:
+                    for _, future in group:
+                        future.set_exception(error)
+                    raise
                 with self._mutex:
                     self._waiting[:0] = group[1:]
                 if len(group) == 1:
