@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 CLOCK_SET_S = 1_262_304_000.0
-"""2010-01-01, before the first such receiver: what a clock says before, it says until GPS has set it. Pictures begin
-behind it."""
+"""2010-01-01, when there was no such receiver yet: an earlier time is that of a clock which GPS has not set. Pictures
+begin after it."""
 _NAME = re.compile(
     r"(?P<label>[\w.]{1,32})-(?P<serial>[0-9A-Z]{12})-(?P<session>\d{6})-"
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?P<part>\.\d{1,6})?(?P<clock>[A-Z])?-(?P<kind>[a-z]{1,12})"
