@@ -131,7 +131,7 @@ def test_many_jobs_are_accepted_in_order_with_a_key_each(app: Spinney) -> None:
 
 def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:
     app.pipeline("deposit")
-    with pytest.raises(UnknownType, match=r"'depsit' \(did you mean 'deposit'\?\); it has: deposit"):
+    with pytest.raises(UnknownType, match=r"'depsit' .*\(did you mean 'deposit'\?\); .*use one of: deposit$"):
         app.submit("depsit")
 
 
@@ -184,6 +184,9 @@ def test_a_type_that_only_the_store_knows_is_submitted_by_its_name(app: Spinney)
     resize.submit(picture="a")
     elsewhere.close()
 
+    @app.job
+    def size() -> None: ...
+
     ids = [app.submit("resize", picture="b"), *app.submit_many("resize", [{"picture": "c"}], keys=["c"])]
 
     jobs = [app.job_info(job_id) for job_id in ids]
@@ -193,7 +196,7 @@ def test_a_type_that_only_the_store_knows_is_submitted_by_its_name(app: Spinney)
     ]
     with pytest.raises(BadParameters, match="there is no parameter 'widht'"):
         app.submit("resize", picture="b", widht=3)
-    with pytest.raises(UnknownType, match="this application has no job type 'resise'"):
+    with pytest.raises(UnknownType, match=r"no job type 'resise' .*mean 'resize'.*: resize, size$"):
         app.submit("resise", picture="b")
 
 

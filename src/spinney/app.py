@@ -50,7 +50,7 @@ from spinney.model.states import SETTLED
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.model.values.limits import Limit
 from spinney.model.values.times import now_us as now_us
 from spinney.tracing import current
@@ -310,9 +310,11 @@ class Spinney:
         other applications, see ``submit``."""
         if isinstance(kind, str) and kind not in self.types:
             with self._lock:
-                stored = self._open()[0].types().get(kind)
-            if stored is not None:
-                return self.submit_rows(_StoredType(stored, _NO_OPTIONS), rows, keys)
+                types = self._open()[0].types()
+            if kind not in types:
+                names = {*self.types, *types}
+                raise UnknownType(unknown("job type", kind, names, "start a node whose application has it"))
+            return self.submit_rows(_StoredType(types[kind], _NO_OPTIONS), rows, keys)
         return self.submit_rows(self._kind(kind), rows, keys)
 
     def submit_rows(
