@@ -168,11 +168,22 @@ def test_waiting_gives_up_in_time_and_says_where_the_job_stands(app: Spinney) ->
         app.wait(job_id + 1)
 
 
-@pytest.mark.parametrize("several", [[1, 2], "1", 2**70])
+@pytest.mark.parametrize("several", [[1, 2], "1", 2**70, True])
 def test_what_is_no_number_of_a_job_is_refused(app: Spinney, several: Any) -> None:
     for ask in (app.wait, app.job_info, app.results):
         with pytest.raises(UsageError, match="a job is named by its number"):
             ask(several)
+
+
+def test_a_number_of_a_job_may_be_of_a_type_of_its_own(app: Spinney) -> None:
+    class JobId(int): ...
+
+    @app.job
+    def work() -> None: ...
+
+    job_id = work.submit()
+
+    assert app.job_info(JobId(job_id)).id == job_id
 
 
 def test_a_type_that_only_the_store_knows_is_submitted_by_its_name(app: Spinney) -> None:

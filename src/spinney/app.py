@@ -465,7 +465,7 @@ def _close_open_apps() -> None:
 def _require_job_id(job_id: object) -> None:
     """Raise UsageError unless it is a job's number. A list of them, as ``submit_many`` returns, would only fail within
     the database."""
-    if type(job_id) is not int or job_id > JOB_ID_MAX:
+    if not isinstance(job_id, int) or isinstance(job_id, bool) or job_id > JOB_ID_MAX:
         raise UsageError(
             f"a job is named by its number (1 to {JOB_ID_MAX}), as submit returns it, not by {job_id!r:.80}; of "
             f"several jobs name one after another"
