@@ -140,6 +140,17 @@ def test_given_a_store_that_is_away_then_the_page_leads_to_where_it_can_be_tried
     assert f'href="{escape(page)}">Try again</a>' in answer.text
 
 
+def test_given_the_address_of_a_form_without_a_form_then_it_leads_to_the_page_of_the_form(
+    world: World, failed: int
+) -> None:
+    client = world.client("admin")
+
+    for path, page in ((f"/jobs/{failed}/verb", f"/jobs/{failed}"), ("/sign-out", "/")):
+        answer = client.get(path, headers=HTML)
+        assert (answer.status_code, answer.headers["location"]) == (303, page)
+    assert client.get(f"/jobs/{failed}/verb").status_code == 405
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_given_any_role_when_pages_are_read_then_all_are_there(world: World, failed: int, role: Role) -> None:
     for path in paths(failed):

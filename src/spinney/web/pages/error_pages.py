@@ -38,8 +38,9 @@ def add_to(app: FastAPI) -> None:
 
 
 def _for_readers(handler: Handler) -> Handler:
-    """Return an error handler that answers browsers with a page: problems become pages, and 401 leads to the sign-in
-    page. Other clients, and the page's script, get what ``handler`` returns."""
+    """Return an error handler that answers browsers with a page: problems become pages, 401 leads to the sign-in page,
+    and the address of a form to the page that it is on. Other clients, and the page's script, get what ``handler``
+    returns."""
 
     async def answer(request: Request, error: Exception) -> Response:
         result = handler(request, error)
@@ -50,6 +51,10 @@ def _for_readers(handler: Handler) -> Handler:
             return _to_sign_in(request)
         if wants_part(request):
             return plain  # the page's script tells the sentence
+        if plain.status_code == 405 and request.method in ("GET", "HEAD"):
+            # A refused form is shown again at its own address, to which people come back without the form: by a reload,
+            # after signing in, by 'Try again'. The page that it is on is the one above.
+            return redirect(request.url.path.rpartition("/")[0] or "/")
         return await _page(request, plain)
 
     return answer
