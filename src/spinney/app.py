@@ -29,14 +29,13 @@ from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
     ExternalJob,
     ExternalJobOptions,
+    F,
     FunctionJob,
     JobOptions,
     JobType,
-    P,
     Pipeline,
     ProgramJob,
     ProgramJobOptions,
-    R,
     SubmittableType,
     TypeOptions,
 )
@@ -102,15 +101,15 @@ class Spinney:
     # --- declaring ------------------------------------------------------------------------
 
     @overload
-    def job(self, function: Callable[P, R], /) -> FunctionJob[P, R]: ...
+    def job(self, function: F, /) -> FunctionJob[F]: ...
     @overload
-    def job(self, /, **options: Unpack[JobOptions]) -> Callable[[Callable[P, R]], FunctionJob[P, R]]: ...
+    def job(self, /, **options: Unpack[JobOptions]) -> Callable[[F], FunctionJob[F]]: ...
     def job(
-        self, function: Callable[P, R] | None = None, /, **options: Unpack[JobOptions]
-    ) -> FunctionJob[P, R] | Callable[[Callable[P, R]], FunctionJob[P, R]]:
+        self, function: F | None = None, /, **options: Unpack[JobOptions]
+    ) -> FunctionJob[F] | Callable[[F], FunctionJob[F]]:
         """Make a function a job type of one stage: a decorator, bare or with options."""
 
-        def declare(function: Callable[P, R]) -> FunctionJob[P, R]:
+        def declare(function: F) -> FunctionJob[F]:
             options.setdefault("submit", self._submit)
             return self._add(FunctionJob(function, self, options))
 

@@ -41,6 +41,8 @@ def both() -> int:
 assert_type(words("a"), int)
 assert_type(size("b"), Coroutine[Any, Any, float])
 words(3)  # type: ignore[arg-type]
+for kind in (words, size):
+    kind.submit_many([])
 """
 """An application that calls the functions of its job types, and imports names that there are not."""
 

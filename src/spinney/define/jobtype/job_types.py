@@ -6,7 +6,7 @@ to register and the ``runner`` of each stage."""
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.define.job.handle import Job
 from spinney.define.job.options import Options
@@ -33,8 +33,7 @@ from spinney.model.values.durations import Duration
 Rows = Iterable[Mapping[str, Any]]
 """Parameters of many jobs."""
 F = TypeVar("F", bound=Callable[..., Any])
-P = ParamSpec("P")
-R = TypeVar("R")
+F_co = TypeVar("F_co", covariant=True)
 Runner = Callable[[str, Job], Any]
 """Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
 function, a coroutine) or raises one of the signals."""
@@ -272,23 +271,25 @@ class JobType(SubmittableType):
         return f"<{type(self).__name__} {self.name}: {' -> '.join(self._stages)}>"
 
 
-class FunctionJob(JobType, Generic[P, R]):
+class FunctionJob(JobType, Generic[F_co]):
     """A job type of one function; calling it calls the function in this process. Type checkers know what that takes and
-    returns."""
+    returns, and that two of them, however different their functions, are job types."""
 
-    def __init__(self, function: Callable[P, R], app: JobSubmitter, options: JobOptions) -> None:
+    def __init__(self, function: Callable[..., Any], app: JobSubmitter, options: JobOptions) -> None:
         function = _bare(function)
         require_function("a job", function)
         name = options["name"] if "name" in options else name_of(function)
         whole, own = _divided(name, options, JobOptions)
         super().__init__(name, app, whole)
         self._add(function_stage(name, function, own))
-        functools.update_wrapper(self, function, updated=())
+        functools.update_wrapper(self, function, updated=())  # type: ignore[arg-type]
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself: nothing is stored, and all its parameters have to be passed."""
-        function: Callable[P, R] = self.__wrapped__  # type: ignore[attr-defined]
-        return function(*args, **kwargs)
+    @property
+    def __call__(self) -> F_co:
+        """Return the function itself, which a call calls: nothing is stored, and all its parameters have to be
+        passed."""
+        function: F_co = self.__wrapped__  # type: ignore[attr-defined]
+        return function
 
 
 class ProgramJob(JobType):
