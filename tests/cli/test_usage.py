@@ -286,6 +286,15 @@ def test_folders_of_another_store_are_refused(shell: Shell) -> None:
     assert not list(shell.folder.glob("second.db*")), "nothing was made"
 
 
+def test_folders_of_another_store_are_refused_to_an_empty_file(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
+    second = shell.folder / "second.db"
+    second.touch()
+
+    assert "belongs to another store" in shell.refused(1, "init", "--store", f"sqlite:///{second}")
+    assert second.stat().st_size == 0, "nothing was made"
+
+
 def test_folders_of_another_store_are_refused_to_a_server_without_a_store(shell: Shell) -> None:
     (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
     with postgres_schema() as url:

@@ -15,7 +15,7 @@ import typer
 
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreMissing, StoreUnusable, UsageError
-from spinney.model.values.store_urls import database_file, without_password
+from spinney.model.values.store_urls import without_password
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
 from spinney.terminal.connection import open_local_store, resolve_settings
@@ -140,11 +140,8 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
     """
     from spinney.folders import folders
 
-    file = database_file(config.store)
     if not (config.folders / folders.TOKEN).exists():
         return
-    if file is not None and not file.exists():
-        raise _not_its_own(config)
     try:
         own = store.facts()["folder_token"]
     except StoreMissing as error:

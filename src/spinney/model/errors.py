@@ -146,7 +146,7 @@ def store_error_kinds() -> list[str]:
 
 
 class StoreMissing(StoreUnusable):
-    """A database server has no store in this schema."""
+    """There is no store at this place: no file, or no tables in it or in the schema."""
 
 
 class StoreReplaced(StoreUnusable):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import orjson
 
 from spinney.host.ownership import make_directory
-from spinney.model.errors import StoreUnusable
+from spinney.model.errors import StoreMissing, StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.store.sql.connection.database import Database, Tx, closed_on_error, damaged
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
@@ -300,7 +300,7 @@ class SqliteDatabase(Database):
         there."""
         refuse_network(self.path)
         if not self.path.exists():
-            raise StoreUnusable(
+            raise StoreMissing(
                 f"there is no store at {self.path}; make one with 'spinney init' or name another"
             )
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
@@ -311,7 +311,7 @@ class SqliteDatabase(Database):
             with closed_on_error(connection):
                 schema_state = self._insist(lambda: _schema_state(connection))
                 if schema_state is None:
-                    raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+                    raise StoreMissing(f"{self.path} holds no Spinney; make one there with 'spinney init'")
                 require_workable(str(self.path), schema_state)
         # Only now: on an overlay of file systems the first opening for writing makes a file of it.
         self._file = self._file or self.path.stat()
