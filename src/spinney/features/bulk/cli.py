@@ -163,9 +163,8 @@ def run_verb(
     """
     if not jobs and not filter_options.has_any:
         raise UsageError(
-            f"name the jobs to {_WORDINGS[verb].do} by their numbers, or choose them with a filter "
-            "such as --state, "
-            f"--type or --batch; 'spinney {verb} --help' shows them all"
+            f"name the jobs to {_WORDINGS[verb].do} by their numbers, or choose them with a filter such as "
+            f"--state, --type or --batch; 'spinney {verb} --help' shows them all"
             + (
                 "; --queue says where they go, --in-queue finds them"
                 if verb in _RETRY_VERBS and particulars.get("queue")

@@ -206,7 +206,7 @@ class WorkerPool(Events):
             if not self._pages.is_dir():
                 raise RunDirGone(
                     f"the run-time directory {self._pages.parent} no longer exists, nor do the locks of this node; "
-                    f"name one that nobody removes with --run-dir (run_dir in spinney.toml), and start the node again"
+                    f"set --run-dir (run_dir in spinney.toml) to one that nobody removes, and start the node again"
                 ) from None
             self.start_failed(f"{error}; it tries again")
             self._pause_starts()

@@ -81,7 +81,7 @@ class StoreAuthenticator:
             assert request.client is not None
             log.warning(
                 "a request from %s has X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
-                "not name that address; if your reverse proxy stands there, name it, else all its visitors count as "
+                "not name that address; if it is that of your reverse proxy, name it, else all its visitors count as "
                 "one address when they sign in",
                 request.client.host,
             )

@@ -32,8 +32,8 @@ def rights(number: int, roles: Mapping[str, Role]) -> Rights:
     role = roles.get(_user(number), roles.get(str(number)))
     if role is None:
         raise Forbidden(
-            f"the user {_user(number)} of this machine has no access here; use a token, or have peers of [server] set "
-            f"what that user may"
+            f"the user {_user(number)} of this machine has no access here; use a token, or give that user a role "
+            f"in peers of [server]"
         )
     return Rights(role=role)
 

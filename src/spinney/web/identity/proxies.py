@@ -52,7 +52,7 @@ def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
         return user_name(names[0].encode("latin-1").decode())
     except (BadName, UnicodeError):
         raise Forbidden(
-            "the proxy names a user who cannot be one here; have it send the user's name"
+            "what the proxy sends is not valid as the name of a user; have it send the user's name"
         ) from None
 
 
