@@ -220,6 +220,17 @@ def test_a_claim_that_ends_before_the_jobs_behind_those_that_wait_says_to_claim_
     assert waiting == sorted(set(waiting))  # each such claim has moved some, so that the claims end
 
 
+def test_a_claim_fails_a_limited_number_of_jobs_whose_lock_has_no_name(site: Site) -> None:
+    site.knows(kind("t", "work"))
+    site.submit("t", n=1000)
+    site.knows(kind("t", stage("work", locks=locked("receiver:{serno}"))))
+
+    answer = site.flush_and_claim([], site.want(site.here, slots=1))
+
+    assert answer.claim_again
+    assert site.count()[State.PENDING] > 500
+
+
 def test_a_claim_that_has_looked_at_all_jobs_does_not_say_to_claim_again(site: Site) -> None:
     site.submit("locked", *[SERNO] * 50)
 

@@ -321,8 +321,14 @@ class Claim:
             for step in range(len(order)):
                 name = order[(turn + step) % len(order)]
                 candidate = self._next(name, slot, priority, supplies.get(name, []))
-                # Jobs that found their lock taken may have used up the quota of their share: others are offered then.
-                while not candidate and not supplies.get(name) and removed.get(name) != self._removed[name]:
+                # Jobs that found their lock taken may have used up the quota of their share: others are offered then,
+                # up to as many as one transaction removes.
+                while (
+                    not candidate
+                    and not supplies.get(name)
+                    and removed.get(name) != self._removed[name]
+                    and not (name in supplies and self.claim_again)
+                ):
                     removed[name] = self._removed[name]
                     supplies[name] = self._offer(name, queues[name], priority, len(tickets) + 1)
                     candidate = self._next(name, slot, priority, supplies[name])
