@@ -99,9 +99,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         self._look, self._read = session.look, session.read
         self._rotation = Rotation()
         self._unplaced = False
-        self._last_beat = (0, 0)
-        """The node and its heartbeat counter of the last heartbeat."""
         """Whether a published submission has jobs that are not in ``ready`` yet."""
+        self._last_beat = (0, 0)
+        """The node of the last heartbeat, and its counter."""
         self._looked_at_failures = ""
         """The position of the scan that forgets old causes."""
         self._looked_at_locks = ""
