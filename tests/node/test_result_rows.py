@@ -76,6 +76,8 @@ def test_what_numpy_and_decimal_computed_is_a_result(value: Any, text: str) -> N
         (numpy.float64("nan"), "NaN or infinity"),
         ([numpy.array([1.0, numpy.inf])], "NaN or infinity"),
         (numpy.broadcast_to(numpy.int8(1), 2**50), "not JSON serializable: numpy.ndarray"),
+        (numpy.datetime64("2026-01-31T12:00", "ns"), "not JSON serializable: numpy.datetime64"),
+        ([numpy.array(["NaT"], "datetime64[ns]")], "not JSON serializable: numpy.ndarray"),
     ],
 )
 def test_an_array_that_json_cannot_hold_is_no_result(value: Any, reason: str) -> None:

@@ -38,10 +38,12 @@ def _plain(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Return whether it is an array or a number of numpy, or of what has the same face, and no longer than JSON text
-    may be here."""
+    """Return whether it is an array or a number of numpy, or of a library with the same attributes, and no longer than
+    JSON text may be here. Times of numpy are none: as numbers they would count nanoseconds, and NaT would be null."""
     size = getattr(value, "size", None)
-    return isinstance(size, int) and size <= _ARRAY_ITEMS and hasattr(value, "tolist")
+    if not (isinstance(size, int) and size <= _ARRAY_ITEMS and hasattr(value, "tolist")):
+        return False
+    return getattr(getattr(value, "dtype", None), "kind", None) not in ("m", "M")
 
 
 def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) -> str:
