@@ -288,10 +288,12 @@ class Kernel(Protocol):
         """Increment the heartbeat counter; return False when the node has been declared dead meanwhile.
 
         The node also reports the load of its host (``load``; None: unchanged), and why it is degraded (``trouble``;
-        None: it is not). Raises StoreReplaced when the counter is far below that of this object's last heartbeat.
+        None: it is not). Raises StoreReplaced when the node's counter is far below that of this object's last
+        heartbeat.
 
-        ``urgent``: in a file the heartbeat goes ahead of the writers that wait, because a node whose heartbeats wait
-        too long is ended. External workers wait for their turn: hundreds of them would hold up the nodes."""
+        ``urgent``: it is a node's own. In a file it goes ahead of the writers that wait, because a node whose
+        heartbeats wait too long is ended. Those of external workers wait for their turn, because hundreds of them would
+        hold up the nodes; and a server, which sends them, does not end because of an older copy."""
 
     def keep_out(self, node_id: int) -> bool:
         """Let no other process write before the next ``beat`` of this object is committed, except others that keep out,

@@ -322,7 +322,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             beat = nodes.beat(tx, node_id, now_us, load, trouble)
         self.database.let_in()
         before, self._last_beat = self._last_beat, (node_id, beat or 0)
-        if beat is not None and before[0] == node_id and beat <= before[1] - LOST_BEATS:
+        if urgent and beat is not None and before[0] == node_id and beat <= before[1] - LOST_BEATS:
             raise StoreReplaced(
                 "the store has lost what was committed to it before: an older copy has taken its place (a standby that "
                 "was behind, a backup), and what ran here may have been given to others; start this node again"
