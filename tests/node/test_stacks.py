@@ -1,6 +1,9 @@
 """Where a running attempt stands is written into its job's folder, while it goes on."""
 
+import asyncio
 import os
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from node_fixtures import Cluster, kept, now_us, working
@@ -8,6 +11,7 @@ from node_fixtures import Cluster, kept, now_us, working
 from spinney.model.errors import Refused
 from spinney.model.states import State
 from spinney.model.values.paths import job_folder
+from spinney.node.workers.stack_dump import task_stack
 from waiting import until
 
 __all__ = ["kept", "working"]
@@ -108,6 +112,42 @@ def test_the_stacks_of_overdue_tasks_show_where_they_stood_and_not_that_they_are
         text = stacks_of(working, job.id, "stack_timeout")
         assert "in overdue_task" in text
         assert "in await_flag" in text
+
+
+class Endless:
+    """An awaitable that keeps the generator in which it is awaited."""
+
+    def __init__(self) -> None:
+        self.awaited_in: Any = None
+
+    def __await__(self) -> Iterator[None]:
+        return self
+
+    def __iter__(self) -> Iterator[None]:
+        return self
+
+    def __next__(self) -> None:
+        return None
+
+
+async def test_the_stack_of_a_task_ends_where_an_awaitable_refers_back_to_it() -> None:
+    awaitable = Endless()
+
+    async def numbers() -> AsyncIterator[int]:
+        await awaitable
+        yield 1
+
+    async def read() -> None:
+        awaitable.awaited_in = numbers()
+        await anext(awaitable.awaited_in)
+
+    task = asyncio.ensure_future(read())
+    await asyncio.sleep(0)
+
+    names = [frame.f_code.co_name for frame, _ in task_stack(task, "a task").positions]
+
+    assert names == ["read", "numbers"]
+    task.cancel()
 
 
 def test_what_does_not_run_is_refused(working: Cluster) -> None:

@@ -76,7 +76,9 @@ def task_stack(task: "asyncio.Task[Any]", name: str) -> Stack:
 
 
 def _awaited(coroutine: Any) -> Iterator[Position]:
-    while coroutine is not None:
+    seen: set[int] = set()  # an awaitable may refer to what waits for it
+    while coroutine is not None and id(coroutine) not in seen:
+        seen.add(id(coroutine))
         for frame_name, awaited_name in _COROUTINE_FIELDS:
             frame = getattr(coroutine, frame_name, None)
             if frame is not None:
