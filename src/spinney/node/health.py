@@ -87,7 +87,10 @@ class NodeHealth:
         self._degraded = False
         lasted_s = self._failed_at - self._since
         log.warning(
-            "no longer degraded, after %.1f s in which up to %d records were held back",
+            "%s, after %.1f s in which up to %d records were held back",
+            "the store works again, but the node is still degraded"
+            if self._lasting
+            else "no longer degraded",
             lasted_s,
             self._most_held,
         )
@@ -102,7 +105,8 @@ class NodeHealth:
         before = self._lasting.get(part)
         if problem is None:
             if before is not None:
-                log.warning("no longer degraded: it is over that %s", before)
+                still = "still" if others or self._degraded else "no longer"
+                log.warning("%s degraded; what is over: %s", still, before)
             self._lasting = others
             return
         if problem != before:
