@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from spinney import Job, Spinney, SpinneyError, load_app
 from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageError
@@ -127,6 +128,15 @@ def test_many_jobs_are_accepted_in_order_with_a_key_each(app: Spinney) -> None:
         BadParameters, match="parameters are wrong: each job needs a dict of them, and this is a str"
     ):
         count.submit_many({"n": 1})  # type: ignore[arg-type]
+
+
+def test_parameters_that_are_no_dict_are_refused_alike_where_one_is_a_secret(app: Spinney) -> None:
+    @app.job
+    def login(password: SecretStr) -> None: ...
+
+    with pytest.raises(BadParameters, match="parameters are wrong: each job needs a dict") as caught:
+        login.submit_many(["correct horse"])  # type: ignore[list-item]
+    assert "horse" not in str(caught.value)
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:

@@ -69,12 +69,14 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
         return f"there is no parameter {name!r}{did_you_mean(name, schema.get('properties', {}))}"
     if problem.fault is ProblemKind.MISSING:
         return f"parameter {name!r} is missing"
+    if name == WHOLE:
+        # The validator's message may quote them.
+        quotes_secret = problem.value is not None and is_secret(schema, top)
+        return "the parameters are wrong" + ("" if quotes_secret else f": {problem.detail}")
     expected = describe(property_of(schema, top), schema)
     if is_secret(schema, top):
         # Neither its value nor the validator's message, which may quote it.
         return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
-    if name == WHOLE:
-        return f"the parameters are wrong: {problem.detail}"
     if name != top:
         return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
     detail = f" ({problem.detail})" if problem.detail else ""
