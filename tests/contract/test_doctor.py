@@ -31,10 +31,11 @@ from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.parts import Store
 from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.schema import metadata
 from spinney.store.sql.schema.statements import COUNTERS
 from spinney.store.sql.session import Session
 
-from .behind import damage, sql_store, sqlite_file
+from .behind import damage, rows, sql_store, sqlite_file
 from .conftest import sqlite_alone
 from .everything import fill
 from .words import Clock, Node, Site, kind
@@ -1193,6 +1194,23 @@ def test_what_a_store_was_made_with_and_has_no_more_is_told(patient: Patient) ->
     for subject in ("index jobs_by_parent", "trigger audit_keeps"):
         patient.damage(sentences[subject].partition("make it again (")[2].removesuffix(")"))
     assert patient.examine("schema-incomplete") == []
+
+
+def test_each_index_that_is_missing_is_made_again_as_it_was(patient: Patient) -> None:
+    is_file = isinstance(sql_store(patient.store).database, SqliteDatabase)
+    definitions = (
+        "select name, replace(lower(sql), '\"', '') from sqlite_master where type = 'index' and sql is not null "
+        "order by name"
+        if is_file
+        else "select indexname, indexdef from pg_indexes where schemaname = current_schema() order by indexname"
+    )
+    before = rows(patient.store, definitions)
+    for index in (index for table in metadata.sorted_tables for index in table.indexes):
+        patient.damage(f"drop index {index.name}")
+    for finding in patient.examine("schema-incomplete"):
+        patient.damage(finding.sentence.partition("make it again (")[2].removesuffix(")"))
+
+    assert rows(patient.store, definitions) == before
 
 
 BELOW = {
