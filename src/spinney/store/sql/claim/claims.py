@@ -16,6 +16,7 @@ safety, and is rebuilt by use after a restart."""
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
@@ -54,6 +55,15 @@ AHEAD_US = 100_000
 _PREFIX = RowChange("ready", "lane = ? and priority = ? and share = ? and position >= ? and position <= ?")
 SlotBudget = tuple[int, int, float]
 """(slot, number of jobs, run time in µs)."""
+
+
+class _Offer(NamedTuple):
+    """What a queue offers to a claim at one priority."""
+
+    candidates: list[Candidate]
+    """In reverse order; they are removed when they are looked at."""
+    removed: int
+    """How many jobs had left the queue without a lease when the offer was made."""
 
 
 class Claim:
@@ -311,8 +321,7 @@ class Claim:
         bounded = ahead and len(order) > QUEUES_AHEAD
         if bounded:
             order, self.starved = order[:QUEUES_AHEAD], True
-        supplies: dict[str, list[Candidate]] = {}
-        removed: dict[str, int] = {}
+        offers: dict[str, _Offer] = {}
         unserved: list[int] = []
         turn = 0
         for slot in tickets:
@@ -320,38 +329,43 @@ class Claim:
                 continue
             for step in range(len(order)):
                 name = order[(turn + step) % len(order)]
-                candidate = self._next(name, slot, priority, supplies.get(name, []))
-                # Jobs that found their lock taken may have used up the quota of their share: others are offered then,
-                # up to as many as one transaction removes.
-                while (
-                    not candidate
-                    and not supplies.get(name)
-                    and removed.get(name) != self._removed[name]
-                    and not (name in supplies and self.claim_again)
-                ):
-                    removed[name] = self._removed[name]
-                    supplies[name] = self._offer(name, queues[name], priority, len(tickets) + 1)
-                    candidate = self._next(name, slot, priority, supplies[name])
+                candidate = self._candidate(name, queues[name], slot, priority, offers, len(tickets) + 1)
                 if candidate is not None:
                     self._give(name, slot, priority, candidate)
                     budget[slot] -= self._run_us(candidate[2])
                     turn = (turn + step + 1) % len(order)
-                    if self.registry.lanes[candidate[2]].probing:  # others of its stage are offered no more
-                        supplies.clear()
-                        removed.clear()
+                    if self.registry.lanes[candidate[2]].probing:
+                        offers.clear()  # others of its stage are offered no more
                     break
             else:
                 unserved.append(slot)
-        if bounded and order[-1] in supplies:
+        if bounded and order[-1] in offers:
             self.rotation.queue = order[-1]
         # Their heads say that queues whose turn did not come have jobs.
-        not_reached = (name for name in order if name not in supplies)
+        not_reached = (name for name in order if name not in offers)
         self.starved = (
             self.starved
-            or any(supplies.values())
+            or any(offer.candidates for offer in offers.values())
             or any(self._limits.limit(name) != 0 for name in not_reached)
         )
         return unserved
+
+    def _candidate(
+        self, queue: str, lanes: list[Lane], slot: int, priority: int, offers: dict[str, _Offer], n: int
+    ) -> Candidate | None:
+        """Return a queue's next candidate for a slot, from its offer or from a new one of up to ``n``."""
+        offer = offers.get(queue)
+        candidate = None if offer is None else self._next(queue, slot, priority, offer.candidates)
+        while candidate is None and (offer is None or self._used_up(queue, offer)):
+            before = self._removed[queue]
+            offer = offers[queue] = _Offer(self._offer(queue, lanes, priority, n), before)
+            candidate = self._next(queue, slot, priority, offer.candidates)
+        return candidate
+
+    def _used_up(self, queue: str, offer: _Offer) -> bool:
+        """Return whether jobs that found their lock taken have used up an offer, or the quota of their share in it.
+        Then the queue offers others, unless as many have left as one transaction removes."""
+        return not offer.candidates and offer.removed != self._removed[queue] and not self.claim_again
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
         """Return a queue's candidates for so many slots; more where some may find their lock taken."""
