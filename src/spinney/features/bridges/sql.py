@@ -70,7 +70,7 @@ class SqlBridges:
         with self._session.write(durable=False) as tx:
             tx.run(
                 "update bridges set seen_us = ?1, behind = ?2, behind_since_us = ?3, trouble = coalesce(?4, trouble), "
-                "trouble_us = case when ?4 is null then trouble_us else ?1 end, in_trouble = ?5 where name = ?6",
+                "trouble_us = case when ?5 = 0 then trouble_us else ?1 end, in_trouble = ?5 where name = ?6",
                 (now_us, behind, behind_since_us, trouble, int(trouble is not None), name),
             )
 
