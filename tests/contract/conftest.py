@@ -120,17 +120,25 @@ def knows_usual(store: Store) -> None:
 
 WITHOUT_BEING_ASKED = {
     "test_accounts",
+    "test_bridges",
     "test_cancel",
     "test_children",
     "test_claims",
+    "test_collections",
     "test_data",
     "test_deadlocks",
+    "test_external",
+    "test_failures",
     "test_hand_over",
+    "test_homes",
+    "test_idempotency",
+    "test_inboxes",
     "test_job_lists",
     "test_jobs_from_stages",
     "test_keys",
     "test_late_records",
     "test_left_for_others",
+    "test_lock_admin",
     "test_lock_amounts",
     "test_locks",
     "test_look_ahead",
@@ -140,14 +148,18 @@ WITHOUT_BEING_ASKED = {
     "test_outcomes",
     "test_recovery",
     "test_regrowth",
+    "test_release",
     "test_serial",
     "test_shares",
+    "test_statistics",
     "test_submissions",
     "test_sweep",
+    "test_throughput_history",
     "test_trusted_clock",
+    "test_under",
 }
-"""The kernel: what nodes ask of a store, and what pages alone ask. ``make test`` runs it on PostgreSQL, too; ``make
-postgres`` runs all there."""
+"""The kernel, what only pages query, and features whose statements no other test runs on PostgreSQL. ``make test`` runs
+these modules on PostgreSQL, too; ``make postgres`` runs all there."""
 WITHOUT_BEING_ASKED_POOLED = {"test_submissions"}
 """The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""
 
