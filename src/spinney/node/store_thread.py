@@ -29,6 +29,8 @@ _Then = Callable[[Any], object]
 
 
 class _Call(NamedTuple):
+    """A call of the store that waits for the thread, or runs in it."""
+
     verb: Callable[[Store], Any]
     answer: asyncio.Future[Any]
     then: _Then | None

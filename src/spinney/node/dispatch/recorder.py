@@ -68,8 +68,8 @@ class Recorder:
         self._use_results, self._pause, self._draw = use_results, pause, draw
         self._results: Mapping[int, str] = {}
         """By fence, the results of earlier stages for leases of the last exchange."""
-        self._careful: Sequence[Lease] = ()
-        """Those leases of the last exchange that are given out only when they are marked as started."""
+        self._unmarked: Sequence[Lease] = ()
+        """Leases of the last exchange that are given out only when they are marked as started."""
         self._in_doubt = False
         """It is not known whether the last exchange was committed."""
 
@@ -89,7 +89,7 @@ class Recorder:
         records = self._queue.first(self._batch)
         if not records and (claim_request is None or not claim_request.slots):
             return
-        self._results, self._careful = {}, ()
+        self._results, self._unmarked = {}, ()
         begun_s = time.perf_counter()
         answer, answered_request = await self._flush_and_claim(records, claim_request)
         if self._measurements is not None:
@@ -108,8 +108,8 @@ class Recorder:
                 late.fence,
                 late.outcome,
             )
-        if self._careful:
-            await self._dispatcher.take_marked(self._careful, self._results)
+        if self._unmarked:
+            await self._dispatcher.take_marked(self._unmarked, self._results)
         self._dispatcher.after_claim(answered_request, answer)
         if answered_request is not claim_request:
             self._queue.request_claim()  # the slots that asked may still be idle
@@ -171,7 +171,7 @@ class Recorder:
     def _give(self, exchanged: tuple[FlushResult, Mapping[int, str]]) -> None:
         """Give out the leases of an exchange, before anything else is done with its answer: workers wait for them."""
         answer, self._results = exchanged
-        self._careful = self._dispatcher.take(answer.leases, self._results)
+        self._unmarked = self._dispatcher.take(answer.leases, self._results)
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
         """Return the records that the store has not written yet. Leases that the node does not know are

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.schema import CreateIndex
-
 from spinney.features.doctor.sql.rule import CheckContext, Facts, Paged, Rule, StoreRule, Walk
 from spinney.model.errors import AuditBroken, StoreUnusable
 from spinney.model.values.paths import beside
@@ -21,7 +18,6 @@ from spinney.store.sql.audit import SqlAudit
 from spinney.store.sql.connection.schema_state import INDEX
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.registry.registry import UnreadableDeclaration, read_queue, read_settings, read_type
-from spinney.store.sql.schema import GUARDS, metadata
 from spinney.store.sql.session import Session
 
 WAL_MOST_BYTES = 2**30
@@ -78,6 +74,12 @@ def _missing_parts(session: Session) -> Iterator[Facts]:
     """Yield the columns, indexes and triggers with which a store is made and that this one has not. Nothing else shows
     that an index is gone, or that a restore was broken off. An index of an upgrade that is still to be built is none
     of them."""
+    # Slow to import, and needed by this rule alone.
+    from sqlalchemy.dialects import postgresql, sqlite
+    from sqlalchemy.schema import CreateIndex
+
+    from spinney.store.sql.schema import GUARDS, metadata
+
     with session.database.look() as tx:
         present = set(tx.all(_PARTS[tx.postgresql]))
         unbuilt = {
@@ -257,7 +259,7 @@ RULES: tuple[Rule, ...] = (
         find=_missing_parts,
         subject="{kind} {name}",
         sentence="the {kind} {name} is missing: somebody has removed it, a restore was broken off, or the store was "
-        "made before 0.1.0 was released, by an earlier state of Spinney; {remedy}",
+        "made by a Spinney from before the release of 0.1.0; {remedy}",
     ),
     StoreRule(
         name="wal-long",

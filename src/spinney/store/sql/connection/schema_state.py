@@ -70,5 +70,5 @@ def incomplete(name: str, missing: str | None) -> StoreUnusable:
     that this code works with."""
     return StoreUnusable(
         f"{name} is not as this Spinney makes it ({missing}): if it is being restored, wait until that is done; if it "
-        f"was made by an earlier state of Spinney, before 0.1.0 was released, it has to be made anew"
+        f"was made by a Spinney from before the release of 0.1.0, make a new store"
     )
