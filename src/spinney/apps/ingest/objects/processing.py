@@ -398,8 +398,8 @@ def _put_key(work: Work, key: str, versions: list[Version]) -> str:
     """
     if not versions:
         return key
-    unchanged, found = work.job.data.get(UNCHANGED) or ("", None)
-    keys = {key, found} if unchanged == key else {key}
+    unchanged, existing_key = work.job.data.get(UNCHANGED) or ("", None)
+    keys = {key, existing_key} if unchanged == key else {key}
     same = [v for v in versions if v.key is not None and (v.key in keys or v.key.startswith(f"{key}."))]
     if not same:
         return key
