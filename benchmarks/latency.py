@@ -86,7 +86,7 @@ def submit_beside_drain() -> Mapping[str, float]:
 
 def _submit_from_outside(here: Site, tries: int, environment: Mapping[str, str] | None = None) -> list[float]:
     """Milliseconds that each submission took."""
-    command = [sys.executable, "-c", _SUBMITTER, here.url, str(here.folder), str(tries), str(GAP_S / 4)]
+    command = [sys.executable, "-c", _SUBMITTER, here.url, str(here.folder), str(tries), str(GAP_S)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=os.environ | (environment or {})
     )
