@@ -24,9 +24,7 @@ from spinney.service.canary import Canary
 from spinney.terminal.arguments import length as option
 from spinney.web.settings import read
 
-SENTENCE = (
-    "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m, or give a number"
-)
+SENTENCE = "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m"
 
 
 def job(**options: Any) -> TypeSpec:

@@ -68,7 +68,10 @@ def test_what_an_operator_sets_over_a_type_is_told(bare: Shell) -> None:
         (["doubel", "completed", "30d"], "did you mean 'double'?"),
         (["double", "complete", "30d"], "did you mean 'completed'?"),
         (["double", "running", "30d"], "name the state in which they settled"),
-        (["double", "completed", "30"], "is no length of time; write"),
+        (
+            ["double", "completed", "30"],
+            "TIME: '30' is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m\n",
+        ),
         (["double", "completed", "-3d"], "No such option"),
         (["double", "completed", "99999999w"], "kept for 0 to"),
         (["double", "completed"], "a time: spinney keep resize completed 30d"),

@@ -262,7 +262,9 @@ def make(
     with open_commands(store, by) as performer:
         owner_rights = None if user is None else performer.do(ShowUser(name=user)).rights
         token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
-        expires_us = None if expires is None else now_us() + round(durations.seconds(expires) * 1e6)
+        expires_us = (
+            None if expires is None else now_us() + round(durations.seconds(expires, "--expires") * 1e6)
+        )
         created = performer.do(
             MakeToken(name=name, owner=user, rights=token_rights, expires=expires_us, reason=reason)
         )

@@ -132,7 +132,7 @@ def _set(
         else:
             typer.echo(f"nothing was set for {jobs}")
         return
-    keep_s = None if time_ == FOREVER else durations.seconds(time_)
+    keep_s = None if time_ == FOREVER else durations.seconds(time_, "TIME")
     change = performer.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     if json:
         display.print_json_lines([change.keeping])
