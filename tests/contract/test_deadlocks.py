@@ -9,6 +9,7 @@ import pytest
 from explanations import explained
 from long_tests import LONG
 from spinney.model.jobs import Lease
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
@@ -264,6 +265,30 @@ def test_a_ring_goes_through_one_that_stands_before_it_in_the_line(site: Site) -
         State.PENDING,
         State.WAITING,
         State.FAILED,
+    ]
+
+
+@pytest.mark.parametrize("moved", ["the one before", "the last"])
+def test_a_priority_that_puts_another_before_a_keeper_closes_a_ring(site: Site, moved: str) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    first, last, before, passing = running(site, n=4)
+    assert asks(site, first, "disk", 6)
+    assert asks(site, passing, "disk", 3, until="attempt")
+    assert asks(site, last, "x")
+    waits(site, last, "disk", 2)
+    waits(site, before, "disk", 8)
+    waits(site, first, "x")
+    assert site.states([first.job_id, last.job_id, before.job_id]) == [State.WAITING] * 3
+
+    job_id, priority = (before.job_id, 10) if moved == "the one before" else (last.job_id, 90)
+    site.store.bulk.apply(Order(verb=Verb.PRIORITY, priority=priority), [job_id], ANN, now_us=site.now)
+
+    site.pass_(passing)
+    run_all(site)
+    assert site.states([first.job_id, last.job_id, before.job_id]) == [
+        State.COMPLETED,
+        State.FAILED,
+        State.COMPLETED,
     ]
 
 

@@ -296,6 +296,8 @@ class Operation:
         self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
         if was_ready:
             self.cascade.return_to_ready(job_rows.find(self.tx, row.id))
+        if row.state is State.WAITING:  # another order of those who wait for a lock may close a cycle
+            self.cascade.began_to_wait(row.id)
         self.ids.append(row.id)
 
     def _require_open(self, job_id: int, participle: str) -> Row:
