@@ -14,6 +14,8 @@ from benchmarks.throughput import JOBS, ROWS
 TRIES = 400
 GAP_S = 0.02
 """Between two tries, so that the node is idle again."""
+BUSY_GAP_S = 0.005
+"""The same beside a busy node, which has jobs for some seconds only."""
 
 _SUBMITTER = """
 import sys, time
@@ -69,7 +71,9 @@ def submit_beside_drain() -> Mapping[str, float]:
         taken: list[float] = []
         with here.node(slots=2):
             here.wait_begun()
-            outside = threading.Thread(target=lambda: taken.extend(_submit_from_outside(here, TRIES)))
+            outside = threading.Thread(
+                target=lambda: taken.extend(_submit_from_outside(here, TRIES, gap_s=BUSY_GAP_S))
+            )
             outside.start()
             outside.join()
             still = here.store.database
@@ -84,9 +88,11 @@ def submit_beside_drain() -> Mapping[str, float]:
     return {"median ms": percentile(taken, 0.5), "p99 ms": percentile(taken, 0.99), "max ms": max(taken)}
 
 
-def _submit_from_outside(here: Site, tries: int, environment: Mapping[str, str] | None = None) -> list[float]:
+def _submit_from_outside(
+    here: Site, tries: int, environment: Mapping[str, str] | None = None, *, gap_s: float = GAP_S
+) -> list[float]:
     """Milliseconds that each submission took."""
-    command = [sys.executable, "-c", _SUBMITTER, here.url, str(here.folder), str(tries), str(GAP_S)]
+    command = [sys.executable, "-c", _SUBMITTER, here.url, str(here.folder), str(tries), str(gap_s)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=os.environ | (environment or {})
     )
