@@ -26,7 +26,7 @@ def seconds(length: Duration, where: str = "") -> float:
     """
     number = _seconds(length)
     if number is None or not math.isfinite(number):
-        # no help where text came in: it may be the digits alone that are refused, and commands take only text
+        # Who gave the text "30" would give the same again, and a command line takes nothing but text.
         or_number = "" if isinstance(length, str) else ", or give a number of seconds"
         raise UsageError(
             f"{where}{where and ': '}{length!r:.80} is no length of time; write numbers with w, d, h, m or s, as in "
