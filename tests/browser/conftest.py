@@ -26,8 +26,6 @@ _RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
 }
-_OWN_SITE = frozenset({"test_failures"})
-"""Modules with a browser and a site of their own, because failed jobs of the others would be in their lists."""
 AXE_MOST = 100 if LONG else 2
 """Of the pages of one test. Axe takes a second for each, and they are made of the same pieces."""
 
@@ -42,8 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" not in item.path.parts:
             continue
-        group = "browser, failures" if item.path.stem in _OWN_SITE else "browser"
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group("browser"))  # they share one browser
         if chromium.program() is None:
             item.add_marker(pytest.mark.skip(reason=chromium.MISSING))
 

@@ -8,6 +8,14 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import NewPage, Sound
 from browser.site import Site
+from browser.site import site as served
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site of its own: failed jobs of the other modules would be in its lists."""
+    with served(tmp_path_factory.mktemp("failures")) as served_site:
+        yield served_site
 
 
 @pytest.fixture
