@@ -269,7 +269,7 @@ def test_a_ring_goes_through_one_that_stands_before_it_in_the_line(site: Site) -
 
 
 @pytest.mark.parametrize("moved", ["the one before", "the last"])
-def test_a_priority_that_puts_another_before_a_keeper_closes_a_ring(site: Site, moved: str) -> None:
+def test_a_priority_that_puts_another_job_before_a_keeper_closes_a_ring(site: Site, moved: str) -> None:
     site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
     first, last, before, passing = running(site, n=4)
     assert asks(site, first, "disk", 6)

@@ -269,6 +269,22 @@ def test_a_more_urgent_newcomer_goes_first(wide: Site) -> None:
     assert take(wide, urgent, 50)
 
 
+def test_a_job_that_becomes_the_first_of_the_queue_by_its_priority_gets_what_there_is_room_for(
+    wide: Site,
+) -> None:
+    holder, passing, much, little = running(wide, 4)
+    assert take(wide, holder, 60)
+    assert take(wide, passing, 30)
+    meets(wide, much, 80)
+    meets(wide, little, 40)
+    wide.pass_(passing)
+    assert wide.states([much.job_id, little.job_id]) == [State.WAITING] * 2
+
+    wide.store.bulk.apply(Order(verb=Verb.PRIORITY, priority=1), [little.job_id], ANN, now_us=wide.now)
+
+    assert wide.states([much.job_id, little.job_id]) == [State.WAITING, State.PENDING]
+
+
 def test_who_has_some_may_have_more_though_others_wait(wide: Site) -> None:
     """They may wait for what it has."""
     holder, other = running(wide, 2)

@@ -239,8 +239,8 @@ class Cascade(Placement):
         self.wait_for_children(row, leased=False)
 
     def began_to_wait(self, job_id: int) -> None:
-        """Check for a deadlock, because the job waits, and others may wait for it, by a lock that it keeps or
-        otherwise."""
+        """Check for a deadlock, because the job waits, or has another place among those that wait, and others may wait
+        for it, by a lock that it keeps or otherwise."""
         self._waiters[job_id] = None
 
     def closes_no_ring(self, job_id: int) -> None:

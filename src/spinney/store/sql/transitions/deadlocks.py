@@ -3,9 +3,10 @@
 A job closes a cycle when it begins to wait, whether it keeps a lock itself or not. So code that lets a job wait for a
 lock (a claim, the record of an attempt), for its subjobs, for jobs that it needs or for its turn calls
 ``Cascade.began_to_wait``, and the same transaction searches a cycle and breaks it, once for all jobs that began to wait
-in it. One statement recognizes the usual case: no job keeps a lock until it settles. Only otherwise the waits are
-followed, with one statement for each kind of wait and all jobs at the same distance. New jobs are not searched: nobody
-waits for them yet, except a parent, which is.
+in it. A job that waits for a lock is searched, too, when its priority changes, because the queue for the lock has
+another order then. One statement recognizes the usual case: no job keeps a lock until it settles. Only otherwise the
+waits are followed, with one statement for each kind of wait and all jobs at the same distance. New jobs are not
+searched: nobody waits for them yet, except a parent, which is.
 
 **Victim.** The youngest (highest id) of the jobs whose locks the others want, or where that one waits for subjobs, for
 jobs that it needs or for its turn in a serial tree: the job at which this path reaches a lock. The older ones continue,

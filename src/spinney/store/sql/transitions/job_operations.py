@@ -296,9 +296,17 @@ class Operation:
         self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
         if was_ready:
             self.cascade.return_to_ready(job_rows.find(self.tx, row.id))
-        if row.state is State.WAITING:  # another order of those who wait for a lock may close a cycle
-            self.cascade.began_to_wait(row.id)
+        elif row.state is State.WAITING:
+            self._move_in_queue_of_lock(row.id)
         self.ids.append(row.id)
+
+    def _move_in_queue_of_lock(self, job_id: int) -> None:
+        """Check a job whose priority has changed for a deadlock, if it waits for a lock: it may be behind another job
+        now, or before one. The job that is the first in the queue now may need less than there is room for."""
+        waits_for = job_rows.waits_for(self.tx, job_id) or ""
+        if waits_for.startswith("lock:"):
+            self.cascade.lock_freed(waits_for.removeprefix("lock:"))
+            self.cascade.began_to_wait(job_id)
 
     def _require_open(self, job_id: int, participle: str) -> Row:
         """Return the row of an open job. Raises Refused; ``participle`` says what cannot be done to a settled one."""
