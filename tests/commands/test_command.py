@@ -118,7 +118,7 @@ def test_who_may_gets_the_answer_of_the_handler(store: Any) -> None:
         (
             {"node": "oak", "name": "x", "after_s": "soon"},
             UsageError,
-            "^after_s: 'soon' is no length .* a number of seconds$",
+            "^after_s: 'soon' is no length .* w, d, h, m or s",
         ),
         ({"node": "oak"}, UsageError, "name: Field required"),
         ({"node": "oak", "name": "x", "nmae": "y"}, UsageError, "nmae: Extra inputs are not permitted"),
