@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from contract.words import kind, stage
 from http_listener import Listening
 from spinney.client import Client
 from spinney.client.errors import ServerUnavailable
 from spinney.features.inboxes.commands import PutInbox
 from spinney.folders import folders
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Refused
 from spinney.web.settings import ServerSettings
 
@@ -97,3 +99,33 @@ def test_a_request_that_breaks_off_leaves_what_came(tmp_path: Any) -> None:
             list(client.send_file("in", tmp_path / "a.zip"))
         job = seen[-1].job_id
         assert (folders.path(world.folders, job or 0) / "a.zip").read_bytes() == BYTES
+
+
+BEYOND_LIMITS = {
+    "the collection": {"options": {"collection": "foreign"}},
+    "a queue": {"options": {"queue": "slow"}},
+    "the queue of its type": {"type": "elsewhere"},
+}
+
+
+@pytest.mark.parametrize("fields", BEYOND_LIMITS.values(), ids=BEYOND_LIMITS)
+def test_an_inbox_beyond_the_limits_of_a_user_does_not_exist(world: World, fields: dict[str, Any]) -> None:
+    within = AccessScope(collections=("lab",), queues=("default",))
+    world.rights["gulls"] = Rights(role=Role.SUBMITTER, within=within)
+    world.site.knows(kind("elsewhere", stage("work", queue="slow")))
+    world.control("ann").do(PutInbox(**{"name": "in", "folder": "/srv/in", "type": "one"} | fields))
+    client = world.client("gulls")
+
+    for name in ("in", "missing"):
+        answer = client.post(f"/api/v1/inboxes/{name}/uploads", json={"name": "a.zip", "size": 1})
+        page = client.get(f"/inboxes/{name}/upload", headers={"Accept": "text/html"})
+        assert (answer.status_code, page.status_code) == (404, 404)
+        assert f"there is no inbox '{name}'" in answer.json()["detail"]
+
+
+def test_a_limited_user_uploads_to_an_inbox_without_a_collection(world: World, uploads: str) -> None:
+    client = world.client("limited")
+    upload = client.post(uploads, json={"name": "a.zip", "size": len(BYTES)}).json()
+    answer = client.put(f"{uploads}/{upload['id']}", params={"offset": 0}, content=BYTES)
+
+    assert world.store.job(answer.json()["job_id"]).collection == "lab"

@@ -10,7 +10,7 @@ The calls in order: ``begin``; then ``open`` at ``received``, write, ``seal`` an
 and ``finish`` when ``seal`` says that all bytes are here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from spinney.model.access import Role
 from spinney.model.errors import NoSuch, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.settings.inboxes import Drop, Inbox, Kind, Upload
-from spinney.model.types import INTERNAL, known_type
+from spinney.model.types import INTERNAL, TypeSpec, known_type, passed_queues
 from spinney.service.service import ASK, Service
 from spinney.service.submit_rights import authorized
 from spinney.web.files import spool
@@ -160,18 +160,29 @@ class InboxUploads(Service):
 
     # --- rights ---------------------------------------------------------------------------------
 
-    def _inbox(self, name: str) -> Inbox:
-        """Return an inbox by name. Raises NoSuch without similar names: a submitter may not list inboxes."""
+    def _inbox(self, name: str, types: Mapping[str, TypeSpec]) -> Inbox:
+        """Return an inbox by name. Raises NoSuch without similar names: a submitter may not list inboxes, and an inbox
+        whose jobs the caller could not see does not exist for the caller."""
         self.require(Role.SUBMITTER, "upload files to inboxes")
         for inbox in self.store.inboxes.all():
-            if inbox.name == name:
+            if inbox.name == name and self._is_visible(inbox, types):
                 return inbox
         raise NoSuch(f"there is no inbox {name[:100]!r}; {ASK} for its name")
+
+    def _is_visible(self, inbox: Inbox, types: Mapping[str, TypeSpec]) -> bool:
+        """Return whether the inbox names neither a collection nor a queue beyond the caller's limits. One without a
+        collection is visible: the jobs of an upload come into the caller's own."""
+        within, collection = self.rights.within, inbox.options.get("collection")
+        if within.collections is not None and collection not in (None, *within.collections):
+            return False
+        passed = passed_queues(known_type(types, inbox.type), inbox.options.get("queue"))
+        return within.queues is None or passed <= set(within.queues)
 
     def _may(self, upload: Upload) -> tuple[Inbox, Submission]:
         """Return the inbox of an upload, and the submission of its job with what rights fill in. Raises what
         ``authorized`` raises."""
-        inbox, types = self._inbox(upload.inbox), self.store.types()
+        types = self.store.types()
+        inbox = self._inbox(upload.inbox, types)
         spec = known_type(types, inbox.type)
         if spec.submit == INTERNAL:
             # The inbox answers for the parameters, but stages of such jobs trust what they find in their folders.
