@@ -279,7 +279,9 @@ def walks(house: House) -> list[str]:
         if sql.startswith("select exists("):
             continue  # stops at the first row
         steps = [step for *_, step in connection.execute(f"explain query plan {sql}")]
-        subqueries = {made[1] for step in steps if (made := re.match(r"(?:CO-ROUTINE|MATERIALIZE) (\w+)", step))}
+        subqueries = {
+            made[1] for step in steps if (made := re.match(r"(?:CO-ROUTINE|MATERIALIZE) (\w+)", step))
+        }
         for step in steps:
             scanned = re.match(r"SCAN (\w+)(?! VIRTUAL)", step)
             # What a subquery returns is read whole; what it reads has steps of its own.
