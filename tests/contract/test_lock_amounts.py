@@ -285,6 +285,18 @@ def test_a_job_that_becomes_the_first_of_the_queue_by_its_priority_gets_what_the
     assert wide.states([much.job_id, little.job_id]) == [State.WAITING, State.PENDING]
 
 
+def test_a_cancelled_job_lets_those_behind_it_have_what_there_is_room_for(wide: Site) -> None:
+    holder, much, little = running(wide, 3)
+    assert take(wide, holder, 60)
+    meets(wide, much, 80)
+    meets(wide, little, 40)
+    assert wide.states([much.job_id, little.job_id]) == [State.WAITING] * 2
+
+    wide.store.bulk.apply(Order(verb=Verb.CANCEL), [much.job_id], ANN, now_us=wide.now)
+
+    assert wide.states([much.job_id, little.job_id]) == [State.CANCELLED, State.PENDING]
+
+
 def test_who_has_some_may_have_more_though_others_wait(wide: Site) -> None:
     """They may wait for what it has."""
     holder, other = running(wide, 2)

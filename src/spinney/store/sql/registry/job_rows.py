@@ -128,6 +128,12 @@ def waits_for(tx: Tx, job_id: int) -> str | None:
     return what
 
 
+def lock_waited_for(tx: Tx, job_id: int) -> str | None:
+    """Return the name of the lock that a waiting job waits for; None: it waits for something else."""
+    what = waits_for(tx, job_id) or ""
+    return what.removeprefix("lock:") if what.startswith("lock:") else None
+
+
 def take_key(tx: Tx, scope: int, key: str, job_id: int, *, forever: bool) -> None:
     """Take a key for a job. Raises DuplicateKey when a job has it, also one that retention has removed since."""
     holder = tx.one(

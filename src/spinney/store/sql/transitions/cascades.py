@@ -82,6 +82,7 @@ class Cascade(Placement):
             job_rows.set_state(tx, row, state, leased=leased)
             tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
         else:
+            self._leave_queue_of_lock(row)
             self.set_aside(
                 row, state, waits_for=because, reason=reason, fingerprint=fingerprint, leased=leased
             )
@@ -236,6 +237,7 @@ class Cascade(Placement):
             return
         if row.state is State.PENDING:
             self.withdraw(row)
+        self._leave_queue_of_lock(row)
         self.wait_for_children(row, leased=False)
 
     def began_to_wait(self, job_id: int) -> None:
@@ -340,6 +342,12 @@ class Cascade(Placement):
     def lock_freed(self, name: str) -> None:
         """Wake waiting jobs, because a lock may have room."""
         self._locks[name] = None
+
+    def _leave_queue_of_lock(self, row: Row) -> None:
+        """Wake the next jobs of the queue for a lock that this job stops waiting for. It may have been the first, and
+        have wanted more than there was room for."""
+        if row.state is State.WAITING and (name := job_rows.lock_waited_for(self.tx, row.id)) is not None:
+            self.lock_freed(name)
 
     def prefer(self, job_id: int, lock: str) -> None:
         """Give the lock, as soon as it has room, to this waiting job before those that come before it in the queue."""

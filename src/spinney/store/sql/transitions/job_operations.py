@@ -303,9 +303,8 @@ class Operation:
     def _move_in_queue_of_lock(self, job_id: int) -> None:
         """Check a job whose priority has changed for a deadlock, if it waits for a lock: it may be behind another job
         now, or before one. The job that is the first in the queue now may need less than there is room for."""
-        waits_for = job_rows.waits_for(self.tx, job_id) or ""
-        if waits_for.startswith("lock:"):
-            self.cascade.lock_freed(waits_for.removeprefix("lock:"))
+        if (name := job_rows.lock_waited_for(self.tx, job_id)) is not None:
+            self.cascade.lock_freed(name)
             self.cascade.began_to_wait(job_id)
 
     def _require_open(self, job_id: int, participle: str) -> Row:
