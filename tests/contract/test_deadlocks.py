@@ -12,6 +12,7 @@ from spinney.model.jobs import Lease
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.capacities import LockCapacity
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 
@@ -463,8 +464,25 @@ def test_a_ring_is_found_although_others_that_begin_to_wait_wait_for_very_many(s
     assert sorted(site.states([a, b])) == [State.FAILED, State.PENDING]
 
 
-def test_explain_names_a_ring_that_stands(site: Site) -> None:
+def test_a_smaller_capacity_that_closes_a_ring_breaks_it(site: Site) -> None:
     site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    older, younger, other = running(site, n=3)
+    assert asks(site, older, "disk", 4)
+    assert asks(site, other, "disk", 3)
+    assert asks(site, younger, "b")
+    waits(site, older, "b")
+    waits(site, younger, "disk", 5)
+    assert site.states([older.job_id, younger.job_id]) == [State.WAITING] * 2
+
+    site.store.locks.set_capacity("disk", 8, ANN, now_us=site.now)
+
+    site.pass_(other)
+    run_all(site)
+    assert site.states([older.job_id, younger.job_id]) == [State.COMPLETED, State.FAILED]
+
+
+def test_explain_names_a_ring_that_stands(site: Site) -> None:
+    site.store.register([], [], [LockCapacity(name="disk", capacity=10)])
     older, younger = running(site, n=2)
     assert asks(site, older, "disk", 4)
     assert asks(site, younger, "b")
@@ -472,7 +490,9 @@ def test_explain_names_a_ring_that_stands(site: Site) -> None:
     other = running(site)[0]
     assert asks(site, other, "disk", 6)
     waits(site, younger, "disk", 6)
-    site.store.locks.set_capacity("disk", 5, ANN, now_us=site.now)  # closes what nobody closed by waiting
+    site.store.register(
+        [], [], [LockCapacity(name="disk", capacity=5)]
+    )  # closes what nobody closed by waiting
     site.pass_(other)
 
     explanation = explained(site.store, older.job_id, site.now)

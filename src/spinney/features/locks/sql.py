@@ -22,7 +22,7 @@ from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import capacities
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
-from spinney.store.sql.transitions import locks
+from spinney.store.sql.transitions import deadlocks, locks
 from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 20
@@ -96,7 +96,7 @@ class SqlLocks:
                 raise Refused(f"another job has taken the lock {name!r} meanwhile; look at its owners again")
             tx.change(_LOST, [(name, j) for j in losers])
             note(tx, now_us, actor, "unlock", {"lock": name, "jobs": losers[:_NAMED]}, len(losers))
-            _wake_waiting(tx, self._session.registry, [name], now_us)
+            _wake_waiting(Cascade(tx, self._session.registry, now_us), [name])
         return len(losers)
 
     def capacities(self) -> Sequence[CapacityInfo]:
@@ -130,7 +130,10 @@ class SqlLocks:
                 registry.touch(tx)
                 setting = "as declared" if capacity is None else capacity
                 note(tx, now_us, actor, "lock", {"lock": name, "capacity": setting}, 1)
-                _wake_waiting(tx, registry, _waited_locks(tx, name), now_us)
+                cascade, waited = Cascade(tx, registry, now_us), _waited_locks(tx, name)
+                for keeper_id in deadlocks.waiting_keepers(tx, waited):
+                    cascade.began_to_wait(keeper_id)  # a smaller capacity may close a cycle
+                _wake_waiting(cascade, waited)
             return registry.capacities.in_force(name)
 
 
@@ -151,10 +154,9 @@ def _waited_locks(tx: Tx, name: str) -> list[str]:
     return [*([prefix] if own is not None else []), *longer]
 
 
-def _wake_waiting(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) -> None:
+def _wake_waiting(cascade: Cascade, freed: Iterable[str]) -> None:
     """Give each of these locks to the jobs that wait for it, as far as there is capacity, and do what
     follows from that."""
-    cascade = Cascade(tx, registry, now_us)
     for name in freed:
         cascade.lock_freed(name)
     cascade.drain()

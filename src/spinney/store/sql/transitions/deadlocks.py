@@ -3,10 +3,10 @@
 A job closes a cycle when it begins to wait, whether it keeps a lock itself or not. So code that lets a job wait for a
 lock (a claim, the record of an attempt), for its subjobs, for jobs that it needs or for its turn calls
 ``Cascade.began_to_wait``, and the same transaction searches a cycle and breaks it, once for all jobs that began to wait
-in it. A job that waits for a lock is searched, too, when its priority changes, because the queue for the lock has
-another order then. One statement recognizes the usual case: no job keeps a lock until it settles. Only otherwise the
-waits are followed, with one statement for each kind of wait and all jobs at the same distance. New jobs are not
-searched: nobody waits for them yet, except a parent, which is.
+in it. Jobs that wait already are searched when the priority of one that waits for a lock changes, because the queue has
+another order then, and when an operator sets the capacity of a lock that they keep. One statement recognizes the usual
+case: no job keeps a lock until it settles. Only otherwise the waits are followed, with one statement for each kind of
+wait and all jobs at the same distance. New jobs are not searched: nobody waits for them yet, except a parent, which is.
 
 **Victim.** The youngest (highest id) of the jobs whose locks the others want, or where that one waits for subjobs, for
 jobs that it needs or for its turn in a serial tree: the job at which this path reaches a lock. The older ones continue,
@@ -19,7 +19,7 @@ no lock that the others want, so that one fails in any case.
 **The lock** of the youngest goes to the job of the cycle that waits for it, although others may come before it in the
 queue: these would take it, begin to wait for the others of the cycle and close the next one, and so on.
 
-A cycle that closes without a job beginning to wait (a capacity is lowered, or a job of a long submission is placed that
+A cycle that closes otherwise (an application declares a lower capacity, or a job of a long submission is placed that
 another already needs) remains until an operator acts; ``explain`` names it."""
 
 import logging
@@ -110,6 +110,12 @@ def sentence(ring: Ring) -> str:
 def find(tx: Tx, registry: Registry, job_id: int) -> Ring | None:
     """Return a cycle that keeps this job from ever continuing; None: there is none."""
     return next(_Search(tx, registry).rings([job_id]), None)
+
+
+def waiting_keepers(tx: Tx, lock_names: Sequence[str]) -> list[int]:
+    """Return waiting jobs that keep some of these locks until they settle: a cycle that closes because less of a lock
+    is left for others has one of them. Where very many keep some, not all are returned."""
+    return list(dict.fromkeys(job_id for _, job_id, _ in tx.all(_KEEPERS, (list_text(lock_names), FOLLOWED))))
 
 
 class _Wait(NamedTuple):
