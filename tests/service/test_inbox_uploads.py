@@ -273,7 +273,7 @@ LAB = Rights(role=Role.SUBMITTER, within=AccessScope(collections=("lab",)))
         (SUBMITTER, {}, None),
         (LAB, {}, None),
         (LAB, {"options": {"collection": "lab"}}, None),
-        (LAB, {"options": {"collection": "birds"}}, Forbidden),
+        (LAB, {"options": {"collection": "birds"}}, NoSuch),
         (Rights(role=Role.VIEWER), {}, Forbidden),
         (SUBMITTER, {"type": "inner"}, Forbidden),
         (Rights(role=Role.OPERATOR), {"type": "inner"}, None),
