@@ -164,6 +164,7 @@ def test_lines_with_a_key_may_be_read_once_and_are_the_same_from_a_file_and_a_li
         ),
         ('{"type": "resize", "params": {"picture": "a"}, "needs": 5}', "line 2: needs must be a list"),
         ('{"type": "resize", "params": {"picture": "a"}, "key": 5}', "line 2: 5 cannot be a key"),
+        ('{"type": "resize", "params": {"picture": "a"}, "forever": true}', "line 2: forever says how long"),
         (
             '{"type": "resize", "params": {"picture": "a"}, "needs": [1000000000000]}',
             "line 2: needs must be a list",

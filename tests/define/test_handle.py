@@ -471,6 +471,13 @@ def test_one_key_cannot_serve_many_jobs() -> None:
         handle(Recorder()).spawn_many(resize.options(key="k"), [{"picture": "x"}] * 2)
 
 
+def test_forever_without_a_key_is_refused() -> None:
+    once, rows = resize.options(forever=True), [{"picture": "x"}]
+    with pytest.raises(UsageError, match="forever says how long a key is taken; give a key, or leave it out"):
+        handle(Recorder()).submit(once, picture="x")
+    assert handle(Recorder()).submit_many(once, rows, keys=["k"]) == [100]
+
+
 # --- while it runs -----------------------------------------------------------------------------
 
 

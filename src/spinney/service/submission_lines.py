@@ -14,7 +14,6 @@ from spinney.define.params.schema import Check, checker
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Submission
 from spinney.model.types import TypeSpec, known_type
-from spinney.model.values import names
 
 
 def submissions(
@@ -69,8 +68,7 @@ class _Reader:
         rest = {k: v for k, v in value.items() if k not in ("type", "params", "key", "needs")}
         options = self._changed(rest) if rest else self._options
         key = value.get("key")
-        if key is not None:
-            names.label("key", key)
+        options.checked_keys(1, None if key is None else [key])
         type_ = value.get("type") or self._of_queue(options.queue)
         return self._line(type_, value.get("params", {}), options, key, _needs(value.get("needs", [])))
 

@@ -91,7 +91,7 @@ class Options:
             share=self.share,
             collection=self.collection,
             submitter=self.submitter,
-            keys=self._keys(len(texts), keys),
+            keys=self.checked_keys(len(texts), keys),
             forever=self.forever,
             at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
             needs=tuple(self.needs),
@@ -99,10 +99,12 @@ class Options:
             trace=current.traceparent(),
         )
 
-    def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
+    def checked_keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
         """Return the keys of so many jobs: one for each, or None. Raises UsageError when they do not fit."""
         if keys is None:
             if self.key is None:
+                if self.forever:
+                    raise UsageError("forever says how long a key is taken; give a key, or leave it out")
                 return None
             if jobs != 1:
                 raise UsageError(f"one key cannot serve {jobs} jobs; give keys=[...] with one for each job")
