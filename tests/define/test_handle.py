@@ -535,9 +535,9 @@ def test_progress_is_a_fraction() -> None:
     port = Recorder({"progress": None})
     handle(port).progress(1, "done")
     assert port.requests == [("progress", {"fraction": 1.0, "message": "done"})]
-    for wrong in (-0.1, 1.5, float("nan")):
-        with pytest.raises(UsageError):
-            handle(port).progress(wrong)
+    for wrong in (-0.1, 1.5, float("nan"), "half", "0.5", None, [1]):
+        with pytest.raises(UsageError, match=r"a fraction from 0.0 to 1.0, such as done / total, not"):
+            handle(port).progress(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="a message as text or none, not 5"):
         handle(port).progress(0.5, 5)  # type: ignore[arg-type]
     assert len(port.requests) == 1

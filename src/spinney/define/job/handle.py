@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar, final
+from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeVar, final
 
 import orjson
 
@@ -298,8 +298,10 @@ class Job:
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
         fraction outside, and for a message that is no text."""
-        if not 0 <= fraction <= 1:
-            raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
+        if not isinstance(fraction, SupportsFloat) or not 0 <= float(fraction) <= 1:
+            raise UsageError(
+                f"progress takes a fraction from 0.0 to 1.0, such as done / total, not {fraction!r:.80}"
+            )
         if not isinstance(message, str | None):
             raise UsageError(f"progress takes a message as text or none, not {message!r:.80}")
         self._port.ask("progress", fraction=float(fraction), message=message)
