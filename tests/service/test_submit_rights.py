@@ -163,6 +163,23 @@ def test_what_no_type_can_say_is_refused(option: dict[str, Any], says: str) -> N
         Spinney().pipeline("work", **option)
 
 
+def test_a_limit_of_a_parameter_that_no_stage_takes_is_refused() -> None:
+    app = Spinney()
+
+    @app.job(submit_limits={"collection": "datset", "queue": "order.lane"})
+    def work(dataset: str, order: dict[str, str]) -> None: ...
+
+    with pytest.raises(
+        UsageError, match=r"'work' .* no parameter 'datset' \(did you mean 'dataset'\?\); add it"
+    ):
+        _ = work.spec
+
+    @app.job(submit_limits={"collection": "datset", "queue": "order.lane"})
+    def anything(order: dict[str, str], **rest: str) -> None: ...
+
+    assert anything.spec.submit_limits["collection"] == "datset"
+
+
 def test_an_application_says_it_for_all_of_its_types() -> None:
     app = Spinney(submit="internal")
     app.program("inner", ["true"])

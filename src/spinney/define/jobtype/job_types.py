@@ -25,6 +25,7 @@ from spinney.define.jobtype.stage import (
 )
 from spinney.define.params.environment import require_declarable
 from spinney.model.errors import UsageError
+from spinney.model.rights.submit_rights import require_limited
 from spinney.model.subjects import require_fields
 from spinney.model.types import GENERATED, Isolation, StageSpec, TypeSpec
 from spinney.model.values import durations
@@ -193,6 +194,8 @@ class JobType(SubmittableType):
         )
         if spec.schema:  # without a schema any parameter may come
             require_fields(spec.name, spec.subject, spec.schema.get("properties", {}))
+        if not self._anything:
+            require_limited(spec.name, spec.submit_limits, spec.schema.get("properties", {}))
         return spec
 
     @functools.cached_property

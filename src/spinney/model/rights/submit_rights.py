@@ -3,12 +3,14 @@
 These functions check a type's ``submit`` and ``submit_limits``: for a caller at a submission, and for the creator of a
 schedule at each of its times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spinney.model.access import Rights, Role
+from spinney.model.errors import UsageError
 from spinney.model.types import INTERNAL, TypeSpec
+from spinney.model.values.hints import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,18 @@ class BeyondLimit:
 def may_submit(spec: TypeSpec, rights: Rights) -> bool:
     """Return whether these rights allow some job of this type to be submitted through a server."""
     return spec.submit != INTERNAL and rights.permits(Role(spec.submit))
+
+
+def require_limited(type_name: str, limits: Mapping[str, str], parameters: Collection[str]) -> None:
+    """Raise UsageError unless every path begins with one of these parameters. It is checked when a type is declared,
+    because a limited caller could submit no job of a type whose limit has a typo."""
+    for limit, path in limits.items():
+        name = path.partition(".")[0]
+        if name not in parameters:
+            raise UsageError(
+                f"job type {type_name!r} has the submit_limits {{{limit!r}: {path!r}}}, but no parameter "
+                f"{name!r}{did_you_mean(name, parameters)}; add it to a stage or correct the limit"
+            )
 
 
 def beyond_limit(spec: TypeSpec, params: Any, rights: Rights, name: str) -> BeyondLimit | None:
