@@ -57,6 +57,15 @@ def test_a_value_that_json_does_not_have_is_no_result() -> None:
     assert result_rows.value_detail("mean", [None]) == {"outcome": "ok", "result": "[null]"}
 
 
+@pytest.mark.parametrize("value", [Fail("no file"), Fail, ValueError("no file")])
+def test_an_exception_that_is_returned_is_to_be_raised(value: Any) -> None:
+    with pytest.raises(
+        result_rows.BadResult,
+        match=r"stage 'work' returned (Fail|ValueError); write 'raise \1\(…\)' in place",
+    ):
+        result_rows.value_detail("work", value)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -74,6 +74,12 @@ def value_detail(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detai
     """Return the detail of a stage that returned ``value``; None: a plain success. Raises BadResult."""
     if value is None:
         return None if outcome is Outcome.OK else {"outcome": outcome}
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, BaseException):
+        name = kind.__name__
+        raise BadResult(
+            f"stage {stage!r} returned {name}; write 'raise {name}(…)' in place of 'return {name}(…)'"
+        )
     try:
         text = finite_text(value, f"the value that stage {stage!r} returned")
     except (SpinneyError, RecursionError) as error:
