@@ -1,6 +1,6 @@
 """Parameters: what is taken, what is refused by which name, with the code and without."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, Json, SecretBytes, SecretStr, TypeAdapter, computed_field
 
+from spinney.define.job.options import Options
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
 from spinney.define.params import schema as schemas
 from spinney.define.params.schema import checker, from_words, schema_checker
-from spinney.define.params.validation_errors import describe
+from spinney.define.params.validation_errors import JOB_OPTIONS, describe
 from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
 
@@ -166,6 +167,10 @@ def test_a_stage_gets_what_was_submitted(annotation: Any, value: Any, text: str,
         ({"width": 5}, "parameter 'picture' is missing"),
         ({"picture": "a", "widht": 5}, "there is no parameter 'widht' (did you mean 'width'?)"),
         ({"picture": "a", "zzz": 5}, "there is no parameter 'zzz'."),
+        (
+            {"picture": "a", "priority": 5},
+            "no parameter 'priority' (an option of a job is given beside its parameters, as in .options(priority=…))",
+        ),
         ({"picture": "a", "when": "soon"}, "parameter 'when' must be a date and time such as"),
         ({"picture": "a", "mode": "z"}, "parameter 'mode' must be one of 'fit', 'fill', not 'z'"),
         ({"picture": "a", "many": -1}, "parameter 'many' must be a whole number at least 0, not -1"),
@@ -192,6 +197,10 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
     assert sentence in message
     assert "It takes picture (a path), width (a whole number, optional)" in message
     assert message.endswith("Nothing was submitted; correct this and submit again")
+
+
+def test_the_options_of_a_job_are_those_that_messages_know() -> None:
+    assert {field.name for field in fields(Options)} == JOB_OPTIONS
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,11 @@ WHOLE = "(all)"
 _SHOWN = 5
 """The most problems in one message; a list of fifty would not help."""
 
+JOB_OPTIONS = frozenset(
+    ("queue", "priority", "share", "collection", "submitter", "key", "forever", "at", "needs", "data")
+)
+"""The names of the fields of ``spinney.define.job.options.Options``, which stands above this module."""
+
 
 class ProblemKind(StrEnum):
     """How a parameter is wrong: the type has none of this name, it is required and missing, or its value does
@@ -66,7 +71,10 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
     """Return what is wrong, and what is expected instead; the value of a secret is not quoted."""
     name, top = problem.name, problem.name.split(".")[0]
     if problem.fault is ProblemKind.UNKNOWN:
-        return f"there is no parameter {name!r}{did_you_mean(name, schema.get('properties', {}))}"
+        hint = did_you_mean(name, schema.get("properties", {}))
+        if not hint and name in JOB_OPTIONS:
+            hint = f" (an option of a job is given beside its parameters, as in .options({name}=…))"
+        return f"there is no parameter {name!r}{hint}"
     if problem.fault is ProblemKind.MISSING:
         return f"parameter {name!r} is missing"
     if name == WHOLE:
