@@ -1,6 +1,9 @@
 """The documentation as a whole: its links lead somewhere, and the source files and commands that it names exist."""
 
+import json
 import re
+import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from spinney.apps.monitor.cli import app as monitor
 from spinney.apps.receivers.cli import app as receivers
 from spinney.bridges.disbatch.cli import app as disbatch
 from spinney.cli.commands import full_app
+from spinney.model.external import ClaimedWork, WorkItem
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -84,3 +88,19 @@ def test_commands_and_options_that_it_names_exist(page: Path) -> None:
             missing.append(text)
 
     assert missing == []
+
+
+def test_the_readme_names_every_extra() -> None:
+    text = (ROOT / "README.md").read_text().partition("The extras are")[2].partition("To look around")[0]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+    assert sorted(re.findall(r"`(\w+)`", text)) == sorted(extras)
+
+
+def test_the_answer_to_a_claim_of_an_external_worker_has_all_its_fields() -> None:
+    answer = json.loads(
+        (ROOT / "docs" / "external.md").read_text().partition("A claim is answered")[2].split("\n\n")[1]
+    )
+
+    assert answer.keys() == {field.name for field in fields(ClaimedWork)}
+    assert answer["work"][0].keys() == {field.name for field in fields(WorkItem)}
