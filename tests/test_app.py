@@ -371,6 +371,7 @@ def test_an_application_is_loaded_from_the_current_directory(here: Path) -> None
     ("target", "sentence"),
     [
         ("jobs", "write module:attribute, for example jobs:app"),
+        ("jobs.py:app", "write module:attribute, for example jobs:app"),
         ("my/jobs.py:app", "write module:attribute, for example my.jobs:app"),
         ("jobs_missing:app", "there is no module 'jobs_missing'; start in the folder that holds it"),
         ("jobs_other:app", "has nothing named 'app'; it has: batch"),

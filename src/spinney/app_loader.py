@@ -17,7 +17,8 @@ def load_app(target: str) -> Spinney:
     Raises UsageError with one sentence that says what is missing, or what failed in the module.
     """
     module_name, colon, attribute = target.partition(":")
-    if not colon or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
+    is_file = module_name.endswith(".py")
+    if is_file or not colon or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
         right = re.sub(r"\.py(:|$)", r"\1", target).replace("/", ".").strip(".:")
         right = right if _TARGET.fullmatch(right) else f"{right.partition(':')[0] or 'jobs'}:app"
         raise UsageError(f"{target!r} names no application; write module:attribute, for example {right}")
