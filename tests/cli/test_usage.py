@@ -20,6 +20,7 @@ from .shell import Shell
     ("words", "message"),
     [
         (["frobnicate"], "No such command"),
+        (["lst"], "No such command 'lst' (did you mean 'list'?); '"),
         (["show"], "Missing argument"),
         (["show", "one"], "JOB"),
         (["show", "0"], "JOB"),

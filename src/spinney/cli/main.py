@@ -161,7 +161,12 @@ def _require_text(words: "list[str]") -> None:
 
 def _usage(error: "Any") -> str:
     """Return the sentence for a wrong line, with the command whose ``--help`` shows the right one."""
-    text = error.format_message().strip().rstrip(".")
+    import re
+
+    # Click's suggestion is a sentence of its own, behind which nothing could follow.
+    text = re.sub(
+        r"\. Did you mean (.*)\?$", r" (did you mean \1?)", error.format_message().strip().rstrip(".")
+    )
     context = getattr(error, "ctx", None)
     return f"{text}; '{context.command_path if context else 'spinney'} --help' shows the usage"
 
