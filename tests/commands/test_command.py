@@ -131,6 +131,15 @@ def test_values_that_do_not_fit_are_refused_when_it_is_made(
         Rename(**values)
 
 
+@pytest.mark.parametrize("value", [42, Make, None])
+def test_what_is_no_command_is_refused_on_a_store_and_by_clients(store: Any, value: Any) -> None:
+    for do in (control(store, Rights(role=Role.OPERATOR)).do, command_call):
+        with pytest.raises(
+            UsageError, match=r"do takes a command with its values, such as ShowJob\(job=1\), not "
+        ):
+            do(value)
+
+
 def test_a_client_sends_what_is_said_and_quotes_what_is_in_the_path() -> None:
     call = command_call(Rename(node="oak", name="elm", times=2))
 

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import IO, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import IO, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from spinney.commands.command import Command, Returns
+from spinney.commands.command import Returns, require_command
 from spinney.model.errors import UsageError
 
 P = ParamSpec("P")
@@ -93,7 +93,7 @@ def request(method: str, address: str, answer: Any = None, json: Any = None, **q
 def command_call(command: Returns[T]) -> "Call[T]":
     """Return the call by which a server performs a command. Only fields that were set are sent, so that the defaults of
     the server's version apply to the others."""
-    value = cast("Command", command)
+    value = require_command(command)
     route = value.route
     fields = value.model_dump(mode="json", exclude_unset=True, exclude={route.lines} if route.lines else None)
     address = path(route.path, **{name: fields.pop(name) for name in route.in_path})

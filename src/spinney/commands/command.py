@@ -147,6 +147,13 @@ class Command(BaseModel):
         return None if hint is type(None) else hint
 
 
+def require_command(value: object) -> Command:
+    """Return a command that was passed to ``do``. Raises UsageError for what is none, such as the class of one."""
+    if not isinstance(value, Command):
+        raise UsageError(f"do takes a command with its values, such as ShowJob(job=1), not {value!r:.80}")
+    return value
+
+
 class LocalPerformer(Service):
     """Performs commands on a store, in the name and with the rights of one caller."""
 
@@ -154,7 +161,7 @@ class LocalPerformer(Service):
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """Return the command's answer. Raises Forbidden, and what the command and ``tell`` raise."""
-        answer: T = command.perform(self if tell is None else replace(self, tell=tell))
+        answer: T = require_command(command).perform(self if tell is None else replace(self, tell=tell))
         return answer
 
 
