@@ -82,8 +82,8 @@ class TooMany(SpinneyError):
 
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
-    (Unidentified, 401, "unidentified", "Who asks is not known"),
-    (BadLogin, 401, "unidentified", "Who asks is not known"),
+    (Unidentified, 401, "unidentified", "Unauthorized"),
+    (BadLogin, 401, "unidentified", "Unauthorized"),
     (Forbidden, 403, "forbidden", "Not allowed"),
     (NoSuchJob, 404, "no-such-job", "No such job"),
     (NoSuch, 404, "not-found", "Not found"),
@@ -99,30 +99,30 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UsageError, 422, "usage", "Invalid request"),
     (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
-    (DiskFull, 507, "disk-full", "No room on the disk"),
+    (DiskFull, 507, "disk-full", "Insufficient storage"),
 )
 """Status, type and title by the class of the error; the first class that matches counts."""
 
 _BY_STATUS: Mapping[int, tuple[str, str]] = {
     400: ("malformed", "Malformed request"),
-    401: ("unidentified", "Who asks is not known"),
+    401: ("unidentified", "Unauthorized"),
     403: ("forbidden", "Not allowed"),
     404: ("not-found", "Not found"),
-    405: ("method", "This method is not for this address"),
-    408: ("too-slow", "The request came too slowly"),
+    405: ("method", "Method not allowed"),
+    408: ("too-slow", "Request timeout"),
     409: ("refused", "Not possible now"),
-    411: ("length-required", "The length is missing"),
-    413: ("too-large", "The body is too large"),
-    414: ("long-address", "The address is too long"),
-    415: ("media-type", "This content type is not understood"),
-    416: ("range", "The range cannot be given"),
-    421: ("host", "This server does not answer for that host"),
+    411: ("length-required", "Length required"),
+    413: ("too-large", "Content too large"),
+    414: ("long-address", "URI too long"),
+    415: ("media-type", "Unsupported media type"),
+    416: ("range", "Range not satisfiable"),
+    421: ("host", "Misdirected request"),
     422: ("invalid", "The request does not fit"),
     429: ("too-many", "Too many requests"),
-    431: ("long-head", "The head of the request is too long"),
-    500: ("fault", "A fault of the server's own"),
+    431: ("long-head", "Request header fields too large"),
+    500: ("fault", "Internal server error"),
     503: ("store-away", "The store does not answer now"),
-    507: ("disk-full", "No room on the disk"),
+    507: ("disk-full", "Insufficient storage"),
 }
 
 

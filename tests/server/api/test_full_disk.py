@@ -47,7 +47,7 @@ def full(answer: Any, *words: str) -> str:
     """The sentence of a refusal, which has these words and says what to do."""
     assert answer.status_code == 507, answer.text
     problem = answer.json()
-    assert (problem["type"], problem["title"]) == ("urn:spinney:problem:disk-full", "No room on the disk")
+    assert (problem["type"], problem["title"]) == ("urn:spinney:problem:disk-full", "Insufficient storage")
     assert problem["next"].startswith("make room there"), problem
     assert isinstance(error_from_response(507, answer.content), DiskFull)
     for word in words:
