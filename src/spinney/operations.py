@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney.features.holds.commands import LiftHold as LiftHold
     from spinney.features.holds.commands import lift_holds as lift_holds
     from spinney.features.holds.commands import sweep_holds as sweep_holds
+    from spinney.features.inboxes.uploads import InboxUploads as InboxUploads
     from spinney.features.jobs.commands import CancelJob as CancelJob
     from spinney.features.jobs.commands import DeleteJob as DeleteJob
     from spinney.features.jobs.commands import HoldJob as HoldJob
@@ -47,6 +48,7 @@ else:
             "spinney.features.bulk.service": "Bulk",
             "spinney.features.collections.commands": "RelabelJob",
             "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
+            "spinney.features.inboxes.uploads": "InboxUploads",
             "spinney.features.jobs.commands": "CancelJob DeleteJob HoldJob PrioritiseJob ReleaseJob",
             "spinney.model.access": "Role",
             "spinney.model.operators.audits": "AuditCall",

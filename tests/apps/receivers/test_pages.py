@@ -117,4 +117,10 @@ def test_what_the_pages_show_and_start_and_what_limited_rights_hide(
     assert upload in read(client, "", asker="submitter")
     assert client.get(upload, headers={"X-Asker": "submitter"}).status_code == 200
     assert upload not in read(client, "", asker="viewer")
+    service.spinney(
+        "inbox", "add", "terns", str(tmp_path / "tern"), "receivers.upload", "--collection", "terns"
+    )
+    assert "/inboxes/terns/upload" in read(client, "", asker="submitter")
+    assert "/inboxes/terns/upload" not in read(client, "", asker="limited")
+    assert upload in read(client, "", asker="limited")
     read(client, f"/uploads/{first}", 404, "limited")

@@ -65,6 +65,13 @@ class InboxUploads(Service):
         the inbox raises."""
         return self._may(Upload(id="", inbox=inbox, name="file", size=0, by=self.by))[0]
 
+    def names(self, type_: str) -> list[str]:
+        """Return the names of the inboxes for jobs of a type that exist for the caller."""
+        if not self.rights.permits(Role.SUBMITTER):
+            return []
+        types, inboxes = self.store.types(), self.store.inboxes.all()
+        return [inbox.name for inbox in inboxes if inbox.type == type_ and self._is_visible(inbox, types)]
+
     def find(self, root: Path, inbox: str, upload_id: str) -> Upload:
         """Return an upload as it is now. Raises NoSuch, also for an upload of another user or to
         another inbox."""

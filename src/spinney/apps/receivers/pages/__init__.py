@@ -20,7 +20,7 @@ from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, 
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.errors import Forbidden
 from spinney.jobs import Filter, Job
-from spinney.operations import Control, Failure, RelabelJob, Role
+from spinney.operations import Control, Failure, InboxUploads, RelabelJob, Role
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
 
 NEWEST = 20
@@ -50,7 +50,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
             "jobs": sorted(listed, key=lambda job: -job.id)[:NEWEST],
             "receivers": _receivers() if control.rights.everywhere else None,
             "sync": syncs.name,
-            "inboxes": _inboxes(control),
+            "inboxes": control.part(InboxUploads).names(uploads.name),
         }
 
     return pages.show(
@@ -161,13 +161,6 @@ def _require_everywhere(context: RequestContext) -> None:
     """Raise Forbidden for people whose rights are limited: receivers belong to no collection."""
     if not context.principal.rights.everywhere:
         raise Forbidden("the pages of receivers need rights that are not limited to collections or queues")
-
-
-def _inboxes(control: Control) -> list[str]:
-    """Return the names of the inboxes to which the caller may upload archives."""
-    if not control.rights.permits(Role.SUBMITTER):
-        return []
-    return [inbox.name for inbox in control.store.inboxes.all() if inbox.type == uploads.name]
 
 
 def _receivers() -> list[dict[str, Any]]:
