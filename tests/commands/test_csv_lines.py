@@ -90,6 +90,7 @@ def test_each_field_is_a_column_and_those_of_a_part_have_its_name_before_them() 
         ("a \t; =b", "a \t; '=b"),
         ("line\n=1", "line\n'=1"),
         ("=1;=2", "'=1;'=2"),
+        *((f"x{before}=1", f"x{before}'=1") for before in (';"', '";', '\t"', '\n"', ';" "')),
     ],
 )
 def test_no_part_of_a_text_begins_as_a_formula_does(text: str, harmless: str) -> None:
@@ -106,7 +107,7 @@ def test_all_texts_are_quoted_and_numbers_are_not() -> None:
     assert line == '"a",-3,"","red","[""a"",""b""]","{}","true",0.5'
 
 
-@pytest.mark.parametrize("text", ["", "a=1", "1-2", "'=1", "ä", "a -b", "a;b", "\ta", "; "])
+@pytest.mark.parametrize("text", ["", "a=1", "1-2", "'=1", "ä", "a -b", "a;b", "\ta", "; ", '"-1"', '";"'])
 def test_other_texts_are_as_they_are(text: str) -> None:
     assert read(thing(text))[0]["name"] == text
 

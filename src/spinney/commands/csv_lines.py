@@ -5,7 +5,7 @@ than one are JSON. Texts are quoted; numbers are not, and stay numbers.
 
 Spreadsheets run a text as a formula when it begins with one of ``=+-@``, also behind white space. Where a semicolon
 separates their columns, they ignore quotes in the middle of a line, so that a cell may also begin behind a semicolon, a
-tab or the end of a line within the text. An apostrophe before the sign makes it harmless.
+tab or the end of a line within the text, and behind quotes there. An apostrophe before the sign makes it harmless.
 """
 
 import csv
@@ -21,9 +21,10 @@ from typing import Any
 import orjson
 
 CSV = "text/csv"
-_BLANK = r"[\s;\ufeff]"
+_BLANK, _BLANK_OR_QUOTE = r"[\s;\ufeff]", r"[\s;\"\ufeff]"
 _BEFORE_SIGN = re.compile(
-    rf"(?<!{_BLANK})(?:^|(?:(?![;\t\r\n]){_BLANK})*+[;\t\r\n]){_BLANK}*+(?=[=+\-@＝＋－＠])"
+    rf"(?<!{_BLANK_OR_QUOTE})"
+    rf"(?:^{_BLANK}*+|(?:(?![;\t\r\n]){_BLANK_OR_QUOTE})*+[;\t\r\n]{_BLANK_OR_QUOTE}*+)(?=[=+\-@＝＋－＠])"
 )
 """What precedes a sign that begins a formula. It takes a run of blanks as a whole, so that a search is linear."""
 
