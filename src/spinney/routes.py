@@ -20,6 +20,7 @@ package can bypass the server's access checks, or keep the server from starting.
 
 from fastapi import APIRouter
 
+from spinney.commands.csv_lines import harmless as csv_text
 from spinney.web.api import json_routes
 from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
 from spinney.web.bodies import LargeBody
@@ -40,6 +41,7 @@ __all__ = [
     "RequestContext",
     "SingleFileForm",
     "attachment",
+    "csv_text",
     "documented",
     "replayed",
     "routes",

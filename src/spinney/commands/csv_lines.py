@@ -54,6 +54,11 @@ def lines(item: type, items: Iterable[Any]) -> bytes:
     return _written([_cell(value(each)) for value in read] for each in items)
 
 
+def harmless(text: str) -> str:
+    """Return a text as one that no spreadsheet takes for a formula."""
+    return _BEFORE_SIGN.sub(r"\g<0>'", text)
+
+
 def _columns(item: type, before: str) -> Iterator[str]:
     """Yield the names of the columns, those of a field's own fields with its name before them."""
     hints = typing.get_type_hints(item)
@@ -76,8 +81,7 @@ def _cell(value: Any) -> str | int | float:
         value = str(value.value)
     if isinstance(value, int | float):
         return value
-    text = str(value) if isinstance(value, str) else _json(value)
-    return _BEFORE_SIGN.sub(r"\g<0>'", text)
+    return harmless(str(value) if isinstance(value, str) else _json(value))
 
 
 def _json(value: Any) -> str:

@@ -180,6 +180,12 @@ def test_everything_is_read_as_json_and_csv(world: World) -> None:
     assert world.client(None).get(f"{API}/services").status_code == 401
 
 
+def test_no_text_of_a_service_is_a_formula_in_csv(world: World) -> None:
+    break_(1, 'It says =1 and;=1;"=1')
+    rows = csv.DictReader(io.StringIO(world.client("viewer").get(f"{API}/services?format=csv").text))
+    assert next(rows)["info"] == "It says =1 and;'=1;\"'=1"
+
+
 def test_figures_for_prometheus(world: World) -> None:
     text = world.client("viewer").get(f"{API}/metrics").text
     assert 'spinney_monitor_services{state="error"} 1\n' in text

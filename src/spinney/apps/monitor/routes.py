@@ -17,7 +17,7 @@ from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, 
 from spinney.apps.monitor.tasks import task_list
 from spinney.errors import Forbidden, StoreUnavailable
 from spinney.operations import Control
-from spinney.routes import Authenticated, RequestContext, routes
+from spinney.routes import Authenticated, RequestContext, csv_text, routes
 from spinney.tables import TablesUnusable
 
 T = TypeVar("T")
@@ -115,8 +115,8 @@ def _fields(row: Entity | Service | CurrentStatus | Change) -> dict[str, Any]:
 
 def _answer(rows: Sequence[Mapping[str, Any]], format_: str, after: int | None = None) -> Response:
     """Return rows as a response. ``after``: where the next page begins (None: nowhere), which only JSON can
-    say. The response is made here, because FastAPI would look at every value before it writes any. Cells that
-    a spreadsheet would take for a formula begin with an apostrophe in CSV."""
+    say. The response is made here, because FastAPI would look at every value before it writes any. In CSV
+    no text is a formula, because services say what results contain."""
     if format_ == "json":
         return Response(orjson.dumps({"items": rows, "next": after}), media_type="application/json")
     out = io.StringIO()
@@ -124,7 +124,5 @@ def _answer(rows: Sequence[Mapping[str, Any]], format_: str, after: int | None =
     writer = csv.DictWriter(out, names)
     writer.writeheader()
     for row in rows:
-        writer.writerow(
-            {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@\t\r" and v else v for k, v in row.items()}
-        )
+        writer.writerow({k: csv_text(v) if isinstance(v, str) else v for k, v in row.items()})
     return Response(out.getvalue(), media_type="text/csv; charset=utf-8")
