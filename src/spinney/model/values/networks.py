@@ -10,6 +10,9 @@ import ipaddress
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """RFC 6052: an IPv4 address in the last four bytes."""
+_MISSED = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
+"""Special networks that `ipaddress` of some supported versions takes for public: those of protocols (RFC 6890), where
+clouds have metadata services, and of documentation (RFC 9637)."""
 
 
 def is_exempt(host: str, port: int, hosts: frozenset[str]) -> bool:
@@ -28,6 +31,8 @@ def is_public(address: str) -> bool:
     if inner is not None:
         return is_public(str(inner))
     if parsed.is_multicast or parsed.is_reserved or parsed.is_unspecified:
+        return False
+    if any(parsed in network for network in _MISSED):
         return False
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.is_site_local:
         return False
