@@ -55,6 +55,16 @@ def elements(text: str) -> list[tuple[str, dict[str, str]]]:
     return links
 
 
+def test_given_an_address_with_the_name_of_another_host_then_no_link_leads_there(world: World) -> None:
+    answer = world.client("viewer").get("http://localhost//example.org/jobs?state=failed", headers=HTML)
+
+    assert answer.status_code == 404
+    (refresh,) = [
+        attributes["href"] for _, attributes in elements(answer.text) if "data-refresh" in attributes
+    ]
+    assert refresh == "/example.org/jobs?state=failed"
+
+
 @pytest.fixture
 def failed(world: World) -> int:
     """A job that failed with a message that would like to be markup."""

@@ -227,12 +227,14 @@ def _answer(
     """Return a rendered template, which no cache keeps."""
     theme = request.cookies.get(THEME_COOKIE, "auto")
     now = now_us()
+    # A link to a path that begins with two slashes leads to another host.
+    path = f"/{request.url.path.lstrip('/')}"
     text = request.app.state.templates.get_template(template).render(
         principal=principal,
         theme=theme if theme in ("light", "dark") else "auto",
         now_us=now,
-        current_path=request.url.path,
-        current_url=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
+        current_path=path,
+        current_url=f"{path}?{request.url.query}" if request.url.query else path,
         secure=request.app.state.settings.secure,
         **context,
     )
