@@ -45,8 +45,9 @@ async def test_a_type_may_do_without(host, worker):
     assert not host.folder(1).exists()
 
 
-async def test_secret_parameters_are_in_no_frame(host, worker):
-    await host.run(worker, "secretive", '{"pin": "x1y2z3x1y2z3"}', type_="secretive")
+@pytest.mark.parametrize("times", [2, 3000])
+async def test_secret_parameters_are_in_no_frame(host, worker, times):
+    await host.run(worker, "secretive", f'{{"pin": "{"x1y2z3" * times}"}}', type_="secretive")
 
     path = host.folder(1) / ".spinney" / "secretive.1.frames"
     assert b"spare" in path.read_bytes()

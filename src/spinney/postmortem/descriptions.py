@@ -37,8 +37,8 @@ HIDDEN = "••••••"
 _NODE_BYTES = 60
 """How many bytes a description takes as JSON, beside its texts."""
 _WINDOW_CHARS = 4096
-"""How many characters beyond the shown text are searched for secrets, since a secret may cross the end of
-that text."""
+"""How many characters beyond the shown text are searched for secrets at least, since a secret may cross the
+end of that text."""
 _INTEGER_BITS = 4000
 """Integers with more bits than this are described by their length: writing them in decimal takes quadratic
 time."""
@@ -117,6 +117,8 @@ class Describer:
     """Hides secrets that are known by their text, such as secret parameters."""
     secret_names: frozenset[str] = frozenset()
     """Names of secret values, beside those that look like one (``_SECRET_NAME``)."""
+    longest_secret: int = 0
+    """The most characters of a secret that ``redact`` hides: one of which only a part was searched would be shown."""
     clock: Callable[[], float] = time.thread_time
     """Returns the processor time of this thread, in seconds."""
     room: int = 0
@@ -156,7 +158,7 @@ class Describer:
         """Return what is shown of a redacted window. Unless that had the whole text, its last characters may be the
         beginning of a secret, and are not shown, however much shorter redaction has made the others."""
         most = self.bounds.text_chars
-        return redacted[: most if whole else max(0, min(most, len(redacted) - _WINDOW_CHARS))]
+        return redacted[: most if whole else max(0, min(most, len(redacted) - self._margin))]
 
     def _named(self, name: str, value: object, depth: int, above: tuple[int, ...]) -> Description:
         """Return the description of a part by its name and value; a part whose name looks like a secret is
@@ -229,9 +231,14 @@ class Describer:
             self._describe_parts(description, value, kind, depth, above)
 
     @property
+    def _margin(self) -> int:
+        """The number of characters beyond the shown text that are searched for secrets."""
+        return max(_WINDOW_CHARS, self.longest_secret)
+
+    @property
     def _window(self) -> int:
         """The number of characters of a text in which secrets are searched."""
-        return self.bounds.text_chars + _WINDOW_CHARS
+        return self.bounds.text_chars + self._margin
 
     def _describe_parts(
         self, description: Description, value: Any, kind: type, depth: int, above: tuple[int, ...]

@@ -38,16 +38,19 @@ def capture(
     bounds: Bounds,
     redact: Callable[[str], str] = str,
     secret_names: frozenset[str] = frozenset(),
+    longest_secret: int = 0,
 ) -> bytes | None:
     """Return the document of an exception as JSON, at most ``bounds.document_bytes`` long; None: nothing is kept.
 
-    ``redact`` hides secrets that are known by their text, ``secret_names`` the values of variables, attributes and keys
-    of these names. It raises nothing, whatever the values are: a failure must be recorded although its frames cannot
-    be.
+    ``redact`` hides secrets that are known by their text, of up to ``longest_secret`` characters, ``secret_names`` the
+    values of variables, attributes and keys of these names. It raises nothing, whatever the values are: a failure must
+    be recorded although its frames cannot be.
     """
     if bounds.document_bytes <= 0:
         return None
-    describer = Describer(bounds=bounds, redact=redact, secret_names=secret_names)
+    describer = Describer(
+        bounds=bounds, redact=redact, secret_names=secret_names, longest_secret=longest_secret
+    )
     try:
         text = orjson.dumps({"format": FORMAT, "exceptions": _exceptions(error, describer)})
     except Exception:  # noqa: BLE001 - see above

@@ -47,7 +47,13 @@ class FailureFrames:
         from spinney.postmortem.frames import capture
 
         bounds = Bounds(document_bytes=self._most_bytes, depth=self._depth)
-        return capture(error, bounds=bounds, redact=redactor.text, secret_names=redactor.names)
+        return capture(
+            error,
+            bounds=bounds,
+            redact=redactor.text,
+            secret_names=redactor.names,
+            longest_secret=redactor.overlap_bytes + 1,
+        )
 
     def write(self, job_id: int, stage: str, fence: int, document: bytes) -> None:
         """Write the document of an attempt; without room or rights for it, the failure has its traceback all the
