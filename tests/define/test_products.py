@@ -113,3 +113,14 @@ def test_generated_names_end_in_an_underscore() -> None:
         harness.run(count, name="rows")
     with pytest.raises(UsageError, match="names must be 'any' or 'generated_'"):
         app.job(name="wrong", names="generated")(lambda job: None)
+
+
+def test_a_title_that_is_too_long_shows_no_part_of_a_secret() -> None:
+    local = Spinney()
+
+    @local.job
+    def log_in(job: Job, title: Annotated[str, Secret()]) -> None:
+        job.products.add("a.txt", f"The file of {title}")
+
+    with pytest.raises(BadParameters, match=f"not 'The file of {REDACTED}'$"):
+        StageHarness(parent_data={}).run(log_in, title="sesame" * 100)

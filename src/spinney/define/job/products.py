@@ -29,7 +29,10 @@ class Products:
         that is empty or longer than 500 characters."""
         target = fspath(path_or_url)
         if not isinstance(title, str) or not 0 < len(title.strip()) <= TITLE_CHARS:
-            raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {title!r:.80}")
+            shown = self._redact(repr(title))[
+                :80
+            ]  # in this order: of a secret that is cut, the rest would be shown
+            raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {shown}")
         if target.startswith(WEB):
             place = {"url": self._redact(target)}
         else:
