@@ -167,3 +167,14 @@ def test_a_tree_ends_although_no_descriptor_is_left_for_each_of_its_processes(mo
     proctree.kill_tree(os.getpid(), 0)
     assert gone(process.pid)
     assert gone(below)
+
+
+def test_no_argument_of_a_command_line_is_cut():
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()", "a", "b" * 5000, "c"], stdin=subprocess.PIPE
+    ) as process:
+        proc = proctree.identify(process.pid)
+
+        assert proctree.command_line(proc) == f"{sys.executable} -c input() a …"
+        assert proctree.command_line(proc, most=1) == sys.executable
+        process.communicate(b"\n")

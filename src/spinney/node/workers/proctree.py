@@ -21,7 +21,7 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.01
-_COMMAND_CHARS = 500
+_COMMAND_CHARS = 4000
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -78,13 +78,19 @@ def descendants(pid: int) -> list[Proc]:
     return processes
 
 
-def command_line(proc: Proc) -> str:
-    """Return the arguments of a process, shortened; empty when it has ended or cannot be read."""
+def command_line(proc: Proc, *, most: int | None = None) -> str:
+    """Return the arguments of a process, ``most`` of them at most; empty when it has ended or cannot be read. Those
+    that do not fit as a whole are left out: nobody would recognise the beginning of a secret."""
     try:
-        arguments = Path(f"/proc/{proc.pid}/cmdline").read_bytes()
+        data = Path(f"/proc/{proc.pid}/cmdline").read_bytes()
     except OSError:
         return ""
-    return arguments.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "backslashreplace")[:_COMMAND_CHARS]
+    text = ""
+    for argument in data.rstrip(b"\0").decode("utf-8", "backslashreplace").split("\0")[:most]:
+        if len(text) + len(argument) > _COMMAND_CHARS:
+            return f"{text}…"
+        text += f"{argument} "
+    return text.rstrip(" ")
 
 
 def children(pid: int) -> list[int]:
