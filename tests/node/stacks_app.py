@@ -68,6 +68,15 @@ def in_program(flag: str) -> str:
 
 
 @app.job
+async def neighbour(flag: str, name: str) -> None:
+    """Has a task and a process that its name says."""
+    process = await asyncio.create_subprocess_exec("/bin/sh", "-c", "sleep 60; :", name)
+    await asyncio.create_task(await_flag(flag), name=name)
+    process.kill()
+    await process.wait()
+
+
+@app.job
 def in_c(pipe: str) -> str:
     """Read a byte by a call of C code that keeps the interpreter's lock."""
     fd = os.open(pipe, os.O_RDWR)

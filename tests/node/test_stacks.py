@@ -65,6 +65,21 @@ def test_the_stacks_of_a_stage_that_goes_on(working: Cluster, type_: str, lines:
     assert [each.state for each in working.settled([neighbour, job])] == [State.COMPLETED] * 2
 
 
+def test_neither_the_tasks_nor_the_processes_of_other_attempts_are_named(working: Cluster) -> None:
+    flag = working.place / "flag"
+    (other,) = working.submit("neighbour", {"flag": str(flag), "name": "whose it is"})
+    (job,) = working.submit("in_task", {"flag": str(flag)})
+    until(lambda: working.store.job(other).state is State.RUNNING)
+    until(lambda: "/bin/sh" in requested(working, job))
+
+    text = requested(working, job)
+
+    assert "whose it is" not in text
+    assert "task await_flag:" in text
+    flag.touch()
+    assert [each.state for each in working.settled([other, job])] == [State.COMPLETED] * 2
+
+
 def test_a_call_of_c_code_hides_no_stack(working: Cluster) -> None:
     pipe = working.place / "pipe"
     os.mkfifo(pipe)

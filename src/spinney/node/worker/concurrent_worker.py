@@ -149,7 +149,8 @@ class ConcurrentWorker:
         idle = frozenset(pool) - {subject.thread if subject is not None else None}
         stacks += thread_stacks(interrupted, leave_out=others | idle)
         for task in asyncio.all_tasks(self._loop) - own:
-            stacks.append(task_stack(task, f"task {task.get_name()}"))
+            # By its function: its name may hold what another attempt has put there.
+            stacks.append(task_stack(task, f"task {getattr(task.get_coro(), '__qualname__', '')}"))
         return stacks
 
     def terminate(self) -> None:

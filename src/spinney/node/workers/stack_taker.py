@@ -89,7 +89,10 @@ class StackTaker:
             child.request_raw_stacks()
             text, _ = await self._written(child, _RAW_S)
             text = f"(a thread is inside a long call of C code)\n{text}" if text else ""
-        programs = "".join(f"process {proc.pid}: {command_line(proc)}\n" for proc in descendants(child.pid))
+        # A process of a concurrent worker may be another job's, whose secrets and files are not for this one.
+        most = 1 if child.concurrent else None
+        processes = descendants(child.pid)
+        programs = "".join(f"process {proc.pid}: {command_line(proc, most=most)}\n" for proc in processes)
         return f"{text or '(the worker did not answer)'}\n{programs}"
 
     async def _written(self, child: Child, patience_s: float) -> tuple[str, bool]:
