@@ -65,6 +65,14 @@ rows = [1, 2]
 rows[0] / 0
 """
 app.program("program", [sys.executable, "-c", PROGRAM])
+SECRETIVE = """
+import json, os, spinney.postmortem
+spinney.postmortem.install()
+pin = json.load(open(os.environ["SPINNEY_PARAMS"]))["pin"]
+spare = {"pin": 123456, "text": f"it is {pin}"}
+raise ValueError(spare["text"])
+"""
+app.program("secretive_program", [sys.executable, "-c", SECRETIVE], params={"pin": SecretStr})
 
 
 @app.pipeline("sample").stage

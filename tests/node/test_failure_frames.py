@@ -75,3 +75,17 @@ async def test_a_python_program_opts_in(host):
     assert exception.name == "ZeroDivisionError"
     assert summary(exception.frames[-1].variables["rows"]) == "list (2)"
     assert "ZeroDivisionError" in host.printed(1, "stderr")
+
+
+@pytest.mark.parametrize("times", [2, 3000])
+async def test_secret_parameters_are_in_no_frame_of_a_program(host, times):
+    worker = host.keep(app=APP, postmortem_bytes=2**20)
+    params = f'{{"pin": "{"x1y2z3" * times}"}}'
+
+    await host.run(worker, "secretive_program", params, type_="secretive_program")
+
+    (path,) = (host.folder(1) / ".spinney").glob("*.frames")
+    assert b"spare" in path.read_bytes()
+    assert b"x1y2z3" not in path.read_bytes()
+    assert b"123456" not in path.read_bytes()
+    assert not list(path.parent.glob("*.json"))

@@ -8,7 +8,7 @@ stage's result as JSON into the file that ``SPINNEY_RESULT`` names. Its exit cod
 import os
 import stat
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import orjson
 
 from spinney.define.job import Job
 from spinney.define.params.environment import same_variable, variable
+from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.files import trees
 from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
 from spinney.model.errors import SpinneyError
@@ -26,13 +27,15 @@ from spinney.model.values.paths import OWN
 from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
 from spinney.node.workers.termination import signal_name
-from spinney.postmortem.programs import VARIABLE
+from spinney.postmortem.programs import SECRETS, VARIABLE
 from spinney.tracing import current
 from spinney.tracing.traceparents import VARIABLE as TRACE_VARIABLE
 
 _PARAMS, _RESULT = "{}.params.json", "{}.result.json"
 """The names of the two files, for ``<stage>.<fence>``. Both are in the engine's own directory of the job's
 folder."""
+_SECRETS = "{}.secrets.params.json"
+"""The name of a third file, with what the frames of the program must not show. No user reads it (``job_folder``)."""
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
 _PLAIN_BYTES = 4096
 """A longer parameter is only in the file: environments are limited, and one that is too large keeps the
@@ -52,9 +55,15 @@ class CannotStart(SpinneyError):
 class ProgramRunner:
     """Runs one program stage; it is called like the runner of a function's stage."""
 
-    def __init__(self, spec: StageSpec, pass_fds: Sequence[int]) -> None:
-        """``pass_fds``: descriptors that the program inherits (the node's lock file)."""
-        self._spec, self._pass_fds = spec, pass_fds
+    def __init__(
+        self,
+        spec: StageSpec,
+        pass_fds: Sequence[int],
+        redactor: Callable[[str], Redactor] = lambda params: REDACT_NOTHING,
+    ) -> None:
+        """``pass_fds``: descriptors that the program inherits (the node's lock file). ``redactor`` returns what hides
+        the secrets of a job with these parameters."""
+        self._spec, self._pass_fds, self._redactor = spec, pass_fds, redactor
 
     def __call__(self, params: str, job: Job) -> Any:
         """Return the stage's result. Raises a Signal or an exception by the exit code."""
@@ -65,13 +74,17 @@ class ProgramRunner:
             _remove(file)  # by an attempt that was killed
         attempt = f"{job.stage}.{job.fence}"
         params_file, result = own / _PARAMS.format(attempt), own / _RESULT.format(attempt)
+        secrets_file, redactor = own / _SECRETS.format(attempt), self._redactor(params)
+        environment = _environment(job, params, params_file, result) | {VARIABLE: str(frames)}
         params_file.write_bytes(params.encode())
         try:
-            code = self._run(job, _environment(job, params, params_file, result) | {VARIABLE: str(frames)})
-            return self._meaning(code, job, result)
+            if redactor is not REDACT_NOTHING:
+                secrets_file.write_bytes(orjson.dumps([sorted(redactor.names), redactor.texts]))
+                environment[SECRETS] = str(secrets_file)
+            return self._meaning(self._run(job, environment), job, result)
         finally:
-            _remove(params_file)
-            _remove(result)
+            for file in (params_file, secrets_file, result):
+                _remove(file)
 
     def _run(self, job: Job, env: Mapping[str, str]) -> int:
         """Start the program, wait for its end, and return its exit code; a negative one is the number of the

@@ -5,6 +5,7 @@ in each of its jobs. So one bad type does not keep a worker from running the oth
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 from spinney.define.job import Job
@@ -68,7 +69,7 @@ class StageRunners:
         if kind is None or spec is None:
             return _unknown(type_, stage)
         if spec.program:
-            return ProgramRunner(spec, self._pass_fds)
+            return ProgramRunner(spec, self._pass_fds, partial(self.redactor, type_))
         try:
             return kind.runner(stage)
         except SpinneyError as error:
