@@ -85,6 +85,8 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
         "jobs": list(range(11, 19)),
         "tree": True,
         "which": {"states": ["failed"], "type": "t"},
+        "rights": {"within": {"queues": None}, "external": []},
+        "after_s": 0,
     }
     with (
         open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store,
@@ -94,7 +96,9 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
 
     line = shell.ok("audit").splitlines()[1]
 
-    assert line.rstrip().endswith("jobs 11 12 13 14 15 and 3 more, tree, which states failed, type t")
+    assert line.rstrip().endswith(
+        " 8      after_s 0, jobs 11 12 13 14 15 and 3 more, tree, which states failed, type t"
+    )
 
 
 def test_a_reason_cannot_turn_the_terminal_round(busy: Shell) -> None:

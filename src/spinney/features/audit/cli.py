@@ -221,12 +221,13 @@ def _in_words(value: Any) -> str:
     """Return details as text. A flag that is set is shown by its name alone; flags that are not, and empty
     values, are left out."""
     if isinstance(value, dict):
-        parts = [
+        return ", ".join(
             name if item is True else f"{name} {_in_words(item)}"
             for name, item in value.items()
-            if item is not None and item is not False
-        ]
-        return ", ".join(parts)
+            if item is not False and _in_words(item)
+        )
+    if value is None:
+        return ""
     if isinstance(value, list):
         more = f" and {len(value) - SHOWN_ITEMS:,} more" if len(value) > SHOWN_ITEMS else ""
         return " ".join(_in_words(item) for item in value[:SHOWN_ITEMS]) + more
