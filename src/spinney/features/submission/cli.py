@@ -316,4 +316,13 @@ def _print_result(ids: Sequence[int], held: int) -> None:
     if not ids:
         typer.echo("spinney: there was no job in it; nothing was submitted", err=True)
     if held:
-        typer.echo(f"spinney: {held:,} of them are held at once; 'spinney show' tells why", err=True)
+        typer.echo(f"spinney: {_held(ids, held)}", err=True)
+
+
+def _held(ids: Sequence[int], held: int) -> str:
+    """Return the sentence for new jobs of which so many are under a hold."""
+    if held < len(ids):
+        of_them = f"{held:,} of the {len(ids):,} jobs {'is' if held == 1 else 'are'} held"
+        return f"{of_them}, and will not start before the hold ends; 'spinney explain JOB' tells why"
+    them = f"job {ids[0]} is held, and" if held == 1 else f"all {held:,} jobs are held, and"
+    return f"{them} will not start before the hold ends; 'spinney explain {ids[0]}' tells why"
