@@ -124,6 +124,7 @@ def test_lists_say_so_when_what_could_run_a_job_is_drained(staffed: Shell) -> No
 
 
 def test_slots_are_set_and_as_started_again(staffed: Shell) -> None:
+    assert staffed.ok("slots", "elm", "1") == "node elm has 1 slot\n"
     assert staffed.ok("slots", "elm", "9") == "node elm has 9 slots\n"
     assert "1/9" in staffed.ok("nodes")
     assert "started with 4 slots" in staffed.ok("nodes")

@@ -153,7 +153,10 @@ def test_all_slots_taken_and_how_many_stand_before(site: Site) -> None:
     explanation = explain(site, last)
 
     assert explanation.cause == "slots"
-    assert "all 1 slots" in explanation.sentence
+    assert (
+        explanation.sentence
+        == "the only slot of the nodes that may run it (a) is taken; 2 jobs come before it"
+    )
     assert explanation.facts["ahead"] == 2
     assert explanation.command == f"spinney priority {last} --to 0"
 
@@ -229,6 +232,19 @@ def test_a_queue_at_its_limit_and_by_whom(site: Site) -> None:
 
     assert explanation.cause == "queue limit"
     assert explanation.sentence == "queue 'q' is at its limit of 2 slots, used by 2 of type 'one'"
+
+
+def test_a_queue_at_a_limit_of_one_and_a_node_with_one_free_slot(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit=1)])
+    node = site.node("a", slots=2, types=TYPES)
+    site.submit_one(queue="q")
+    site.claim(node, slots=1)
+
+    assert explain(site, site.submit_one(queue="q")).sentence == (
+        "queue 'q' is at its limit of 1 slot, used by 1 of type 'one'"
+    )
+    site.submit_one(priority=1)
+    assert explain(site, site.submit_one(priority=9)).sentence == "1 job comes before it for 1 free slot"
 
 
 def test_a_queue_that_is_shut(site: Site) -> None:

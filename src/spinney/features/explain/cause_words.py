@@ -358,7 +358,7 @@ def _queue_limit(job_id: int, facts: Facts) -> Words:
         return f"queue {queue!r} is shut (its limit is 0)", f"spinney queue {queue} --limit {back}"
     part = f" ({facts['part']} of all)" if facts["part"] else ""
     used = ", ".join(f"{count} of type {type_!r}" for type_, count in facts.get("users", ()))
-    sentence = f"queue {queue!r} is at its limit of {limit} slots{part}" + (
+    sentence = f"queue {queue!r} is at its limit of {counted(limit, 'slot')}{part}" + (
         f", used by {used}" if used else ""
     )
     return sentence, f"spinney queue {queue} --limit {limit + 1}"
@@ -366,24 +366,26 @@ def _queue_limit(job_id: int, facts: Facts) -> Words:
 
 def _share(job_id: int, facts: Facts) -> Words:
     """The share of the job has all slots that one share may have in the queue."""
-    slots = f"{facts['held']} of the {facts['most']} slots"
+    slots = f"{facts['held']} of the {counted(facts['most'], 'slot')}"
     return f"its share holds {slots} that one share may hold in queue {facts['queue']!r}", None
 
 
 def _slots(job_id: int, facts: Facts) -> Words:
     """Every node that may run the job is full."""
     ahead = facts.get("ahead")
-    behind = f"; {_at_most_jobs(ahead)} come before it" if ahead else ""
-    sentence = f"all {facts['slots']} slots of the nodes that may run it ({_first(facts['nodes'])}) are taken{behind}"
-    return sentence, _sooner(job_id, facts)
+    behind = f"; {_jobs_come(ahead)} before it" if ahead else ""
+    of_nodes = f"of the nodes that may run it ({_first(facts['nodes'])})"
+    if facts["slots"] == 1:
+        return f"the only slot {of_nodes} is taken{behind}", _sooner(job_id, facts)
+    return f"all {facts['slots']} slots {of_nodes} are taken{behind}", _sooner(job_id, facts)
 
 
 def _priority(job_id: int, facts: Facts) -> Words:
     """Slots are free, but jobs that come first will take them."""
     if "ahead" not in facts:
         return "more jobs come before it than there are free slots", _sooner(job_id, facts)
-    ahead = _at_most_jobs(facts["ahead"])
-    return f"{ahead} come before it for {facts['free']} free slots", _sooner(job_id, facts)
+    ahead = _jobs_come(facts["ahead"])
+    return f"{ahead} before it for {counted(facts['free'], 'free slot')}", _sooner(job_id, facts)
 
 
 def _sooner(job_id: int, facts: Facts) -> str | None:
@@ -455,8 +457,8 @@ def _at_most(count: int) -> str:
     return f"{count:,}" if count < COUNTED else f"{COUNTED:,} or more"
 
 
-def _at_most_jobs(count: int) -> str:
-    return f"{_at_most(count)} {'job' if count == 1 else 'jobs'}"
+def _jobs_come(count: int) -> str:
+    return f"{_at_most(count)} {'job comes' if count == 1 else 'jobs come'}"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
+from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
@@ -110,7 +111,7 @@ def slots(
     with options.open_commands() as performer:
         orders = performer.do(SetSlots(node=node, slots=_number(number), reason=options.reason))
         running = _running(performer, node)
-    text = "the slots that it was started with" if orders.slots is None else f"{orders.slots} slots"
+    text = "the slots that it was started with" if orders.slots is None else counted(orders.slots, "slot")
     more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
     beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
     _print(running, f"node {node} has {text}{beyond}", json=options.json)
@@ -185,7 +186,7 @@ def _notes(node: "NodeStatus") -> str:
             f"drained by {node.drained_by}" + (f": {node.drained_reason}" if node.drained_reason else "")
         )
     if node.slots != node.slots_started:
-        notes.append(f"started with {node.slots_started} slots")
+        notes.append(f"started with {counted(node.slots_started, 'slot')}")
     if node.trouble is not None:
         notes.append(node.trouble)
     return "; ".join(notes)

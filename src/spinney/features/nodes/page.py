@@ -15,6 +15,7 @@ from spinney.features.external.service import External
 from spinney.features.nodes.commands import DrainNode, ResumeNode, SetSlots
 from spinney.model.external import ExternalWorker
 from spinney.model.fleet import NodeOrders, NodeStatus
+from spinney.model.values.counts import counted
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.web.pages.forms import add_action, page_or_part, read_coalesced
 from spinney.web.request_context import Authenticated
@@ -56,7 +57,7 @@ async def nodes(request: Request, context: Authenticated) -> Response:
 
 
 def _slots_text(name: str, orders: NodeOrders) -> str:
-    slots = "as many slots as it was started with" if orders.slots is None else f"{orders.slots:,} slots"
+    slots = "as many slots as it was started with" if orders.slots is None else counted(orders.slots, "slot")
     return f"Node {name} now has {slots}"
 
 
