@@ -41,7 +41,29 @@ def test_what_is_no_length_of_time_is_refused(text: str) -> None:
         (0, "0 seconds"),
         (60, "1 minute"),
         (31_622_400_000, "366,000 days"),
+        (99, "99 seconds"),
+        (100, "1 min 40 s"),
+        (3_393, "56 min 33 s"),
+        (3_393.25, "56 min 33.25 s"),
+        (5_400, "90 minutes"),
+        (9_000, "2 h 30 min"),
+        (363_600, "4 d 5 h"),
+        (90_061, "1 d 1 h 1 min 1 s"),
     ],
 )
-def test_they_are_shown_in_the_largest_whole_unit(seconds: float, text: str) -> None:
+def test_they_are_shown_exactly_in_units_that_people_can_read(seconds: float, text: str) -> None:
     assert durations.shown(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (7.9, "7.9 seconds"),
+        (99.9, "99 seconds"),
+        (3_393, "56 min 33 s"),
+        (7_393, "2 h 3 min"),
+        (450_061, "5 d 5 h"),
+    ],
+)
+def test_measured_ones_are_shown_without_what_does_not_matter(seconds: float, text: str) -> None:
+    assert durations.rounded(seconds) == text

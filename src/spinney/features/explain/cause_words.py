@@ -77,7 +77,7 @@ def _recovering(job_id: int, facts: Facts) -> Words:
 def _silent(job_id: int, facts: Facts) -> Words:
     """No sign of life comes from the node or external worker that has the job (no ``type`` among the facts),
     or from the last one that could run it."""
-    silence = f"has given no sign of life for {durations.shown(facts['silent_s'])}"
+    silence = f"has given no sign of life for {durations.rounded(facts['silent_s'])}"
     if "external_worker" in facts:
         worker = f"external worker {facts['external_worker']}"
         if "type" in facts:

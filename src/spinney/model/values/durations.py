@@ -11,6 +11,8 @@ Duration = float | str | timedelta
 
 _UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+_SYMBOLS = {"d": "d", "h": "h", "m": "min", "s": "s"}
+"""The names of units where several stand together."""
 _PART = r"(\d{1,12}(?:\.\d{1,6})?)([wdhms])"
 _WHOLE = re.compile(rf"(?:{_PART})+")
 _EACH = re.compile(_PART)
@@ -84,9 +86,23 @@ def _seconds(length: object) -> float | None:
 
 
 def shown(seconds: float) -> str:
-    """Return a text in the largest unit of which it is a whole number: ``30 days``, ``36 hours``, ``1.5 seconds``."""
+    """Return an exact text: in the largest unit of which it is a whole number, as ``30 days``, ``36 hours`` or ``1.5
+    seconds``; where that is a hundred or more, in several units: ``56 min 33 s``."""
     for unit, name in _NAMES.items():
         number = seconds / _UNITS[unit]
-        if (number >= 1 and number == int(number)) or unit == "s":
+        whole = number >= 1 and number == int(number)
+        if (whole and (number < 100 or unit == "d")) or (unit == "s" and number < 100):
             return f"{number:,.6g} {name}{'' if number == 1 else 's'}"
-    raise AssertionError(seconds)
+    parts, rest = [], seconds
+    for unit, symbol in _SYMBOLS.items():
+        number, rest = divmod(rest, _UNITS[unit]) if unit != "s" else (round(rest, 6), 0)
+        if number:
+            parts.append(f"{number:,.9g} {symbol}")
+    return " ".join(parts)
+
+
+def rounded(seconds: float) -> str:
+    """Return a measured length of time for people: in whole seconds from a minute on, in minutes from an hour on, in
+    hours from a day on."""
+    unit = next((unit for least, unit in ((86_400, 3_600), (3_600, 60), (60, 1)) if seconds >= least), None)
+    return shown(seconds if unit is None else seconds // unit * unit)

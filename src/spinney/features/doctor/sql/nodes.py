@@ -123,8 +123,8 @@ RULES: tuple[Rule, ...] = (
             "(select count(*) from leases l where l.node_id = page.id) as leases",
             f"{_LEASE_S} as lease_s",
         ),
-        sentence="node {name} on {host} has not beaten for {silent_s} seconds (by the clocks of both hosts; its lease "
-        "is {lease_s:g} seconds) and has {leases} leases; it is probably dead, and any other node that runs takes its "
+        sentence="node {name} on {host} has not beaten for {silent_s} (by the clocks of both hosts; its lease is "
+        "{lease_s}) and has {leases} leases; it is probably dead, and any other node that runs takes its "
         "work back. If there is none and you know that it is dead: spinney doctor --repair --dead {name}",
     ),
     Whole(

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from spinney.features.doctor.checks import Violation
 from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.values import durations
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.registry import job_rows
@@ -111,11 +112,13 @@ class Rule:
         return None
 
     def violation(self, facts: Facts) -> Violation:
-        """Return the violation with these facts, its templates filled in."""
+        """Return the violation with these facts, its templates filled in. In its sentence, facts that end in ``_s`` are
+        durations with their units."""
+        lengths = {name: durations.rounded(value) for name, value in facts.items() if name.endswith("_s")}
         return Violation(
             rule=self.name,
             subject=self.subject_of(facts),
-            sentence=self.sentence.format(**facts),
+            sentence=self.sentence.format(**{**facts, **lengths}),
             repair=None if self.repair is None else self.repair.offer.format(**facts),
             facts=dict(facts),
         )

@@ -185,7 +185,7 @@ RULES: tuple[Rule, ...] = (
         where="page.wake_us < ?",
         binds=lambda check: (check.now_us, check.now_us - GRACE_US),
         columns=("page.wake_us", "cast((? - page.wake_us) / 1000000 as bigint) as late_s"),
-        sentence="job {job_id} has been due for {late_s} seconds; is no node at work?",
+        sentence="job {job_id} has been due for {late_s}; is no node at work?",
         repair=_PLACE,
     ),
     Paged(
