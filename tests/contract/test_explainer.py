@@ -388,13 +388,13 @@ def test_put_off_by_its_own_stage(site: Site) -> None:
 
 
 def test_a_lane_that_sleeps_and_one_that_probes(site: Site) -> None:
-    site.node("a", types=TYPES)
+    node = site.node("a", types=TYPES)
     *_, last = site.submit(n=4)
-    site.record(site.claim(slots=1)[0], Outcome.DEFER, lane=True, delay_s=30.0)
+    site.record(site.claim(node, slots=1)[0], Outcome.DEFER, lane=True, delay_s=30.0)
 
     asleep = explain(site, last)
-    site.clock.forward(31)
-    (probe,) = site.claim()
+    site.store.beat(node.id, now_us=site.clock.forward(31))
+    (probe,) = site.claim(node)
     probing = explain(site, last)
 
     assert (asleep.cause, asleep.start_us) == ("lane asleep", site.now - 1_000_000)
@@ -448,7 +448,8 @@ def test_the_only_node_that_knows_the_type_was_killed(site: Site) -> None:
 
     explanation = explain(site, job)
 
-    assert (explanation.cause, explanation.command, explanation.start_us) == ("silent", "spinney node", None)
+    assert (explanation.cause, explanation.command) == ("silent", "spinney node --name a")
+    assert explanation.start_us is None
     assert (
         "node a, which knows job type 'one', has given no sign of life for 2 min 30 s" in explanation.sentence
     )
@@ -464,10 +465,58 @@ def test_the_node_that_has_it_was_killed(site: Site) -> None:
 
     explanation = explain(site, job)
 
-    assert (explanation.cause, explanation.command) == ("silent", "spinney node")
-    assert "node a has it in slot 0, but has given no sign of life for 2 hours" in explanation.sentence
+    assert (explanation.cause, explanation.command) == ("silent", "spinney node --name a")
+    assert explanation.sentence == (
+        "node a has it in slot 0, but has given no sign of life for 2 hours; if it is dead, start it again"
+    )
     site.store.beat(node.id, now_us=site.now)
     assert explain(site, job).cause == "running"
+
+
+def test_what_a_killed_node_has_is_taken_back_by_another_when_its_lease_is_over(site: Site) -> None:
+    # Given a job in the only slot of its queue, on a node that beats no more, and another node that does
+    site.knows(queues=[QueueSpec(name="q", limit=1)])
+    dead, alive = site.node("a", types=TYPES, lease_s=30.0), site.node("b", types=TYPES)
+    job, waiting = site.submit_one(queue="q"), site.submit_one(queue="q")
+    site.claim(dead, slots=1)
+    killed_us = site.now
+
+    def explained_after(seconds: int) -> list[Explanation]:
+        site.clock.now_us = killed_us + seconds * 1_000_000
+        site.store.beat(alive.id, now_us=site.now)
+        return [explain(site, job), explain(site, waiting)]
+
+    assert [e.cause for e in explained_after(5)] == ["running", "queue limit"]
+    has_it = "node a has it in slot 0, but has given no sign of life for"
+    full = "queue 'q' is at its limit of 1 slot, used by 1 of type 'one'; node a, which has 1 of these slots, has given"
+    for seconds, since, back, command in (
+        (6, "6 seconds", "another node takes its jobs back once that has lasted 30 seconds", None),
+        (31, "31 seconds", "another node is about to take its jobs back", None),
+        (76, "76 seconds", "no other node has taken its jobs back", "spinney doctor"),
+    ):
+        # When it has been silent for a while
+        running, limited = explained_after(seconds)
+        # Then both are told of it, and no other limit is advised
+        assert (running.cause, running.sentence) == ("silent", f"{has_it} {since}; {back}")
+        assert (limited.cause, limited.sentence) == (
+            "queue limit",
+            f"{full} no sign of life for {since}; {back}",
+        )
+        assert running.command == limited.command == command
+        assert running.start_us == (killed_us + 30_000_000 if seconds == 6 else None)
+
+
+def test_what_may_not_run_twice_is_promised_no_start_when_its_node_is_silent(site: Site) -> None:
+    site.knows(kind("once", "work", on_lost="orphan"))
+    dead = site.node("a", types=("once",))
+    job = site.submit_one("once")
+    site.claim(dead)
+    site.clock.forward(6)
+    site.node("b")
+
+    explanation = explain(site, job)
+
+    assert (explanation.cause, explanation.facts["back"], explanation.start_us) == ("silent", "later", None)
 
 
 def test_one_of_two_nodes_was_killed(site: Site) -> None:
@@ -526,12 +575,12 @@ def test_put_off_by_its_stage_after_an_attempt_that_failed(site: Site) -> None:
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_a_hold_whose_time_is_over_and_that_nobody_has_ended(site: Site, swept: bool) -> None:
-    site.node("a", types=TYPES)
+    node = site.node("a", types=TYPES)
     job = site.submit_one()
     site.store.holds.lay(Scope.TYPE, "one", "why", ANN, until_us=site.now + 10_000_000, now_us=site.now)
     while swept and site.store.holds.sweep(now_us=site.now):
         pass
-    site.clock.forward(11)
+    site.store.beat(node.id, now_us=site.clock.forward(11))
 
     explanation = explain(site, job)
 

@@ -21,8 +21,8 @@ SILENT_US = 5_000_000
 """A node without a heartbeat for so long (by the clocks of both hosts) is shown as silent. This is for display only:
 other nodes judge by their own clocks whether it is dead."""
 UNHEARD_US = 60_000_000
-"""A node without a heartbeat for so long is not relied on, whether its lease is over or not: for display, and for work
-that may be done twice without harm."""
+"""A node without a heartbeat for so long is not relied on for work that may be done twice without harm, whether its
+lease is over or not."""
 DEAD_SLACK_US = 45_000_000
 """A node that has been silent for so long beyond its lease period is shown as dead: this gives the other nodes time to
 notice, and allows for clocks that differ. With the usual lease of 15 s that is a minute."""

@@ -77,7 +77,7 @@ def _recovering(job_id: int, facts: Facts) -> Words:
 def _silent(job_id: int, facts: Facts) -> Words:
     """No sign of life comes from the node or external worker that has the job (no ``type`` among the facts),
     or from the last one that could run it."""
-    silence = f"has given no sign of life for {durations.rounded(facts['silent_s'])}"
+    silence = _no_sign_of_life(facts)
     if "external_worker" in facts:
         worker = f"external worker {facts['external_worker']}"
         if "type" in facts:
@@ -85,10 +85,10 @@ def _silent(job_id: int, facts: Facts) -> Words:
             return f"{worker}, {claims}, {silence}; start the program that runs it", None
         return f"{worker} has it, but {silence}; it is about to be taken back", None
     if "type" in facts:
-        node = f"node {facts['node']}, which knows job type {facts['type']!r}, {silence}"
-    else:
-        node = f"node {facts['node']} has it in slot {facts['slot']}, but {silence}"
-    return f"{node}; if it is dead, start it again", START_NODE
+        sentence = f"node {facts['node']}, which knows job type {facts['type']!r}, {silence}"
+        return f"{sentence}; if it is dead, start it again", _start(facts)
+    back, command = _taken_back(facts)
+    return f"node {facts['node']} has it in slot {facts['slot']}, but {silence}; {back}", command
 
 
 def _cancelling(job_id: int, facts: Facts) -> Words:
@@ -351,7 +351,7 @@ def _lane_asleep(job_id: int, facts: Facts) -> Words:
 
 def _queue_limit(job_id: int, facts: Facts) -> Words:
     """The queue has used all slots of its limit. A limit of 0 shuts it; the command then restores the
-    declared limit."""
+    declared limit. Slots of a silent node come free when its jobs are taken back."""
     queue, limit = facts["queue"], facts["limit"]
     if limit == 0:
         back = "1" if facts["declared"] == 0 else "declared"
@@ -361,6 +361,13 @@ def _queue_limit(job_id: int, facts: Facts) -> Words:
     sentence = f"queue {queue!r} is at its limit of {counted(limit, 'slot')}{part}" + (
         f", used by {used}" if used else ""
     )
+    if "node" in facts:
+        some = f"{facts['silent_slots']} of these slots" if "silent_slots" in facts else "some of these slots"
+        back, command = _taken_back(facts)
+        return (
+            f"{sentence}; node {facts['node']}, which has {some}, {_no_sign_of_life(facts)}; {back}",
+            command,
+        )
     return sentence, f"spinney queue {queue} --limit {limit + 1}"
 
 
@@ -439,6 +446,28 @@ _WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
 """The function for each cause. A cause without one would be an error, so every cause of the store is here."""
 
 # --- parts of sentences -------------------------------------------------------------------------
+
+
+def _no_sign_of_life(facts: Facts) -> str:
+    return f"has given no sign of life for {durations.rounded(facts['silent_s'])}"
+
+
+def _taken_back(facts: Facts) -> Words:
+    """Return what becomes of the jobs of a silent node, and the command that would change it."""
+    match facts["back"]:
+        case "later":
+            lease = durations.shown(facts["lease_s"])
+            return f"another node takes its jobs back once that has lasted {lease}", None
+        case "soon":
+            return "another node is about to take its jobs back", None
+        case "late":
+            return "no other node has taken its jobs back", "spinney doctor"
+    return "if it is dead, start it again", _start(facts)
+
+
+def _start(facts: Facts) -> str:
+    """Return the command that starts the node of the facts again, which may have another name than its host."""
+    return f"{START_NODE} --name {shlex.quote(facts['node'])}"
 
 
 def _because(facts: Facts) -> str:

@@ -19,7 +19,7 @@ from spinney.service.visibility import Visibility, without_hidden_jobs
 
 _JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain")
 """The names of facts that are the id of a job."""
-_OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by"})
+_OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by", "silent_slots"})
 """Facts that count jobs of others, or tell what is for operators: only callers without limits get them."""
 
 _TEXTS = frozenset({"reason", "hold", "chain"})

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.features.explain.cause import Cause
-from spinney.model.fleet import presumed_dead
+from spinney.model.fleet import SILENT_US, presumed_dead
+from spinney.model.jobs import NodeInfo
 from spinney.model.settings.holds import Hold
 from spinney.model.states import SETTLED
 from spinney.store.sql.connection.database import Tx
@@ -35,6 +36,24 @@ class Case:
     def _state(self, job_id: int, state: str) -> str:
         """Return a job's state as people know it: a leased job says pending in its row."""
         return "running" if job_rows.leased_fence(self.tx, job_id) is not None else str(state)
+
+    def _is_silent(self, node: NodeInfo) -> bool:
+        """Return whether the node gives no sign of life, as lists of nodes show it; an external worker has its own
+        limit."""
+        limit_us = node.dead_after_s * 1e6 if node.is_external_worker else SILENT_US
+        return self.now_us - node.seen_us > limit_us
+
+    def _silence(self, node: NodeInfo, present: Sequence[NodeInfo]) -> dict[str, Any]:
+        """Return the facts about a silent node: for how long, and (``back``) what becomes of its jobs: others take
+        them back ``later``, ``soon``, or should have by now (``late``); None: no other node runs. ``present``: all
+        nodes."""
+        facts = {"node": node.name, "silent_s": (self.now_us - node.seen_us) // 1_000_000}
+        if not any(n.state == "active" and not (n.is_external_worker or self._is_silent(n)) for n in present):
+            return facts | {"back": None}
+        if self.now_us <= node.seen_us + node.dead_after_s * 1e6:
+            return facts | {"back": "later", "lease_s": node.dead_after_s}
+        late = presumed_dead(node.seen_us, node.lease_s, self.now_us)
+        return facts | {"back": "late" if late else "soon"}
 
     # --- holds ----------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from spinney.features.explain.sql import obstacles
 from spinney.features.explain.sql.case import Case
 from spinney.features.explain.sql.obstacles import Obstacle
 from spinney.model.errors import BadParameters
-from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
@@ -98,7 +97,7 @@ class Claimable(Case):
         if able := [n for n in active if self._takes(n, queue.name)]:
             if (none := obstacles.drained(self.tx, self.row.type, able)) is not None:
                 return self._stopped_by(none)
-            return self._silent([n for n in able if n.claims])
+            return self._silent([n for n in able if n.claims], everywhere)
         draining = [n.name for n in present if n.state == "draining" and self.row.type in n.types]
         if draining:
             return self._cause("draining", nodes=draining, type=self.row.type)
@@ -134,19 +133,14 @@ class Claimable(Case):
         """Return whether the node may claim jobs whose folder is at that home."""
         return self.registry.homes.admit(node.home, home)
 
-    def _silent(self, knowing: Sequence[NodeInfo]) -> Cause | None:
+    def _silent(self, knowing: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
         """Return the cause when all nodes that know the type are silent; else None. A single node that was killed is
         declared dead by no other."""
         last = max(knowing, key=lambda n: n.seen_us)
-        if self.now_us - last.seen_us <= UNHEARD_US:
+        if not self._is_silent(last):
             return None
-        return self._cause(
-            "silent",
-            node=last.name,
-            nodes=[n.name for n in knowing],
-            type=self.row.type,
-            silent_s=(self.now_us - last.seen_us) // 1_000_000,
-        )
+        silence = self._silence(last, everywhere)
+        return self._cause("silent", **silence, nodes=[n.name for n in knowing], type=self.row.type)
 
     def _covered(self) -> Cause | None:
         holds = self._holds()
@@ -170,7 +164,7 @@ class Claimable(Case):
 
     def _limited(self) -> Cause | None:
         """Return the cause when the limit of the queue is reached; else None. Its facts name the types that occupy most
-        slots."""
+        slots, and the silent node with most of them."""
         queue = self.registry.queue(self.row.queue)
         limit = nodes.limit(self.tx, queue)
         if limit is None:
@@ -183,9 +177,15 @@ class Claimable(Case):
                 limit=0,
                 declared=None if declared is None else declared.limit,
             )
-        occupied = len(self.registry.occupied(self.tx, queue.name))
-        if occupied < limit:
+        occupied = self.registry.occupied(self.tx, queue.name)
+        if len(occupied) < limit:
             return None
+        owned = Counter(node_id for node_id, _ in occupied)
+        everywhere = nodes.all_nodes(self.tx)
+        silent = max(filter(self._is_silent, everywhere), key=lambda n: owned[n.id], default=None)
+        silence = {}
+        if silent is not None and owned[silent.id] and not silent.is_external_worker:
+            silence = {**self._silence(silent, everywhere), "silent_slots": owned[silent.id]}
         users = self.tx.all(
             "select lanes.type, count(*) from leases l join lanes on lanes.id = l.lane where lanes.queue = ? "
             "group by lanes.type order by count(*) desc, lanes.type limit ?",
@@ -196,8 +196,9 @@ class Claimable(Case):
             queue=queue.name,
             limit=limit,
             part=queue.limit if isinstance(queue.limit, str) else None,
-            taken=occupied,
+            taken=len(occupied),
             users=[[type_, count] for type_, count in users],
+            **silence,
         )
 
     def _over_quota(self) -> Cause | None:
@@ -254,9 +255,7 @@ class Claimable(Case):
         has free slots. ``priority``: at least as many jobs surely come first as there are free slots.
         ``turn``: it lies in between, so that it cannot be known whether the next claim takes the job.
         """
-        present = [
-            n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)
-        ]
+        present = [n for n in nodes.all_nodes(self.tx) if n.claims and not self._is_silent(n)]
         takers = [n for n in present if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
         free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
         surely, at_most = self._before(present, set(free))
@@ -348,8 +347,3 @@ class Claimable(Case):
             return False
         limit = nodes.limit(self.tx, self.registry.queue(lane.queue))
         return limit is None or (limit > 0 and len(self.registry.occupied(self.tx, lane.queue)) < limit)
-
-
-def _silent_us(node: NodeInfo) -> float:
-    """Return after how many microseconds without a heartbeat a node is silent; an external worker has its own limit."""
-    return node.dead_after_s * 1e6 if node.is_external_worker else UNHEARD_US

@@ -3,16 +3,16 @@
 A lease is looked at before the state, because the row of a job that runs still says pending.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spinney.features.explain.cause import COUNTED, NAMED, Cause
 from spinney.features.explain.sql.case import Case
 from spinney.model.external import bare_name
-from spinney.model.fleet import UNHEARD_US
+from spinney.model.jobs import NodeInfo
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
-from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry import job_rows, nodes
 from spinney.store.sql.transitions import placement
 
 
@@ -59,20 +59,20 @@ class Unclaimable(Case):
         """Return the cause for a job with a lease: the node that has it is gone or silent, the job is cancelled, or it
         runs or is about to. None: it has no lease."""
         lease = self.tx.one(
-            "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state, p.lease_s from leases l "
-            "join nodes n on n.id = l.node_id left join external_workers p on p.node_id = n.id where l.job_id = ?",
-            (self.row.id,),
+            "select slot, running_us, fence, node_id from leases where job_id = ?", (self.row.id,)
         )
-        if lease is None:
+        present = nodes.all_nodes(self.tx)
+        node = next((n for n in present if lease is not None and n.id == lease[3]), None)
+        if lease is None or node is None:
             return None
-        slot, running_us, fence, node, seen_us, state, lease_s = lease
-        external = lease_s is not None
-        owner: dict[str, Any] = {"external_worker": bare_name(node)} if external else {"node": node}
-        if state == "left":
+        slot, running_us, fence, _ = lease
+        external = node.is_external_worker
+        owner: dict[str, Any] = {"external_worker": bare_name(node.name)} if external else {"node": node.name}
+        if node.state == "left":
             return self._cause("recovering", **owner)
-        if self.now_us - seen_us > (lease_s * 1e6 if external else UNHEARD_US):
-            silent_s = (self.now_us - seen_us) // 1_000_000
-            return self._cause("silent", **owner, slot=slot, silent_s=silent_s)
+        if self._is_silent(node):
+            silence = self._silence(node, present) | owner | {"slot": slot}
+            return self._cause("silent", start_us=self._back_us(node, silence), **silence)
         if placement.cancel_reason(self.tx, self.row) is not None:
             return self._cause("cancelling", **owner)
         if external:
@@ -86,6 +86,14 @@ class Unclaimable(Case):
         if ahead:
             return self._cause("claimed", **owner, slot=slot, ahead=ahead)
         return self._cause("running", **owner, slot=slot, begun=running_us is not None)
+
+    def _back_us(self, node: NodeInfo, silence: Mapping[str, Any]) -> int | None:
+        """Return when others take the job back from its silent node and it may start again; None: it is not known, or
+        its type does not let it start again."""
+        spec = self.registry.types.get(self.row.type)
+        if silence["back"] != "later" or spec is None or spec.on_lost == "orphan":
+            return None
+        return node.seen_us + int(node.dead_after_s * 1e6)
 
     def _cancelling(self) -> Cause | None:
         """Return the cause for a job without a lease that is to be cancelled, by itself or with its tree;
