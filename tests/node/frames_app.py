@@ -65,6 +65,7 @@ rows = [1, 2]
 rows[0] / 0
 """
 app.program("program", [sys.executable, "-c", PROGRAM])
+app.program("private_program", [sys.executable, "-c", PROGRAM], postmortem=False)
 SECRETIVE = """
 import json, os, spinney.postmortem
 spinney.postmortem.install()

@@ -89,3 +89,11 @@ async def test_secret_parameters_are_in_no_frame_of_a_program(host, times):
     assert b"x1y2z3" not in path.read_bytes()
     assert b"123456" not in path.read_bytes()
     assert not list(path.parent.glob("*.json"))
+
+
+@pytest.mark.parametrize(("type_", "most"), [("private_program", 2**20), ("program", 0)])
+async def test_a_program_keeps_no_frames_where_its_type_or_node_does_without(host, type_, most):
+    worker = host.keep(app=APP, postmortem_bytes=most)
+
+    assert (await host.run(worker, type_, type_=type_))["outcome"] == "error"
+    assert not list((host.folder(1) / ".spinney").glob("*.frames"))

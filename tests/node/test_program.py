@@ -12,7 +12,7 @@ __all__ = ["host", "shared_host"]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def run(host):
-    worker = host.keep()
+    worker = host.keep(postmortem_bytes=2**20)
 
     async def run(stage="script", *, fence=1, **params):
         return await host.run(worker, stage, json.dumps(params), fence=fence, type_="program")
@@ -130,7 +130,7 @@ async def test_a_program_that_signals_its_group_does_not_hit_the_worker(host, ru
 
 
 async def test_a_program_that_ignores_term_ends_with_kill(host):
-    worker = host.keep()
+    worker = host.keep(postmortem_bytes=2**20)
     host.give(worker, "stubborn", (1, "{}"), type_="program")
     file = host.folder(1) / "pid"
     await host.until(file.exists)

@@ -60,10 +60,13 @@ class ProgramRunner:
         spec: StageSpec,
         pass_fds: Sequence[int],
         redactor: Callable[[str], Redactor] = lambda params: REDACT_NOTHING,
+        *,
+        keeps_frames: bool = True,
     ) -> None:
         """``pass_fds``: descriptors that the program inherits (the node's lock file). ``redactor`` returns what hides
-        the secrets of a job with these parameters."""
+        the secrets of a job with these parameters. ``keeps_frames``: whether the program may keep its frames."""
         self._spec, self._pass_fds, self._redactor = spec, pass_fds, redactor
+        self._keeps_frames = keeps_frames
 
     def __call__(self, params: str, job: Job) -> Any:
         """Return the stage's result. Raises a Signal or an exception by the exit code."""
@@ -75,10 +78,14 @@ class ProgramRunner:
         attempt = f"{job.stage}.{job.fence}"
         params_file, result = own / _PARAMS.format(attempt), own / _RESULT.format(attempt)
         secrets_file, redactor = own / _SECRETS.format(attempt), self._redactor(params)
-        environment = _environment(job, params, params_file, result) | {VARIABLE: str(frames)}
+        environment = _environment(job, params, params_file, result)
+        for name in (VARIABLE, SECRETS):  # of a stage that has started this node
+            environment.pop(name, None)
         params_file.write_bytes(params.encode())
         try:
-            if redactor is not REDACT_NOTHING:
+            if self._keeps_frames:
+                environment[VARIABLE] = str(frames)
+            if self._keeps_frames and redactor is not REDACT_NOTHING:
                 secrets_file.write_bytes(orjson.dumps([sorted(redactor.names), redactor.texts]))
                 environment[SECRETS] = str(secrets_file)
             return self._meaning(self._run(job, environment), job, result)

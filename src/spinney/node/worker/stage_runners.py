@@ -23,10 +23,13 @@ Runner = Callable[[str, Job], Any]
 class StageRunners:
     """Runners by type and stage, made when they are first used."""
 
-    def __init__(self, types: Mapping[str, JobType], pass_fds: tuple[int, ...] = ()) -> None:
-        """``types``: the job types by name; ``pass_fds``: descriptors that the processes of program stages inherit."""
+    def __init__(
+        self, types: Mapping[str, JobType], pass_fds: tuple[int, ...] = (), *, keeps_frames: bool = True
+    ) -> None:
+        """``types``: the job types by name; ``pass_fds``: descriptors that the processes of program stages inherit.
+        ``keeps_frames``: whether programs may keep their frames where their type allows it."""
         self.types = types
-        self._pass_fds = pass_fds
+        self._pass_fds, self._keeps_frames = pass_fds, keeps_frames
         self._runners: dict[tuple[str, str], Runner] = {}
         self._blocking: dict[tuple[str, str], Runner] = {}
         self._secretive: dict[str, Mapping[str, Any] | None] = {}
@@ -69,7 +72,12 @@ class StageRunners:
         if kind is None or spec is None:
             return _unknown(type_, stage)
         if spec.program:
-            return ProgramRunner(spec, self._pass_fds, partial(self.redactor, type_))
+            return ProgramRunner(
+                spec,
+                self._pass_fds,
+                partial(self.redactor, type_),
+                keeps_frames=self._keeps_frames and kind.spec.postmortem,
+            )
         try:
             return kind.runner(stage)
         except SpinneyError as error:

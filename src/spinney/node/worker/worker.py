@@ -191,7 +191,11 @@ def _tools(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "AttemptTo
     return AttemptTools(
         page=page,
         marker=marker,
-        stages=StageRunners(types, () if startup.lock_fd is None else (startup.lock_fd,)),
+        stages=StageRunners(
+            types,
+            () if startup.lock_fd is None else (startup.lock_fd,),
+            keeps_frames=startup.postmortem_bytes > 0,
+        ),
         frames=FailureFrames(
             startup.folder_root, types, most_bytes=startup.postmortem_bytes, depth=startup.postmortem_depth
         ),
