@@ -376,10 +376,11 @@ async def test_given_a_new_key_of_the_provider_then_it_is_asked_for_but_not_ever
     assert provider.requested_paths.count("/realm/keys") == 2
 
 
+@pytest.mark.parametrize("verified", [False, "false"])
 async def test_given_an_email_that_is_not_verified_then_it_names_nobody(
-    provider: ProviderMadeForThisTest,
+    provider: ProviderMadeForThisTest, verified: bool | str
 ) -> None:
-    provider.person |= {"email": "ann@example.org", "email_verified": False}
+    provider.person |= {"email": "ann@example.org", "email_verified": verified}
     client = Provider(Oidc(issuer=provider.issuer, client_id="spinney", name_claim="email"), "")
     address, away = await client.begin_oidc("http://localhost/sign-in/oidc/callback")
     back = dict(parse_qsl(urlsplit(provider.authorize(address)).query))

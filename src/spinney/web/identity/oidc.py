@@ -199,7 +199,8 @@ class Provider:
                 f"the provider does not tell {self._oidc.name_claim!r}; have name_claim or scopes of [server.oidc] "
                 f"name what it tells"
             )
-        if self._oidc.name_claim == "email" and claims.get("email_verified") is False:
+        # Some providers say it as text.
+        if self._oidc.name_claim == "email" and claims.get("email_verified") in (False, "false"):
             raise BadLogin("the provider has not verified this address; verify it there, then sign in again")
         groups = claims.get(self._oidc.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups
