@@ -75,6 +75,14 @@ def test_what_names_no_store_is_told_with_what_would(tmp_path: Path, url: str, s
         read(tmp_path, store=url)
 
 
+@pytest.mark.parametrize("named", ["host=db.example password=s3cret", "ann:s3cret@db.example/jobs"])
+def test_no_password_of_what_names_no_store_is_shown(tmp_path: Path, named: str) -> None:
+    with pytest.raises(UsageError, match="write it as postgresql://user@host/database") as refusal:
+        read(tmp_path, store=named)
+
+    assert "s3cret" not in str(refusal.value)
+
+
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "spinney.toml").mkdir()
     with pytest.raises(UsageError, match="cannot read"):

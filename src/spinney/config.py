@@ -68,6 +68,10 @@ def settings(
 
 
 def _require_store(url: str) -> None:
+    if "://" not in url and ("@" in url or "=" in url):  # meant for PostgreSQL, perhaps with a password
+        raise UsageError(
+            "the store that was named is no URL; write it as postgresql://user@host/database, or as sqlite:///spinney.db"
+        )
     if "://" not in url:
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url}")
     if database_file(url) is None and not is_postgres(url):
