@@ -431,7 +431,10 @@ def test_submissions_survive_their_way_out_of_a_worker() -> None:
         ({"at": datetime(1969, 12, 31, tzinfo=UTC)}, "in the years 1970 to 8999"),
         ({"at": datetime(9000, 1, 1, tzinfo=UTC)}, "in the years 1970 to 8999"),
         ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}, "in the years 1970 to 8999"),
-        ({"data": [1]}, "data must map names to values"),
+        (
+            {"data": ["a secret"]},
+            r'data must map names to values, for example data=\{"tries": 3\}, and is no list$',
+        ),
         ({"data": "x"}, "data must map names to values"),
         ({"data": {5: 1}}, "5 cannot name an entry"),
         ({"data": {"": 1}}, "'' cannot name an entry"),
