@@ -155,6 +155,9 @@ def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
         assert look.job(own).message == f"job {mine}, which it needs, failed"
     blind = site.submit_one(collection="alpha", needs=(other,))
     assert of(site).queries.job(blind).message == "a job, which it needs, failed"
+    assert [job.id for job in full(site).queries.jobs(Filter(message=f"job {other},"))] == [blind]
+    assert not of(site).queries.jobs(Filter(message=f"job {other},"))
+    assert blind in {job.id for job in of(site).queries.jobs(Filter(message="which it needs"))}
     assert f" {other}" not in explanation_text(site, blind)
     assert f"job {other}, which" in explanation_text(site, blind, AccessScope())
 
@@ -211,6 +214,11 @@ def test_a_hold_that_names_others_is_told_without_their_name(site: Site) -> None
     assert "beta" not in explanation_text(site, mine)
     assert look.job(mine).state is State.HELD
     assert "beta" not in str(look.job(mine).message)
+    for named in (Filter(message="on fire"), Filter(message="on fire", states=(State.HELD,))):
+        assert [job.id for job in full(site).queries.jobs(named) if job.id == mine] == [mine]
+        for within in (ALPHA, AccessScope(collections=("alpha", "gamma"))):
+            assert not of(site, within).queries.jobs(named)
+            assert not of(site, within).queries.counts(named)
     assert [hold.name for hold in look.holds_on(mine)] == [""]
     assert list(look.holds()) == []
     assert len(full(site).queries.holds()) == 2

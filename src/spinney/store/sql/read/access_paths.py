@@ -158,7 +158,7 @@ def narrow_parts(
     for state in states:
         if state in ASIDE and job_filter.message is not None:
             # Checked on the narrow row, before any wide one is read.
-            holds_it, pattern = message_condition(job_filter.message, "narrow")
+            holds_it, pattern = message_condition(job_filter, job_filter.message, "narrow")
             rest = conditions(replace(job_filter, message=None))
             parts.append(
                 _narrow("inactive_jobs", rest, f"narrow.state = ? and {holds_it}", [state, pattern], state)
@@ -182,16 +182,23 @@ _ALL_LETTERS = ' collate "default"'
 """So that ``lower`` knows all letters: on PostgreSQL the schema's own collation knows those of ASCII alone."""
 
 
-def message_condition(message: str, alias: str) -> tuple[str, str]:
+def message_condition(job_filter: Filter, message: str, alias: str) -> tuple[str, str]:
     """Return the condition that the reason of a row of ``inactive_jobs`` contains this text, ignoring case, and its
-    value."""
+    value. Within limits only what is shown there is searched (``spinney.service.visibility``): neither the reason of a
+    hold, nor the number of another job."""
     literal = message
     for mark in "\\%_":
         literal = literal.replace(mark, f"\\{mark}")
-    return (
-        f"lower({alias}.reason{_ALL_LETTERS}) like lower(cast(? as text){_ALL_LETTERS}) escape '\\'",
-        f"%{literal}%",
-    )
+    condition = f"lower({alias}.reason{_ALL_LETTERS}) like lower(cast(? as text){_ALL_LETTERS}) escape '\\'"
+    if job_filter.within is not None:
+        condition += f" and coalesce({alias}.waits_for, '') <> 'hold'"
+        if any(character.isdigit() for character in message):
+            condition += "".join(f" and {alias}.reason not like '{names_job}'" for names_job in _NAME_JOBS)
+    return condition, f"%{literal}%"
+
+
+_NAME_JOBS = ("its subjob %", "job %, which it needs, %", "a deadlock: %")
+"""How the engine begins the reasons that name other jobs."""
 
 
 def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]) -> int:

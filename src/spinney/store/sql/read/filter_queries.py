@@ -145,14 +145,17 @@ def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> se
 
 
 def narrowed(job_filter: Filter) -> Filter:
-    """Return an equivalent simpler filter: limits that leave one collection or queue become that one."""
+    """Return an equivalent simpler filter: limits that leave one collection or queue become that one. With a message
+    there remain limits, if only of nothing, because they decide what is searched for it (``message_condition``)."""
     if job_filter.within is None:
         return job_filter
     collection, collections = _single(job_filter.collection, job_filter.within.collections)
     queue, queues = _single(job_filter.queue, job_filter.within.queues)
     if () in (collections, queues):
         return replace(job_filter, states=(), within=None)
-    within = None if collections is queues is None else AccessScope(collections=collections, queues=queues)
+    within: AccessScope | None = AccessScope(collections=collections, queues=queues)
+    if job_filter.message is None and collections is queues is None:
+        within = None
     return replace(job_filter, collection=collection, queue=queue, within=within)
 
 
@@ -251,7 +254,7 @@ def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
             job_filter.node,
         )
     if job_filter.message is not None:
-        message_condition, pattern = access_paths.message_condition(job_filter.message, "m")
+        message_condition, pattern = access_paths.message_condition(job_filter, job_filter.message, "m")
         say(
             f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
             pattern,
