@@ -261,7 +261,7 @@ class Spinney:
         name = job_type.name if name is None else name
         if job_type.schema and key not in job_type.schema.get("properties", {}):
             raise UsageError(
-                f"job type {job_type.name!r} has no parameter {key!r}, which is to tell rows apart"
+                f"job type {job_type.name!r} has no parameter {key!r}, by which the poll would identify rows"
             )
         poll = self.job(name=f"poll.{name}", submit="internal")(poll_function(job_type, rows, key, name))
         return self.schedule(poll, cron=cron, zone=zone, every=every, name=f"poll.{name}")
@@ -356,7 +356,7 @@ class Spinney:
         while (job := self.job_info(job_id)).state not in SETTLED:
             if limit_s is not None and time.monotonic() - begun >= limit_s:
                 raise TimeoutError(
-                    f"job {job_id} is still {job.state} after {limit_s:g} s; it goes on, "
+                    f"job {job_id} is still {job.state} after {limit_s:g} s; it continues, "
                     f"and 'spinney show {job_id}' shows its state"
                 )
             time.sleep(pause_s)

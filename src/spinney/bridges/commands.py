@@ -10,7 +10,9 @@ from spinney.bridges import process
 from spinney.bridges.bridge import Bridge
 from spinney.command_line import Exit, display
 
-NameOption = Annotated[str | None, typer.Option("--name", help="The name over there (default: the host's).")]
+NameOption = Annotated[
+    str | None, typer.Option("--name", help="The node's name in Disbatch (default: the host's).")
+]
 SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
 SlotsOption = Annotated[int, typer.Option("--slots", min=1, help="How many jobs run at once.")]
 SLOTS = os.cpu_count() or 1

@@ -22,7 +22,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2_000, pattern=PRINTABLE)]
 Name = Annotated[str, _TEXT]
 """A name that the model or the store checks, since its sentence says of what."""
 _Reason = Annotated[str, AfterValidator(partial(names.label, "reason")), _TEXT]
-_WHY = Field(description="Why; kept in the audit.", examples=["the receiver is back"])
+_WHY = Field(description="The reason, recorded in the audit log.", examples=["the receiver is back"])
 Reason = Annotated[_Reason | None, _WHY]
 RequiredReason = Annotated[_Reason, _WHY]
 NodeName = Annotated[

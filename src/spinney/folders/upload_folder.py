@@ -159,8 +159,8 @@ class OpenUpload:
         """Raise Refused unless the next bytes are those from ``offset`` on."""
         if offset != self.upload.received:
             raise Refused(
-                f"{self.upload.received} bytes of {self.upload.name!r} are here, so that it does not go on at "
-                f"{offset}; send what comes behind them"
+                f"{self.upload.received} bytes of {self.upload.name!r} have been received, so it cannot "
+                f"continue at {offset}; send the bytes after these"
             )
 
     def write(self, data: bytes) -> None:
@@ -281,8 +281,8 @@ def _usable(place: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise DiskFull(
-                f"the upload cannot go on: the disk of {place} is full; make room there, and continue it: what has "
-                f"come is kept"
+                f"the upload cannot continue: the disk of {place} is full; make room there, and continue it: the "
+                f"bytes received are kept"
             ) from error
         raise StoreUnusable(
             f"the upload cannot be kept below {place}: {error.strerror or error}; check that it exists and is writable"

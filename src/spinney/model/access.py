@@ -96,7 +96,8 @@ class Rights:
             first, last = self.priorities
             if not 0 <= first <= last <= 99:
                 raise UsageError(
-                    f"priorities {first} to {last} cannot be meant; use two of 0 (first) to 99 (last), the lower first"
+                    f"priorities {first} to {last} are no range; give two numbers from 0 (first) to 99 (last), "
+                    f"the lower first"
                 )
 
     def permits(self, role: Role) -> bool:

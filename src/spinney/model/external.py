@@ -75,8 +75,7 @@ class ExternalWorker:
         if self.state == "left":
             raise ExternalWorkerGone(
                 f"external worker {self.name} has left, or was silent for longer than its {self.lease_s:g} "
-                "s; what it had goes "
-                f"on elsewhere, so stop that and let it join again"
+                "s; its attempts run elsewhere, so stop them and let it join again"
             )
 
 

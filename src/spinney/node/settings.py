@@ -103,7 +103,7 @@ class NodeSettings:
         if self.name.startswith(names.EXTERNAL_PREFIX):
             raise UsageError(
                 f"{self.name!r} cannot name a node: {names.EXTERNAL_PREFIX!r} begins the names of external "
-                "workers that are none"
+                "workers, which are no nodes"
             )
         _ = self.serves, self.metrics_address()
         for setting, (in_a_file, on_a_server) in _BY_STORE.items():

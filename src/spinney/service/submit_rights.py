@@ -79,7 +79,7 @@ def _require_internal(service: Service, spec: TypeSpec, *, internal: bool) -> No
     why = f"{spec.name!r} jobs are made by stages and schedules of their application alone"
     if service.is_local:
         raise Refused(
-            f"{why}; use the commands of the application, or give --internal if just this job is meant"
+            f"{why}; use the commands of the application, or give --internal to submit this job nevertheless"
         )
     raise Forbidden(f"{service.by} may not submit it: {why}; use the commands of the application")
 

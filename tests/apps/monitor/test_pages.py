@@ -156,6 +156,6 @@ def test_a_check_is_started_and_stopped_by_a_form(world: World) -> None:
     assert [sequence.name for sequence in listed] == ["Sea Institute"]
     overview = read(world, "", "submitter")
     assert "Sea Institute" in overview
-    assert "A sequence is the group of checks that one request asked for." in overview
+    assert "A sequence is the group of checks of one request." in overview
     client.post("/apps/monitor/stop", data={"sequence": str(listed[0].job_id)}, headers=BROWSER)
     assert requests.sequences(world.control()) == []

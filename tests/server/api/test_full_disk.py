@@ -63,10 +63,12 @@ def test_an_upload_that_fills_the_disk_goes_on_when_there_is_room(world: World, 
     client, own = world.client("submitter"), f"{UPLOADS}/{begin(world)['id']}"
     disk.fill(but=2 * MB)
 
-    full(client.put(own, params={"offset": 0}, content=BYTES), str(disk.folder), "what has come is kept")
+    full(
+        client.put(own, params={"offset": 0}, content=BYTES), str(disk.folder), "the bytes received are kept"
+    )
     came = client.get(own).json()["received"]
     assert 0 < came < len(BYTES)
-    full(client.put(own, params={"offset": came}, content=BYTES[came:]), "'a.zip' cannot go on now")
+    full(client.put(own, params={"offset": came}, content=BYTES[came:]), "'a.zip' cannot continue now")
     full(world.client("submitter").post(UPLOADS, json={"name": "a.zip", "size": len(BYTES)}))
 
     disk.empty()

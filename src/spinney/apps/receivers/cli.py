@@ -77,7 +77,7 @@ def rerun(
     priority: PriorityOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Detect boot sessions of a receiver afresh, with the table of tags as it is now; print the number of the job."""
+    """Detect boot sessions of a receiver again, with the current table of tags; print the number of the job."""
     last = first if last is None else last
     if last < first:
         raise UsageError(f"session {last} is before {first}; name the first one first")

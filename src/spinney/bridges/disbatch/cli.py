@@ -52,7 +52,7 @@ def check(
     name: commands.NameOption = None,
     settings_file: commands.SettingsOption = Path(settings.FILE),
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair what is found; the node must not be running.")
+        bool, typer.Option("--repair", help="Repair the differences; the node must not be running.")
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,

@@ -47,9 +47,12 @@ class VerbOptions:
         False
     )
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {CONFIRM_ABOVE:,}).")
+        bool,
+        typer.Option(
+            "--yes", "-y", help=f"Do not ask for confirmation, also for more than {CONFIRM_ABOVE:,} jobs."
+        ),
     ] = False
-    reason: Annotated[str | None, option("--reason", help_="Why; kept in the audit.")] = None
+    reason: Annotated[str | None, option("--reason", help_="The reason, recorded in the audit log.")] = None
     json: JsonOption = False
     by: ByOption = None
     store: StoreOption = None
@@ -65,7 +68,10 @@ class EachOptions(FilterOptions, VerbOptions):
     """
 
     each: Annotated[
-        bool, typer.Option("--each", help="Every single job that fits now, not what comes later.")
+        bool,
+        typer.Option(
+            "--each", help="Hold each job that matches now by itself; jobs submitted later are not held."
+        ),
     ] = False
     queue: None = None
     type_: None = None

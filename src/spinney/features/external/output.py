@@ -26,7 +26,7 @@ def keep(root: Path, job_id: int, attempt: str, stream: str, data: bytes, *, mos
         written = append(file, head + _CUT if cut else head) if head or cut else 0
     except OSError as error:
         raise Refused(
-            f"the output of job {job_id} cannot be kept: {error.strerror or error}; go on without, or send it again "
-            f"later"
+            f"the output of job {job_id} cannot be kept: {error.strerror or error}; continue without it, or send it "
+            f"again later"
         ) from error
     return min(written, len(head))

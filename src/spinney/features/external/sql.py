@@ -106,7 +106,7 @@ class SqlExternalWorkers:
         the last joining are still there."""
         if tx.exists("select 1 from leases where node_id = ? limit 1", (before.id,)):
             raise Refused(
-                f"what external worker {external_worker.name} had is still being taken back; let it join "
+                f"the attempts of external worker {external_worker.name} are still being taken back; let it join "
                 "again in a moment"
             )
         tx.run(
@@ -159,8 +159,8 @@ class SqlExternalWorkers:
                 raise NoSuchExternalWorker(f"{node_id}-{join_count}")
             if external_worker.join_count != join_count:
                 raise ExternalWorkerGone(
-                    f"external worker {external_worker.name} has joined again since; what it had before goes on "
-                    "elsewhere, so stop that"
+                    f"external worker {external_worker.name} has joined again since; its earlier attempts run "
+                    "elsewhere, so stop them"
                 )
             return external_worker
 

@@ -85,7 +85,7 @@ class Uploads(Service):
                 )
         if job.state in LEASED:
             raise Refused(
-                f"job {job_id} is at work, and its files are its own meanwhile; wait until it has ended"
+                f"job {job_id} is running, and meanwhile only its stage changes its files; wait until it has ended"
             )
         if job.state is State.DELETED:
             raise Refused(f"job {job_id} is deleted, and has no folder any more; submit a new one")

@@ -289,7 +289,7 @@ def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> N
     )
     if not wholly:
         raise Forbidden(
-            f"{service.by} is limited to {limits(service.rights)} and may not {act}, which is more; {ASK}"
+            f"{service.by} is limited to {limits(service.rights)} and may not {act}, which goes beyond that; {ASK}"
         )
 
 

@@ -100,7 +100,7 @@ class SqlHomes:
                     f"job {job_id} is bound to no host: where it begins next, there will be its folder"
                 )
             if job_rows.leased_fence(tx, job_id) is not None:
-                raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
+                raise Refused(f"job {job_id} is running on {home}; wait until it has ended, or cancel it")
             job_rows.move_final(tx, job_id)  # before the node is forgotten
             cascade = Cascade(tx, registry, now_us)
             was_ready = row.state is State.PENDING and cascade.leave_ready(row)
@@ -126,8 +126,8 @@ class SqlHomes:
             if active:
                 more = f" and {len(active) - _NAMED} more" if len(active) > _NAMED else ""
                 raise Refused(
-                    f"{home} is at work: {', '.join(active[:_NAMED])}{more}; end such a node with SIGTERM, or, when it "
-                    f"is dead, run 'spinney doctor --repair --dead {active[0]}'"
+                    f"nodes run on {home}: {', '.join(active[:_NAMED])}{more}; end such a node with SIGTERM, or, when "
+                    f"it is dead, run 'spinney doctor --repair --dead {active[0]}'"
                 )
             tx.run("update homes set gone = 1 where id = ?", (home_id,))
             self._session.registry.touch(tx)

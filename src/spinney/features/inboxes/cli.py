@@ -148,7 +148,7 @@ def show(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show an inbox with what was dropped there last: the jobs, and why something was rejected."""
+    """Show an inbox with its latest arrivals: their jobs, or why they were rejected."""
     from spinney.features.inboxes.commands import ListArrivals, ShowInbox
 
     with open_commands(store) as performer:
@@ -195,7 +195,7 @@ def resume(name: NameArgument, *, options: ChangeOptions) -> None:
 
 @with_option_groups
 def scan(name: NameArgument, *, options: ChangeOptions) -> None:
-    """Take all that is in an inbox now, without waiting for it to rest."""
+    """Take all files that are in an inbox now, without waiting until they have stopped changing."""
     from spinney.features.inboxes.commands import ScanInbox
 
     with options.open_commands() as performer:
@@ -244,7 +244,7 @@ def _sent(
 
 @with_option_groups
 def remove(name: NameArgument, *, options: ChangeOptions) -> None:
-    """Remove an inbox; its folder and its jobs stay, and which bytes came before is forgotten."""
+    """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""
     from spinney.features.inboxes.commands import RemoveInbox
 
     with options.open_commands() as performer:

@@ -121,7 +121,7 @@ class InboxUploads(Service):
         try:
             self._may(opened.upload)
             opened.require_at(offset)
-            folders.require_room(root, f"the upload of {opened.upload.name!r} cannot go on now: ")
+            folders.require_room(root, f"the upload of {opened.upload.name!r} cannot continue now: ")
         except BaseException:
             opened.close()
             raise

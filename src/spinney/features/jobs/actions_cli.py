@@ -28,7 +28,7 @@ STOP_AT = "5%"
 otherwise."""
 FromOption = Annotated[
     str | None,
-    option("--from", metavar="STAGE", help_="From this stage on.", complete=completion.stages),
+    option("--from", metavar="STAGE", help_="Restart from this stage.", complete=completion.stages),
 ]
 
 
@@ -51,7 +51,11 @@ class RetryOptions:
     stage_from: FromOption = None
     into: Annotated[
         str | None,
-        option("--queue", help_="Into this queue, for all they run from now on.", complete=completion.queues),
+        option(
+            "--queue",
+            help_="Move the jobs into this queue, for all stages that they run from now on.",
+            complete=completion.queues,
+        ),
     ] = None
     """The queue for the jobs; the command has it as ``--queue``."""
     and_after: Annotated[
@@ -66,19 +70,24 @@ class RetryOptions:
             "--canary",
             metavar="N",
             min=1,
-            help_="So many first; the others only while the failures stay below --stop-at.",
+            help_="Retry this many jobs first, and the others only while the failures stay below --stop-at.",
         ),
     ] = None
     stop_at: Annotated[
         str | None,
-        option("--stop-at", metavar="SHARE", help_=f"With --canary; else {STOP_AT}."),
+        option(
+            "--stop-at",
+            metavar="SHARE",
+            help_=f"With --canary: the share of failures at which to stop (default: {STOP_AT}).",
+        ),
     ] = None
     canary_wait: Annotated[
         str | None,
         option(
             "--canary-wait",
             metavar="SPAN",
-            help_="Give up when nothing is known after 30m, 2h …; else it waits as long as they run.",
+            help_="With --canary: give up when the first jobs have not settled after this time, for example 2h "
+            "(default: wait as long as they run).",
         ),
     ] = None
 
@@ -126,7 +135,7 @@ def retry(
     retry_options: RetryOptions,
     options: VerbOptions,
 ) -> None:
-    """Open what failed again, behind the last stage that passed. By filter: what failed, unless it names states."""
+    """Retry failed jobs, from the stage after the last one that passed. A filter without states selects failed jobs."""
     retry_options.run(Verb.RETRY, jobs, filter_options, options)
 
 
@@ -138,7 +147,7 @@ def rerun(
     retry_options: RetryOptions,
     options: VerbOptions,
 ) -> None:
-    """Run settled jobs again from their first stage. By filter: what completed, unless it names states."""
+    """Run settled jobs again from their first stage. A filter without states selects completed jobs."""
     retry_options.run(Verb.RERUN, jobs, filter_options, options)
 
 
@@ -146,11 +155,11 @@ def rerun(
 def cancel(
     jobs: SomeJobsArgument = None,
     *,
-    tree: Annotated[bool, typer.Option("--tree", help="With all below.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Also cancel all jobs below them.")] = False,
     filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
-    """Cancel jobs. What runs is asked to end, and made to."""
+    """Cancel jobs. Running stages are asked to stop, then killed."""
     run_verb(Verb.CANCEL, jobs, filter_options, options, tree=tree)
 
 
@@ -160,12 +169,12 @@ def move(
     *,
     to: Annotated[
         str,
-        option("--to", metavar="QUEUE", help_="Where to.", complete=completion.queues),
+        option("--to", metavar="QUEUE", help_="The other queue.", complete=completion.queues),
     ],
     filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
-    """Move open jobs into another queue, for all they run from now on. What runs finishes its stage."""
+    """Move open jobs into another queue, for all they run from now on. Running jobs finish their stage."""
     run_verb(Verb.MOVE, jobs, filter_options, options, queue=to)
 
 
@@ -177,13 +186,14 @@ def priority(
     filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
-    """Give open jobs another priority. What runs keeps its slot."""
+    """Give open jobs another priority. Running jobs keep their slots."""
     run_verb(Verb.PRIORITY, jobs, filter_options, options, priority=to)
 
 
 @with_option_groups
 def delete(jobs: SomeJobsArgument = None, *, filter_options: FilterOptions, options: VerbOptions) -> None:
-    """Delete settled or held jobs with all below them and with their folders. By filter: what has settled."""
+    """Delete settled or held jobs with all below them and with their folders. A filter without states selects settled
+    jobs."""
     run_verb(Verb.DELETE, jobs, filter_options, options)
 
 

@@ -41,7 +41,7 @@ def list_jobs(
             metavar="JOB",
             min=1,
             max=JOB_ID_MAX,
-            help="From behind this job on (the last line of the page before).",
+            help="Start after this job, the last one of the previous page.",
         ),
     ] = None,
     limit: Annotated[

@@ -63,7 +63,7 @@ class RetryJob(_JobCommand, route="POST /jobs/{job}/retry", role=Role.SUBMITTER,
 
     verb = Verb.RETRY
 
-    stage: Word | None = Field(default=None, description="From this stage on.")
+    stage: Word | None = Field(default=None, description="Restart from this stage.")
     queue: Word | None = Field(default=None, description="In this queue.")
 
 
@@ -74,7 +74,7 @@ class RerunJob(_JobCommand, route="POST /jobs/{job}/rerun", role=Role.OPERATOR, 
 
     verb = Verb.RERUN
 
-    stage: Word | None = Field(default=None, description="From this stage on.")
+    stage: Word | None = Field(default=None, description="Restart from this stage.")
     queue: Word | None = Field(default=None, description="In this queue.")
 
 

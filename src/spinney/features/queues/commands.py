@@ -138,8 +138,8 @@ class ChangeQueue(Command, route="PATCH /queues/{name}", role=Role.OPERATOR, to=
         ``SqlQueues.change`` raises."""
         if not may_set(service.rights, self.name):
             raise Forbidden(
-                f"{service.by} is limited to {limits(service.rights)} and may not set queue {self.name!r}, which is "
-                f"more; {ASK}"
+                f"{service.by} is limited to {limits(service.rights)} and may not set queue {self.name!r}, which "
+                f"goes beyond that; {ASK}"
             )
         # Null is a value of limit and type, so only a field that was not sent at all is left as it is.
         fields = {name: getattr(self, name) for name in SETTABLE & self.model_fields_set}

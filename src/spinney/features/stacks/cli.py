@@ -32,7 +32,7 @@ def stack(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Show the stacks of a running attempt: where its threads and tasks stand, while it goes on."""
+    """Show the stacks of a running attempt: where its threads and tasks stand, while it continues."""
     from spinney.commands.job_queries import ListAttempts
     from spinney.features.files.job_files import files_of
 

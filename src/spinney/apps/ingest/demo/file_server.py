@@ -92,7 +92,7 @@ def _handler(served_files: ServedFiles, secret_prefix: str) -> type[BaseHTTPRequ
                     self.wfile.write(_with_wrong_first_byte(chunk) if damage_next else chunk)
                     damage_next = False  # only the first byte of the file is wrong
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base_url class names it so
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class has this name
             """Log nothing: there are thousands of requests."""
 
     return Handler

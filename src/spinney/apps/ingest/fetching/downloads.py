@@ -72,7 +72,7 @@ def _require_continuation(part: Part, answer: Answer, place: Place, measure: Mea
         if part.head.size_bytes is not None or measure.compares:
             return
     partial_files.remove_part(place)
-    raise TryFailed("the server does not go on where it broke off; try again later", retryable=True)
+    raise TryFailed("the server does not resume the interrupted download; try again later", retryable=True)
 
 
 def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) -> Part:
@@ -83,8 +83,8 @@ def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) ->
     coding = response_headers.encoding_of(answer.headers)
     if coding is not None:
         raise TryFailed(
-            f"the server sends it coded as '{paths.shown(coding[:40])}' although the request did not allow that; "
-            f"have it send the file as it is",
+            f"the server sends it with the encoding '{paths.shown(coding[:40])}' although the request did not "
+            f"allow that; have it send the file as it is",
             retryable=False,
         )
     size_bytes = response_headers.length_of(answer.headers)

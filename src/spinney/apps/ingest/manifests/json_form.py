@@ -265,7 +265,7 @@ def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
     unknown = sorted(value.keys() - set(keys))
     if unknown:
         raise NotAdmitted(
-            f"{where} has a key '{shown(unknown[0])}', which is not known there; there are {', '.join(keys)}"
+            f"{where} has a key '{shown(unknown[0])}', which is unknown there; its keys are {', '.join(keys)}"
         )
 
 

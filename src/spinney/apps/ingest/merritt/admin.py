@@ -176,13 +176,13 @@ def repair(
     *,
     dry_run: DryRunOption = False,
     also_recent: Annotated[
-        bool, typer.Option("--also-recent", help="Also what is younger than an hour.")
+        bool, typer.Option("--also-recent", help="Also repair what is younger than an hour.")
     ] = False,
     break_locks: Annotated[bool, typer.Option("--break-locks", help="Also delete old locks.")] = False,
     json: JsonOption = False,
     zookeeper: ZooKeeperOption,
 ) -> None:
-    """Mend what check reports and needs no decision."""
+    """Repair the findings of 'check' that need no decision."""
     with _queue(zookeeper) as queue:
         repairs = queue.repair(dry_run=dry_run, also_recent=also_recent, break_locks=break_locks)
     rows = [{"path": each.finding.path, "action": each.action, "done": each.done} for each in repairs]
@@ -216,11 +216,13 @@ def requeue(
     *,
     state: Annotated[
         str | None,
-        typer.Option(help="Where a job goes on (default: after the last step that was done)."),
+        typer.Option(
+            help="The state from which a job continues (default: after the last step that was done)."
+        ),
     ] = None,
     zookeeper: ZooKeeperOption,
 ) -> None:
-    """Let a failed job go on, all failed jobs of a batch, or an access request. A batch that failed reports again."""
+    """Requeue a failed job, all failed jobs of a batch, or an access request. A batch that failed reports again."""
     with _queue(zookeeper) as queue:
         whole = _load(queue, item)
         if isinstance(whole, AccessRequest):
@@ -249,7 +251,7 @@ def delete(
     item: ItemArgument,
     *,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Also what has failed or is held; it becomes Deleted first.")
+        bool, typer.Option("--failed", help="Also failed and held ones, which become Deleted first.")
     ] = False,
     zookeeper: ZooKeeperOption,
 ) -> None:
@@ -276,7 +278,7 @@ def lock(kind: LockKind, name: LockName, *, zookeeper: ZooKeeperOption) -> None:
 
 @app.command()
 def unlock(kind: LockKind, name: LockName, *, zookeeper: ZooKeeperOption) -> None:
-    """Let consumers of a queue go on, or new jobs of a collection pass."""
+    """Let consumers of a queue continue, or stop holding new jobs of a collection."""
     _set_lock(zookeeper, kind, name, locked=False)
 
 

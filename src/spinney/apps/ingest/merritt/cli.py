@@ -37,7 +37,7 @@ def run(
     replace: commands.ReplaceOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Take jobs of the queue, deposit them with spinney ingest, and write what becomes of them, until SIGTERM."""
+    """Take jobs of the queue, deposit them with spinney ingest, and write their results, until SIGTERM."""
     config = settings.load(settings_file)
     config.require_queue()
     if "batches" in config.work:

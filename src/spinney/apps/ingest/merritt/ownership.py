@@ -118,13 +118,13 @@ class Ownership:
         try:
             job = self.queue.jobs.load(job_id)
             if is_ended(job, claim):
-                raise ClaimLost(f"it is {job.state} over there")
+                raise ClaimLost(f"it is {job.state} in Merritt's queue")
             if mark.phase is not Phase.HERE:
                 self._handed_over.add(job_id)
             if job.state not in self.states:
                 if not is_away:  # the settings are others than when it was taken
                     release_own_lock(self.client, job.lock_path, self.owner)
-                    raise ClaimLost(f"it is {job.state} over there, and that step is left to others")
+                    raise ClaimLost(f"it is {job.state} in Merritt's queue, and that step is left to others")
                 self._held.pop(job_id, None)
                 return job
             if self._still_locked([job_id]):
@@ -142,7 +142,7 @@ class Ownership:
                 return replace(job, lock=None)  # others have not let it go yet
             raise ClaimLost(str(error)) from error
         except MerrittZKNodeInvalid as error:
-            raise ClaimLost(f"it was deleted over there: {error}") from error
+            raise ClaimLost(f"it was deleted in Merritt's queue: {error}") from error
 
     def _still_locked(self, ids: Iterable[str]) -> Collection[str]:
         """Return which of these jobs have locks that are still this session's, read in one round."""
@@ -205,7 +205,7 @@ class Ownership:
                     release_own_lock(self.client, job.lock_path, self.owner)
                     self.queue.jobs.set_status(job, JobState.FAILED, message=mark.reason)
             except MerrittZKNodeInvalid as error:
-                log.warning("%s: job %s was deleted over there: %s", self.owner, job_id, error)
+                log.warning("%s: job %s was deleted in Merritt's queue: %s", self.owner, job_id, error)
             self.let_go(job_id)
 
     def take_back(self, job_id: str) -> Job | None:

@@ -159,7 +159,7 @@ def _hand_over(job: Job, order: ObjectOrder) -> None:
         raise Finish("another service does the rest")
     if order.returns and not job.data.get("handed_over"):
         job.data["handed_over"] = True
-        raise Hold("another service does the next step; the job goes on when that has passed")
+        raise Hold("another service does the next step; the job continues when that has passed")
 
 
 def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> None:

@@ -1,4 +1,4 @@
-"""Check network services around the clock, and know who answers for them.
+"""Check network services around the clock, and know who is responsible for them.
 
 ``setup``   ``init``, ``import``, ``harvest``
 ``run``     the node that does the checks, and the line protocol

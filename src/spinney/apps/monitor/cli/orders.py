@@ -68,7 +68,7 @@ def stop(
     store: StoreOption = None,
     by: ByOption = None,
 ) -> None:
-    """Stop sequences: the checks of a request end. Those at work end after the task that they are at."""
+    """Stop sequences of checks. A running check ends after its current task."""
     use_store(store)
     if sum([bool(sequence), service is not None, everything]) != 1:
         raise UsageError("name what to stop in one way: numbers of sequences, --service or --all")

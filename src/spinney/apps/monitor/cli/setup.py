@@ -60,7 +60,7 @@ def import_(
 
 
 def harvest(
-    url: Annotated[str, typer.Argument(help="Where the catalogue (CSW 2.0.2) answers: https://…/csw")],
+    url: Annotated[str, typer.Argument(help="The URL of the catalogue (CSW 2.0.2): https://…/csw")],
 ) -> None:
     """Import the services of a catalogue; those of it that it no longer has are retired."""
     from spinney.apps.monitor import catalogue

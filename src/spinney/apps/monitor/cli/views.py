@@ -22,7 +22,9 @@ from spinney.errors import UsageError
 
 
 def entities(
-    pattern: Annotated[str, typer.Argument(help="Like this, with % for any text.")] = "%",
+    pattern: Annotated[
+        str, typer.Argument(help="Only entities that match this pattern, with % for any text.")
+    ] = "%",
     json: JsonOption = False,
 ) -> None:
     """List entities, with how many services they have."""
@@ -52,7 +54,7 @@ def services(
 
 
 def tasks(json: JsonOption = False) -> None:
-    """List the tasks in the order in which they run, and the files that are none."""
+    """List the tasks in the order in which they run, and the files that cannot be used as tasks."""
     listed = task_list.read(settings.load())
     rows = [(task.name, task.description, task.file, task.language) for task in listed.current]
     rows += [("", f"left out: {broken.problem}", broken.file, "") for broken in listed.broken]
@@ -61,11 +63,13 @@ def tasks(json: JsonOption = False) -> None:
 
 
 def status(
-    gid: Annotated[int | None, typer.Argument(help="A service; none: the whole.")] = None,
+    gid: Annotated[
+        int | None, typer.Argument(help="The number of a service (default: a summary of all).")
+    ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the newest results of a service, or the state of the whole."""
+    """Show the latest results of a service, or a summary of all services."""
     use_store(store)
     tables = database()
     if gid is not None:
@@ -93,8 +97,10 @@ def status(
 
 
 def history(
-    gid: Annotated[int | None, typer.Argument(help="A service; none: all.")] = None,
-    all_results: Annotated[bool, typer.Option("--all", help="Not only changes of status.")] = False,
+    gid: Annotated[int | None, typer.Argument(help="The number of a service (default: all).")] = None,
+    all_results: Annotated[
+        bool, typer.Option("--all", help="All results, not only changes of status.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
     json: JsonOption = False,
 ) -> None:

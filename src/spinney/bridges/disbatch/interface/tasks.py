@@ -111,7 +111,7 @@ def _answer(
         return service.wire.reply({"count": service.tasks.count_documents(query)})
     limit, most = parameters.number(".limit"), service.settings.most_tasks
     if limit > most:
-        raise BadRequest(f"'.limit' must be at most {most}; go on with '.skip'")
+        raise BadRequest(f"'.limit' must be at most {most}; get the others with '.skip'")
     cursor = service.tasks.find(query, projection(parameters.decoded(".fields")))
     tasks = list(cursor.sort("_id").skip(parameters.number(".skip")).limit(limit or most + 1))
     if len(tasks) > most:

@@ -157,7 +157,7 @@ class Operation:
             first_open = job_rows.next_stage(self.tx, row.id, spec)
             if first_open is not None and first_open not in behind:
                 raise Refused(
-                    f"stage {first_open!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
+                    f"stage {first_open!r} of job {row.id} has not passed, so it cannot continue from {stage!r}"
                 )
             job_rows.supersede(self.tx, row.id, behind)
         self._open(row)
@@ -186,9 +186,7 @@ class Operation:
         job_rows.move_final(self.tx, row.id)
         cancel_reason = placement.cancel_reason(self.tx, row)
         if cancel_reason is not None:
-            raise Refused(
-                f"job {job_id} is still being {cancel_reason}; try again when its tree has come to rest"
-            )
+            raise Refused(f"job {job_id} is still being {cancel_reason}; try again when that is done")
         return row
 
     def _spec(self, row: Row) -> TypeSpec:
@@ -353,8 +351,8 @@ class Operation:
         spec = self.registry.types.get(row.type)
         if row.stage is not None and spec is not None and spec.stage(row.stage) is None:
             raise Refused(  # the next sweep would hold it again
-                f"job {row.id} cannot go on: job type {row.type!r} has no stage {row.stage!r} any more; start a node "
-                f"whose application has that stage and release the job, or cancel it (spinney cancel {row.id})"
+                f"job {row.id} cannot continue: job type {row.type!r} has no stage {row.stage!r} any more; start a "
+                f"node whose application has that stage and release the job, or cancel it (spinney cancel {row.id})"
             )
 
     # --- delete ---------------------------------------------------------------------------
