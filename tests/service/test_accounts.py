@@ -153,6 +153,15 @@ def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, as
             ask()
 
 
+def test_an_admin_with_limits_sees_all_users_and_tokens(admin: Control, asking: Asking) -> None:
+    set_password(admin, "ann", "correct horse 1")
+    token = admin.do(MakeToken(name="t", owner="root")).token
+    limited = asking("lim", LIMITED)
+
+    assert limited.do(ListUsers()).items == admin.do(ListUsers()).items
+    assert token in limited.do(ListTokens()).items
+
+
 @pytest.mark.parametrize("name", ["", "token:ci", "a/b", "..", "-x", "a b", "x" * 101])
 def test_a_name_that_cannot_be_is_refused(admin: Control, name: str) -> None:
     with pytest.raises(BadName, match="cannot name a user"):
