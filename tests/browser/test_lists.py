@@ -90,3 +90,17 @@ def test_given_columns_and_a_filter_when_chosen_then_they_stay_and_the_filter_is
 
 def test_given_a_list_with_all_its_parts_then_it_is_sound(sound: Sound, jobs: list[int]) -> None:
     sound(["/jobs?collection=letters&sort=-took"])
+
+
+def test_given_no_job_with_a_message_then_subjects_have_the_room(page: Page, site: Site) -> None:
+    text = "the third deposit of the regional archive of film, reel 7, side B"
+    job = site.ended(site.submit("tell", "-p", f"text={text}", "--collection", "reels"))
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.goto("/jobs?collection=reels")
+
+    subject = page.locator(f"#job-{job} .subject").bounding_box()
+    message = page.locator(f"#job-{job} .wide").bounding_box()
+
+    assert subject is not None
+    assert message is not None
+    assert subject["width"] > 3 * message["width"], (subject, message)
