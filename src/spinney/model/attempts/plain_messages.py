@@ -141,14 +141,17 @@ _ITEMS = re.compile(rf"(([{_QUOTES}]?)[#…]\2)(?:(?:,\s?|\s)\1)+")
 
 _HEX = re.compile(r"[0-9A-Fa-f]{4,}|[0-9]+(?:st|nd|rd|th)")
 _GROUPS = re.compile(r"[0-9]+")
-_ID_CHARS, _ID_GROUPS = 16, 3
-"""A word of this length with numbers in so many places is an id in another alphabet (ULID, base 62)."""
+_LONG, _SHORT = (16, 3), (8, 2)
+"""A word of this length with numbers in so many places is an id in another alphabet (ULID, base 62, serial numbers). A
+short one may also be the name of an algorithm, which ``_WORD`` tells: ``secp256k1``."""
+_WORD = re.compile(r"[a-z]{4}")
 
 
 def _number(match: re.Match[str]) -> str:
     token = match["token"]
     if token is None or _HEX.fullmatch(token):
         return "#"
-    if len(token) >= _ID_CHARS and len(_GROUPS.findall(token)) >= _ID_GROUPS:
+    chars, groups = _SHORT if _WORD.search(token) is None else _LONG
+    if len(token) >= chars and len(_GROUPS.findall(token)) >= groups:
         return "#"
     return _GROUPS.sub("#", token)
