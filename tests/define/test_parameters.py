@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, Json, SecretBytes, SecretStr, TypeAdapter, computed_field
 
+from spinney import Spinney
 from spinney.define.job.options import Options
 from spinney.define.jobtype.parameters import Parameters, reader
 from spinney.define.jobtype.signature import DeclaredParameter, Signature
@@ -197,6 +198,21 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
     assert sentence in message
     assert "It takes picture (a path), width (a whole number, optional)" in message
     assert message.endswith("Nothing was submitted; correct this and submit again")
+
+
+def test_a_type_without_declared_parameters_takes_any() -> None:
+    app = Spinney()
+
+    @app.job
+    def anything(**rest: int) -> None: ...
+
+    @app.job
+    def nothing() -> None: ...
+
+    with pytest.raises(BadParameters, match="It takes any parameters"):
+        anything.texts([5])  # type: ignore[list-item]
+    with pytest.raises(BadParameters, match="It takes no parameters"):
+        nothing.texts([{"n": 5}])
 
 
 def test_the_options_of_a_job_are_those_that_messages_know() -> None:

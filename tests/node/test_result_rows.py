@@ -66,6 +66,23 @@ def test_an_exception_that_is_returned_is_to_be_raised(value: Any) -> None:
         result_rows.value_detail("work", value)
 
 
+def test_a_key_that_no_json_object_can_have_is_named_as_one() -> None:
+    with pytest.raises(
+        result_rows.BadResult, match="as JSON: a key of a dict is no text, number, date or enum; use"
+    ):
+        result_rows.value_detail("mean", {(1, 2): 3})
+
+
+def test_a_coroutine_that_is_returned_is_to_be_awaited() -> None:
+    async def size() -> int:
+        return 3
+
+    with pytest.raises(
+        result_rows.BadResult, match=r"stage 'work' returned a coroutine; write 'return await …'"
+    ):
+        result_rows.value_detail("work", size())
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -105,7 +105,7 @@ def _signature(schema: Mapping[str, Any]) -> str:
         f"{name} ({describe(prop, schema)}{'' if name in required else ', optional'})"
         for name, prop in schema.get("properties", {}).items()
     ]
-    return ", ".join(parts) or "no parameters"
+    return ", ".join(parts) or ("no parameters" if schema else "any parameters")
 
 
 _FORMATS = {

@@ -147,7 +147,9 @@ def _with_other_keys(value: Any, description: str, plain: Callable[[Any], Any]) 
     try:
         return orjson.dumps(value, default=plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError as error:
+        # orjson names its own options where a key of a dict is, for example, a tuple.
+        reason = "a key of a dict is no text, number, date or enum" if "NON_STR_KEYS" in str(error) else error
         raise BadParameters(
-            f"{description} cannot be kept as JSON: {error}; use text, numbers, lists and dicts, "
+            f"{description} cannot be kept as JSON: {reason}; use text, numbers, lists and dicts, "
             f"and put larger or other things into a file in job.folder"
         ) from error

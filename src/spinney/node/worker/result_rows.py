@@ -8,7 +8,7 @@ and the worker goes on."""
 
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import orjson
@@ -79,6 +79,11 @@ def value_detail(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detai
         name = kind.__name__
         raise BadResult(
             f"stage {stage!r} returned {name}; write 'raise {name}(…)' in place of 'return {name}(…)'"
+        )
+    if isinstance(value, Coroutine):
+        value.close()  # else Python would warn that it was never awaited
+        raise BadResult(
+            f"stage {stage!r} returned a coroutine; write 'return await …' in a stage with 'async def'"
         )
     try:
         text = finite_text(value, f"the value that stage {stage!r} returned")
