@@ -200,6 +200,26 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
     assert message.endswith("Nothing was submitted; correct this and submit again")
 
 
+@dataclass
+class Corner:
+    x: float
+
+
+@dataclass
+class Price:
+    amount: Decimal = 1  # type: ignore[assignment]
+
+
+def test_an_instance_whose_fields_no_stage_could_read_is_refused() -> None:
+    params = parameters(corner=Corner, price_=Price)
+    with pytest.raises(
+        BadParameters, match=r"parameter 'corner' is wrong at 'corner.x', 'left': .* valid number"
+    ):
+        params.text({"corner": Corner("left")})  # type: ignore[arg-type]
+    row = {"corner": Corner(1.0), "price": Price()}
+    assert params.text(row) == '{"corner":{"x":1.0},"price":{"amount":1}}'
+
+
 def test_a_type_without_declared_parameters_takes_any() -> None:
     app = Spinney()
 

@@ -10,7 +10,7 @@ from itertools import islice
 from math import isfinite
 from pathlib import Path, PurePath
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import orjson
 import typing_extensions as te
@@ -125,7 +125,7 @@ class Parameters:
             # A ValidationError quotes the values.
             raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
-            plain = valid if self._plain else self._dumped(self._rows, valid)
+            plain = valid if self._plain else self._readable(valid)
             if self._by_environment:
                 for row in plain:
                     check_variables(self._type_name, row)
@@ -134,6 +134,8 @@ class Parameters:
                     check_locks(self._type_name, self._locks, row)
             dumps = orjson.dumps
             texts = [dumps(row).decode() for row in plain]
+        except ValidationError as error:
+            raise self._refusal(error, rows, first) from (None if self._secret else error)
         except _NO_JSON as error:
             raise self._no_json(rows, first) or error from (None if self._secret else error)
         for i, text in enumerate(texts):
@@ -144,10 +146,24 @@ class Parameters:
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return texts
 
-    def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
+    def _readable(self, valid: list[Any]) -> Any:
+        """Return valid rows as JSON has them. Raises ValidationError for rows that a stage could not read: pydantic
+        takes an instance of a dataclass or a model as it is, whatever its fields hold."""
+        try:
+            return self._dumped(self._rows, valid, warnings="error")
+        except (
+            PydanticSerializationError
+        ):  # perhaps only a default of another type, which is read all the same
+            plain = self._dumped(self._rows, valid)
+            self._rows.validate_json(orjson.dumps(plain))
+            return plain
+
+    def _dumped(
+        self, by: TypeAdapter[Any], valid: Any, *, warnings: Literal["none", "error"] = "none"
+    ) -> Any:
         """Return valid values as JSON has them, with the real values of secrets: ``by`` is the validator that
         made them."""
-        dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True)
+        dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True, warnings=warnings)
         json_value = dump(mode="json")
         return revealed(dump(mode="python"), json_value) if self._secret else json_value
 
@@ -353,7 +369,8 @@ def _problem(error: Any, row: Any) -> Problem:
         return Problem(ProblemKind.UNKNOWN, name)
     if len(path) == 1 and error["type"] == "missing":
         return Problem(ProblemKind.MISSING, name)
-    if not isinstance(row[path[0]], list | dict):
+    is_instance = len(path) > 1 and hasattr(row[path[0]], "__dict__")  # of a dataclass or a model
+    if not isinstance(row[path[0]], list | dict) and not is_instance:
         # The rest of the path is then no place inside the value, but one of the alternatives that were tried.
         obvious = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
         return Problem(ProblemKind.WRONG, name, row[path[0]], "" if obvious else error["msg"])
