@@ -227,6 +227,14 @@ def test_a_function_that_is_no_job_type_is_neither_spawned_nor_submitted() -> No
             run_stage(album, spawn=spawn)
 
 
+@pytest.mark.parametrize("value", [len, "count", app])
+def test_what_is_no_job_type_is_not_run(value: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"is no job type; give the type and the name of a stage, as in run_stage"
+    ):
+        run_stage(value, file="c")
+
+
 def test_an_external_stage_is_not_run_here() -> None:
     with pytest.raises(UsageError, match="no function"):
         run_stage(Spinney().external("elsewhere"))

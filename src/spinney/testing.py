@@ -127,6 +127,12 @@ class StageHarness(MemoryPort):
     def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
         """Run one stage (by default the first), a function or a program. An exception that is none of Spinney's signals
         is raised unchanged. Parameters are checked and converted to JSON as at a submission."""
+        if not isinstance(handle, JobType):
+            given = getattr(handle, "__name__", repr(handle))
+            raise UsageError(
+                f"{given:.80} is no job type; give the type and the name of a stage, as in "
+                "run_stage(album, 'expand', folder=…)"
+            )
         name = stage or handle.spec.stages[0].name
         text = handle.texts([params])[0]
         spec = handle.spec.stage(name)
