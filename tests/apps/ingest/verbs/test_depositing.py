@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.test_full_disk import small
+from small_disk import small_disk
 from spinney.apps.ingest.config.settings import Mail
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
@@ -98,6 +100,21 @@ def test_a_full_disk_takes_nothing_in_and_says_so(service: Service) -> None:
         with pytest.raises(Refused, match=f"^{folder} .* make room, and submit it again"):
             submit(service, io.BytesIO(b"x" * (2 << 20)), GIVEN)
         assert left(service) == []
+
+
+@pytest.mark.parametrize("what", ["incoming", "held"])
+def test_a_read_only_home_takes_nothing_in_and_says_so(service: Service, tmp_path: Path, what: str) -> None:
+    with small_disk(service.settings.home / what, 2) as disk:
+        subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
+        with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(Refused) as error:
+            submit(service, source, GIVEN)
+
+    assert str(error.value) == (
+        f"{service.settings.home} cannot be written, since its disk is read-only; check the disk and mount it for "
+        f"writing, and submit it again"
+    )
+    assert left(service) == []
+    assert list(batches(service)) == []
 
 
 def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ server: ``expect`` checks what can be known before, the caller writes into the `
 makes the batch. ``submit`` does all three for a payload that can be read here.
 """
 
+import errno
 import hashlib
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,8 +78,10 @@ class Arrival:
         try:
             self.file.path.parent.mkdir()
             self.file.__enter__()
-        except BaseException:
+        except BaseException as error:
             self.forget()
+            if (refusal := self.refusal(error)) is not None:
+                raise refusal from error
             raise
         return self
 
@@ -85,17 +89,29 @@ class Arrival:
         self.file.__exit__()
         if kind is not None:
             self.forget()
-        if disk_space.is_full(error):
-            raise self.no_room() from error
+        if (refusal := self.refusal(error)) is not None:
+            raise refusal from error
 
-    def no_room(self) -> Refused:
-        """Return the error for a full disk."""
-        error = disk_space.no_room(self.settings.incoming, remedy="make room, and submit it again")
-        return Refused(str(error))
+    def refusal(self, error: BaseException | None) -> Refused | None:
+        """Return what the person is told about a disk that is full or cannot be written; None: it is another error."""
+        if disk_space.is_full(error):
+            remedy = "make room, and submit it again"
+            return Refused(str(disk_space.no_room(self.settings.incoming, remedy=remedy)))
+        if not isinstance(error, OSError):
+            return None
+        if error.errno == errno.EROFS:
+            why, remedy = "its disk is read-only", "check the disk and mount it for writing"
+        elif error.errno in (errno.EACCES, errno.EPERM):
+            why, remedy = "the rights of its files forbid it", "let the user of this service write there"
+        else:
+            return None
+        return Refused(f"{self.settings.home} cannot be written, since {why}; {remedy}, and submit it again")
 
     def forget(self) -> None:
-        """Remove the payload and its hold file; without effect where they are gone."""
-        held_batches.unhold(self.settings, self.bid)
+        """Remove the payload and its hold file; without effect where they are gone. What a disk does not let go is
+        left to ``sweep``."""
+        with suppress(OSError):
+            held_batches.unhold(self.settings, self.bid)
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 
@@ -130,8 +146,8 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
         order = _prepare(service, arrival)
     except BaseException as error:
         arrival.forget()
-        if disk_space.is_full(error):
-            raise arrival.no_room() from error
+        if (refusal := arrival.refusal(error)) is not None:
+            raise refusal from error
         raise
     try:
         submitted = _submit(service, arrival, order)
