@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import programs, task_list
+from spinney.apps.monitor.tasks.findings import error
+from spinney.apps.monitor.tasks.modules import Context
 
 
 @pytest.fixture
@@ -74,3 +77,21 @@ def test_a_file_that_is_no_task_is_tried_again_when_it_has_changed(
 
     _task(settings, "echo '{soil} {}'")
     assert [task.name for task in task_list.read(settings).tasks] == ["soil"]
+
+
+def test_a_module_that_does_not_load_in_time_is_an_error_of_the_service(
+    settings: Settings, tmp_path: Path
+) -> None:
+    (settings.tasks / "00_slow.py").write_text(
+        "import sys, time\n"
+        "if 'spinney.apps.monitor.tasks.identify_module' not in sys.orig_argv:\n"
+        "    time.sleep(20)\n"
+        "NAME, check = 'slow', print\n"
+    )
+    [task] = task_list.read(settings).tasks
+    service = Service(gid=7, eid=1, uuid="u-7", type="WMS", version="", uri="http://h/x", description="Soil")
+    context = Context(timeout_s=0.2, data=tmp_path, network=settings.network)
+
+    finding = task_list.run(task, settings, service, context, tmp_path)
+
+    assert finding == error("task_timeout", "the task did not end within 0.2 s")

@@ -166,11 +166,7 @@ def run(task: Task, settings: Settings, service: Service, context: Context, scra
     OSError. ``scratch``: a folder for the time being."""
     file = settings.tasks / task.file
     if task.kind == "module":
-        try:
-            check = _loaded(file, task.stamp)
-        except modules.Unfit as problem:
-            return error("task_error", f"the task {task.file} failed: {problem}")
-        return modules.run(check, service, context)
+        return modules.run(lambda *given: _call_module(file, task.stamp, *given), service, context)
     command: tuple[str, ...]
     if task.kind == "tcl":
         command = ("tclsh", str(_WRAPPER), str(file), *_tcl_arguments(service, scratch, context.data))
@@ -226,6 +222,16 @@ def _identified(file: Path, stamp: str) -> Task:
 
 # Modules that this process has loaded, by file and stamp; a changed file is loaded anew beside the old one.
 _modules: dict[tuple[Path, str], modules.Check] = {}
+
+
+def _call_module(file: Path, stamp: str, service: Service, context: Context) -> Finding:
+    """Load a module and call its check. Both count in the time limit, because what a module does when it is loaded may
+    take for ever, too."""
+    try:
+        check = _loaded(file, stamp)
+    except modules.Unfit as problem:
+        return error("task_error", f"the task {file.name} failed: {problem}")
+    return check(service, context)
 
 
 def _loaded(file: Path, stamp: str) -> modules.Check:
