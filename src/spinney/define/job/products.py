@@ -29,10 +29,8 @@ class Products:
         that is empty or longer than 500 characters."""
         target = fspath(path_or_url)
         if not isinstance(title, str) or not 0 < len(title.strip()) <= TITLE_CHARS:
-            shown = self._redact(repr(title))[
-                :80
-            ]  # in this order: of a secret that is cut, the rest would be shown
-            raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {shown}")
+            shown = self._redact(repr(title))  # before it is cut, since nobody recognises a part of a secret
+            raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {shown:.80}")
         if target.startswith(WEB):
             place = {"url": self._redact(target)}
         else:

@@ -151,9 +151,8 @@ class Parameters:
         takes an instance of a dataclass or a model as it is, whatever its fields hold."""
         try:
             return self._dumped(self._rows, valid, warnings="error")
-        except (
-            PydanticSerializationError
-        ):  # perhaps only a default of another type, which is read all the same
+        except PydanticSerializationError:
+            # Perhaps only a default of another type, which is read all the same.
             plain = self._dumped(self._rows, valid)
             self._rows.validate_json(orjson.dumps(plain))
             return plain
