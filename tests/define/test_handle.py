@@ -541,9 +541,17 @@ def test_progress_is_a_fraction() -> None:
     for wrong in (-0.1, 1.5, float("nan"), "half", "0.5", None, [1]):
         with pytest.raises(UsageError, match=r"a fraction from 0.0 to 1.0, such as done / total, not"):
             handle(port).progress(wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="a message as text or none, not 5"):
+    with pytest.raises(UsageError, match=r"a message as text or none, not of type int$"):
         handle(port).progress(0.5, 5)  # type: ignore[arg-type]
     assert len(port.requests) == 1
+
+
+def test_what_progress_refuses_is_not_quoted() -> None:
+    secret = "s3cret" * 100
+    for wrong in ((secret,), (0.5, [secret])):
+        with pytest.raises(UsageError) as refusal:
+            handle(Recorder()).progress(*wrong)  # type: ignore[arg-type]
+        assert "s3cret" not in str(refusal.value)
 
 
 def test_a_cancelled_stage_ends_where_it_looks() -> None:

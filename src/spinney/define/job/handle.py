@@ -299,11 +299,15 @@ class Job:
         """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
         fraction outside, and for a message that is no text."""
         if not isinstance(fraction, SupportsFloat) or not 0 <= float(fraction) <= 1:
-            raise UsageError(
-                f"progress takes a fraction from 0.0 to 1.0, such as done / total, not {fraction!r:.80}"
+            # Of other values the type alone: nobody recognises a secret that is cut.
+            given = (
+                f"{fraction!r}" if isinstance(fraction, float | int) else f"of type {type(fraction).__name__}"
             )
+            raise UsageError(f"progress takes a fraction from 0.0 to 1.0, such as done / total, not {given}")
         if not isinstance(message, str | None):
-            raise UsageError(f"progress takes a message as text or none, not {message!r:.80}")
+            raise UsageError(
+                f"progress takes a message as text or none, not of type {type(message).__name__}"
+            )
         self._port.ask("progress", fraction=float(fraction), message=message)
 
     def lock(
