@@ -288,6 +288,8 @@ def test_a_node_that_does_not_beat_is_shown_so(
     elm = site.node("elm", lease_s=lease_s)
     site.clock.forward(seconds)
     assert (status(site, elm).state, status(site, elm).lease_s) == (state, lease_s)
+    (shown,) = site.store.statistics.stats(window_s=60, now_us=site.now).nodes
+    assert shown.state == state, "as the list of nodes shows it"
 
 
 def test_a_node_that_drains_and_one_that_left_are_shown_so(site: Site) -> None:

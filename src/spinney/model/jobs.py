@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from spinney.model import lineage
 from spinney.model.access import AccessScope
-from spinney.model.fleet import LEASE_MAX_S, Load
+from spinney.model.fleet import DIED, LEASE_MAX_S, OVER, SILENT_US, Load, presumed_dead
 from spinney.model.homes import FolderRoot
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
@@ -387,3 +387,20 @@ class NodeInfo:
     def status(self) -> str:
         """Return its state, combined with operators' orders: ``active``, ``drained``, ``draining`` or ``left``."""
         return "drained" if self.drained and self.state == "active" else self.state
+
+    def state_shown(self, now_us: int) -> str:
+        """Return its state for people: its status, or ``silent``, ``dead`` or ``degraded``.
+
+        A node that others have not declared dead yet, since no other is running, is shown as dead once its
+        lease is over. An external worker has a time of its own. A node in trouble is degraded only while it
+        would be active.
+        """
+        if self.state == "left":
+            return "dead" if self.trouble == DIED else self.status
+        silent_us = now_us - self.seen_us
+        if self.is_external_worker:
+            return "silent" if silent_us > self.dead_after_s * 1e6 else self.status
+        if silent_us > SILENT_US:
+            return "dead" if presumed_dead(self.seen_us, self.lease_s, now_us) else "silent"
+        degraded = self.trouble is not None and not self.trouble.startswith(OVER)
+        return "degraded" if degraded and self.status == "active" else self.status

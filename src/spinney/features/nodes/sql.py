@@ -12,14 +12,10 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import (
     DIED,
     DIED_SHOWN_US,
-    OVER,
-    SILENT_US,
     SLOTS_MAX,
     NodeOrders,
     NodeStatus,
-    presumed_dead,
 )
-from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, some_of
 from spinney.store.sql.audit import note
@@ -65,7 +61,7 @@ class SqlFleet:
                     host=node.host,
                     pid=node.pid,
                     version=node.version,
-                    state=_state(node, now_us),
+                    state=node.state_shown(now_us),
                     seen_us=node.seen_us,
                     started_us=node.started_us,
                     slots=node.slots,
@@ -157,21 +153,3 @@ def _require_known(tx: Tx, name: str) -> None:
     raise Refused(
         f"no node {name!r} has ever joined{did_you_mean(name, names)}; those that have are: {some_of(names)}"
     )
-
-
-def _state(node: NodeInfo, now_us: int) -> str:
-    """Return the state of a node for people: that of its row, or ``silent``, ``dead`` or ``degraded``.
-
-    A node that others have not declared dead yet, since no other is running, is shown as dead once its
-    lease is over. An external worker has a time of its own. A node in trouble is degraded only while it
-    would be active.
-    """
-    if node.state == "left" and node.trouble == DIED:
-        return "dead"
-    silent_us = now_us - node.seen_us
-    if node.is_external_worker and node.state != "left":
-        return "silent" if silent_us > node.dead_after_s * 1e6 else node.status
-    if node.state != "left" and silent_us > SILENT_US:
-        return "dead" if presumed_dead(node.seen_us, node.lease_s, now_us) else "silent"
-    degraded = node.trouble is not None and not node.trouble.startswith(OVER)
-    return "degraded" if degraded and node.status == "active" else node.status

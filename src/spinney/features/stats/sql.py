@@ -297,7 +297,7 @@ class _Look:
         return [
             NodeStats(
                 node=node.name,
-                state=node.status,
+                state=node.state_shown(self.now_us),
                 slots=node.slots,
                 seen_us=node.seen_us,
                 presumed_dead=node.state != "left" and presumed_dead(node.seen_us, node.lease_s, self.now_us),
