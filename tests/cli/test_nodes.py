@@ -123,6 +123,15 @@ def test_lists_say_so_when_what_could_run_a_job_is_drained(staffed: Shell) -> No
     assert "drained" in staffed.ok("stats")
 
 
+def test_lists_say_so_when_all_that_could_run_a_job_are_silent(shell: Shell) -> None:
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        store.join(INFO, now_us=now_us() - 120_000_000)
+    shell.ok("submit", "double", "-p", "n=1")
+
+    assert "node elm gives no sign of life; 'spinney explain 1' says since when" in shell.ok("list")
+    assert "given no sign of life" in shell.ok("explain", "1")
+
+
 def test_slots_are_set_and_as_started_again(staffed: Shell) -> None:
     assert staffed.ok("slots", "elm", "1") == "node elm has 1 slot\n"
     assert staffed.ok("slots", "elm", "9") == "node elm has 9 slots\n"

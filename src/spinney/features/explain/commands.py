@@ -29,11 +29,11 @@ class Obstacle:
 
     job_id: int
     """The job that cannot start."""
-    cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "no_external_worker"]
+    cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "silent", "no_external_worker"]
     """Why it cannot start: no node is running, none knows its type, none may serve its queue, all that could
-    run it are drained, or no external worker claims its stage."""
+    run it are drained, or give no sign of life, or no external worker claims its stage."""
     node: str | None = None
-    """With ``drained``, a node that could run it."""
+    """With ``drained`` and ``silent``, a node that could run it."""
 
 
 class ExplainJob(Command, route="GET /jobs/{job}/explain"):
@@ -61,13 +61,13 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
     def run(self, service: Service) -> All[Obstacle]:
         pending = Filter(ids=tuple(self.jobs), states=(State.PENDING,))
         jobs = service.part(Queries).jobs(pending, limit=PAGE_MAX)
-        return All(items=list(filter(None, map(_obstacles(service.store), jobs))))
+        return All(items=list(filter(None, map(_obstacles(service.store, service.clock()), jobs))))
 
 
 COMMANDS = (ListObstacles, ExplainJob)
 
 
-def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
+def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
     """Return a function that finds the obstacle of a pending job, or None, as nodes and external workers are
     now.
 
@@ -99,6 +99,9 @@ def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
             return Obstacle(job_id=job.id, cause="queue_not_served")
         if not any(node.claims for node in able):
             return Obstacle(job_id=job.id, cause="drained", node=able[0].name)
+        claiming = [node for node in able if node.claims]
+        if all(node.state_shown(now_us) in ("silent", "dead") for node in claiming):
+            return Obstacle(job_id=job.id, cause="silent", node=claiming[0].name)
         return None
 
     return obstacle

@@ -60,3 +60,5 @@ def _sentence(obstacle: "Obstacle", job: Job) -> str:
             return f"no running node may serve queue {job.queue}; 'spinney explain {job.id}' says why"
         case "drained":
             return f"node {obstacle.node} is drained; 'spinney resume {obstacle.node}' lets it go on"
+        case "silent":
+            return f"node {obstacle.node} gives no sign of life; 'spinney explain {job.id}' says since when"
