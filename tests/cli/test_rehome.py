@@ -87,7 +87,7 @@ def test_single_jobs_are_let_go_of_and_the_others_stay(bare: Shell, site: Site) 
     ]
     assert "there is no job 77" in result.stderr
     assert [lease.job_id for lease in site.claim(odin)] == [1, 3]
-    assert "is at work on host odin" in bare.refused(1, "rehome", "1", "--yes")
+    assert "is running on host odin" in bare.refused(1, "rehome", "1", "--yes")
 
 
 def test_what_cannot_be_meant_is_refused(bare: Shell, site: Site) -> None:
@@ -95,7 +95,7 @@ def test_what_cannot_be_meant_is_refused(bare: Shell, site: Site) -> None:
     assert "name either jobs, or a host" in bare.refused(2, "rehome", "1", "--host", "thor", "--yes")
     assert "did you mean 'thor'" in bare.refused(1, "rehome", "--host", "thro", "--yes")
     _node(site, "thor")
-    assert "host thor (/disk/thor) is at work: on-thor" in bare.refused(
+    assert "nodes run on host thor (/disk/thor): on-thor" in bare.refused(
         1, "rehome", "--host", "thor", "--yes"
     )
 
