@@ -41,3 +41,9 @@ def test_a_plot_leaves_out_the_hours_before_the_clock_was_set() -> None:
     assert "1970" not in plot
     assert "1970-01-01 00:00 UTC: 7 hits" in svg("SG-1", unset)
     assert "not drawn" not in svg("SG-1", unset)
+
+
+def test_a_plot_of_a_single_hit_has_it_in_the_singular() -> None:
+    plot = svg("SG-1", [("1.1", int(BEGUN // 3600), 1)])
+    assert "SG-1: 1 hit of 1 tag<" in plot
+    assert " UTC: 1 hit<" in plot

@@ -259,6 +259,20 @@ def test_commands_refuse_what_is_wrong_with_a_sentence(
     assert "internal error" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("tags", "sentence"), [(None, "write the table of tags, "), (1, "; 1 tag in "), (2, "; 2 tags in ")]
+)
+def test_init_says_how_many_tags_there_are_or_what_to_write(
+    tmp_path: Path, tags: int | None, sentence: str
+) -> None:
+    service = Service(tmp_path)
+    if tags is None:
+        (tmp_path / "tags.csv").unlink()
+    else:
+        service.write_tags(tags)
+    assert sentence in service.spinney("receivers", "init")
+
+
 def test_staff_may_choose_the_queue(service: Service, detected: Path) -> None:
     receiver = f"SG-{SERIALS[0]}"
     for words in (("export", receiver), ("rerun", receiver, "3")):

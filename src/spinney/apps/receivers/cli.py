@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from spinney.apps.receivers import history, settings, timeline
+from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.apps.receivers.own_jobs import own_jobs
@@ -44,10 +45,15 @@ def init(store: StoreOption = None) -> None:
     config = settings.load()
     for folder in ("databases", "files"):
         (config.data / folder).mkdir(parents=True, exist_ok=True)
-    tags = read_tags(config.tags) if config.tags.exists() else ()
+    tags = counted(len(read_tags(config.tags)), "tag") if config.tags.exists() else ""
     with open_control(store) as control:
         control.store.register([kind.spec for kind in application.types.values()], application.queues)
-    typer.echo(f"The databases are in {config.data / 'databases'}; {len(tags)} tags in {config.tags}")
+    said = (
+        f"{tags} in {config.tags}"
+        if tags
+        else f"write the table of tags, {config.tags}, before the first upload"
+    )
+    typer.echo(f"The databases are in {config.data / 'databases'}; {said}")
 
 
 @app.command()
@@ -147,7 +153,7 @@ def import_jobs(
 ) -> None:
     """Copy the jobs of an older job server into the history; rows that are wrong are named and left out."""
     number, wrong = history.import_jobs(file, _history())
-    typer.echo(f"{number} jobs are in {_history()}")
+    typer.echo(f"{_history()} has {counted(number, 'job')}")
     _refuse([f"left out: {sentence}" for sentence in wrong])
 
 
@@ -175,7 +181,9 @@ def export_jobs(
     with open_control(store) as control:
         own = sorted(own_jobs(control, resolve_settings(store).folders), key=lambda job: job.id)
     number = history.export_jobs(file, [*old, *history.renumbered(own, offset)])
-    typer.echo(f"{number} jobs are in {file}; those of this service are numbered from {offset + 1} on")
+    typer.echo(
+        f"{file} has {counted(number, 'job')}; those of this service are numbered from {offset + 1} on"
+    )
 
 
 def _history() -> Path:

@@ -15,6 +15,7 @@ from spinney import Fail, Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns
+from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
@@ -90,8 +91,8 @@ def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, obje
 def _reported(job: Job, detected: Detected) -> dict[str, object]:
     """Set the summary of a job to what was done, and return it as the result of the stage."""
     job.summary(
-        f"{job.params['receiver']}: {detected.files} new files, {detected.repeated} known, {detected.pulses:,} pulses, "
-        f"{detected.hits:+,} hits"
+        f"{job.params['receiver']}: {counted(detected.files, 'new file')}, {detected.repeated} known, "
+        f"{counted(detected.pulses, 'pulse')}, {counted(detected.hits, 'hit', '+')}"
     )
     return {**detected._asdict(), "afresh": list(detected.afresh)}
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.detection.source_files import CLOCK_SET_S
 
 _WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
@@ -30,7 +31,8 @@ def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif" '
         f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
-        f'<text x="10" y="20" font-size="14">{escape(title)}: {sum(numbers.values()):,} hits of {len(numbers):,} tags'
+        f'<text x="10" y="20" font-size="14">{escape(title)}: '
+        f"{counted(sum(numbers.values()), 'hit')} of {counted(len(numbers), 'tag')}"
         f"{f', {undrawn:,} of them before the clock was set, and not drawn' if undrawn else ''}</text>"
     ]
     for tag, row in row_of.items():
@@ -40,7 +42,7 @@ def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
         x, y = _LEFT + (hour - first) * scale, _TOP + _ROW * row_of[tag] + 2
         parts.append(
             f'<rect x="{x:.1f}" y="{y}" width="{max(2.0, scale):.1f}" height="{_ROW - 6}" fill="#26547c">'
-            f"<title>{escape(tag)}, {_moment(hour)}: {number} hits</title></rect>"
+            f"<title>{escape(tag)}, {_moment(hour)}: {counted(number, 'hit')}</title></rect>"
         )
     if hours:
         parts.append(
