@@ -90,7 +90,7 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
     ("words", "code", "message"),
     [
         (["--kind", "file", "--profile", "mapps"], 2, "did you mean 'maps'"),
-        (["--profile", "maps"], 2, "--kind"),
+        (["--profile", "maps"], 2, "if this payload is not meant as a manifest, name its kind with --kind: "),
         (["--profile", "maps", "--kind", "files"], 2, "--kind"),
         (
             ["--profile", "maps", "--kind", "file", "--digest", f"sha256:{sha256(b'another')}"],

@@ -230,7 +230,8 @@ def _kind(target: Path, submission: Submit) -> PayloadKind:
             kind = manifests.kind_of(target)
         except manifests.ManifestRefused as error:
             raise UsageError(
-                f"{error}. If it is none, name its kind with --kind: {listed(PayloadKind)}"
+                f"{error}; if this payload is not meant as a manifest, name its kind with --kind: "
+                f"{listed(PayloadKind)}"
             ) from None
     about = submission.about
     described = [name for name in Description.model_fields if getattr(about, name)]
