@@ -14,9 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.checks import capabilities, content, fetch, http, uri
+from spinney.apps.monitor.checks import capabilities, content, fetch, gdal, http, uri
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Network
+from spinney.apps.monitor.tasks import modules
 from spinney.apps.monitor.tasks.findings import Finding
 from spinney.apps.monitor.tasks.modules import Check, Context
 from spinney.errors import UsageError
@@ -235,3 +236,19 @@ def test_content(server: str, path: str, fields: dict[str, str], status: str, sa
     finding = find(content.check, f"{server}{path}", **fields)
     assert finding.status == status
     assert says in finding.info
+
+
+def test_gdal_that_hangs_is_ended_within_the_time_of_the_task(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "gdalinfo"
+    program.write_text("#!/bin/sh\nexec /bin/sleep 20\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    service = Service(gid=1, eid=1, uuid="u", uri=f"{server}/wms", type="WMS", version="", description="d")
+    context = Context(timeout_s=2, data=tmp_path, network=Network(private=("127.0.0.1",)))
+
+    finding = modules.run(gdal.check, service, context)
+
+    assert finding.code == "gdal_error"
+    assert "did not end within" in finding.info
