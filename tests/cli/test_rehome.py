@@ -67,11 +67,11 @@ def test_a_host_that_is_gone_is_let_go_of(bare: Shell, site: Site) -> None:
     assert (cause["cause"], cause["command"]) == ("home", "spinney rehome 1")
     question = bare.refused(2, "rehome", "--host", "thor")
     assert (
-        "Let go of all job folders on host thor? 3 jobs ready for it would go on elsewhere at once"
+        "Give up all job folders on host thor? 3 jobs ready for it would continue elsewhere at once"
         in question
     )
     output = bare.ok("rehome", "--host", "thor", "--yes", "--reason", "its disk is gone", "--by", "ann")
-    assert output == "host thor (/disk/thor) is let go of; 3 jobs ready for it may go on elsewhere\n"
+    assert output == "host thor (/disk/thor) is given up; 3 jobs ready for it may continue elsewhere\n"
     assert [lease.stage for lease in site.claim(odin)] == ["second"] * 3
     (entry,) = bare.listed("audit", "list", "--verb", "rehome")
     assert (entry["by"], entry["reason"]) == ("ann", "its disk is gone")

@@ -1367,8 +1367,8 @@ def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(pat
     (violation,) = patient.store.doctor.examine(now_us=patient.now)
 
     assert (violation.rule, violation.subject, violation.repair) == ("node-silent", "node elm", None)
-    assert "not beaten for 61 seconds" in violation.sentence
-    assert "has 1 leases" in violation.sentence
+    assert "no heartbeat for 61 seconds" in violation.sentence
+    assert "with 1 of its jobs leased" in violation.sentence
     assert "spinney doctor --repair --dead elm" in violation.sentence
     assert patient.repair(violation) is False
     assert patient.state(job) is State.RUNNING
@@ -1407,7 +1407,9 @@ def test_a_keeper_that_does_not_beat_is_told_once_others_should_have_noticed(pat
     assert unkept() == [], "oak has only just joined"
     patient.clock.forward(61)
     (sentence,) = unkept()
-    assert "node elm, which leads, does not beat, and none of the 1 others has taken over" in sentence
+    assert (
+        "node elm, which leads, sends no heartbeat, and no other node (1 active) has taken over" in sentence
+    )
     patient.store.elect_leader(oak.id, dead=elm.id, now_us=patient.now)
     assert unkept() == []
 

@@ -71,8 +71,8 @@ def _rehome_jobs(
     from spinney.features.homes.commands import RehomeJob
 
     require_yes(
-        f"Let go of the {'folder of 1 job' if len(jobs) == 1 else f'folders of {len(jobs)} jobs'}? "
-        "What is in there will not be seen where they go on.",
+        f"Give up the {'folder of 1 job' if len(jobs) == 1 else f'folders of {len(jobs)} jobs'}? "
+        "They will not see its files where they continue.",
         yes=yes,
     )
 
@@ -96,7 +96,7 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
     homes = performer.do(ListHomes(host=host)).items
     ready = sum(home.ready for home in homes)
     require_yes(
-        f"Let go of all job folders on host {display.safe(host)}? {_jobs(ready)} ready for it would go on "
+        f"Give up all job folders on host {display.safe(host)}? {_jobs(ready)} ready for it would continue "
         "elsewhere at once, with empty folders.",
         yes=yes,
     )
@@ -106,7 +106,7 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
             display.print_json_lines([{"host": home.host, "path": home.path, "ready": home.ready}])
         else:
             typer.echo(
-                f"{display.safe(str(home))} is let go of; {_jobs(home.ready)} ready for it may go on elsewhere"
+                f"{display.safe(str(home))} is given up; {_jobs(home.ready)} ready for it may continue elsewhere"
             )
 
 

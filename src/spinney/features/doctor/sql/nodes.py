@@ -123,16 +123,17 @@ RULES: tuple[Rule, ...] = (
             "(select count(*) from leases l where l.node_id = page.id) as leases",
             f"{_LEASE_S} as lease_s",
         ),
-        sentence="node {name} on {host} has not beaten for {silent_s} (by the clocks of both hosts; its lease is "
-        "{lease_s}) and has {leases} leases; it is probably dead, and any other node that runs takes its "
-        "work back. If there is none and you know that it is dead: spinney doctor --repair --dead {name}",
+        sentence="node {name} on {host} has sent no heartbeat for {silent_s} (by the clocks of both hosts; its lease "
+        "is {lease_s}), with {leases} of its jobs leased; it is probably dead, and any other node that runs takes its "
+        "jobs back. If there is none, start this one again, or, if you know that it is dead: spinney doctor --repair "
+        "--dead {name}",
     ),
     Whole(
         name="leader-silent",
         about="The leader beats.",
         find=_silent_leader,
         subject="maintenance",
-        sentence="node {node}, which leads, does not beat, and none of the {others} others has taken over; "
+        sentence="node {node}, which leads, sends no heartbeat, and no other node ({others} active) has taken over; "
         "scheduled jobs are late, and dead nodes are not recovered",
         repair=Repair("lets another node lead", _depose),
     ),
