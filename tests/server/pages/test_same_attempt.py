@@ -70,7 +70,7 @@ def test_given_a_failure_and_no_attempt_since_then_it_is_the_last_and_no_earlier
     text = get(world.client("operator"), f"/jobs/{job}")
 
     assert "Last failure: ValueError in work" in text
-    assert "The job has not run since." in text
+    assert "The job has not run since then" in text
     assert "Earlier failure" not in text
 
 
