@@ -116,7 +116,7 @@ async def test_what_the_application_prints_while_its_worker_is_idle_is_in_the_wo
     await host.run(worker, "say", '{"text": "first"}', fence=1)
     go.touch()
     # Then that is written without waiting for an attempt
-    await host.until(lambda: worker.log_file.exists() and worker.log_file.read_text())
+    await host.until(lambda: worker.log_file.exists() and worker.log_file.read_text().endswith("\n"))
     assert worker.log_file.read_text() == "from the background\n"
     # And it is not taken for what the next one prints
     await host.run(worker, "say", '{"text": "second"}', fence=2)
