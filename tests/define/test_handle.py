@@ -5,6 +5,7 @@ import io
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -538,7 +539,7 @@ def test_progress_is_a_fraction() -> None:
     port = Recorder({"progress": None})
     handle(port).progress(1, "done")
     assert port.requests == [("progress", {"fraction": 1.0, "message": "done"})]
-    for wrong in (-0.1, 1.5, float("nan"), "half", "0.5", None, [1]):
+    for wrong in (-0.1, 1.5, 10**400, float("nan"), Decimal("sNaN"), "half", "0.5", None, [1]):
         with pytest.raises(UsageError, match=r"a fraction from 0.0 to 1.0, such as done / total, not"):
             handle(port).progress(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"a message as text or none, not of type int$"):

@@ -216,6 +216,9 @@ def test_an_instance_whose_fields_no_stage_could_read_is_refused() -> None:
         BadParameters, match=r"parameter 'corner' is wrong at 'corner.x', 'left': .* valid number"
     ):
         params.text({"corner": Corner("left")})  # type: ignore[arg-type]
+    for wrong in (Corner(float("nan")), Corner(None)):  # type: ignore[arg-type]
+        with pytest.raises(BadParameters, match=r"parameter 'corner' is wrong at 'corner\.x'"):
+            params.text({"corner": wrong})
     row = {"corner": Corner(1.0), "price": Price()}
     assert params.text(row) == '{"corner":{"x":1.0},"price":{"amount":1}}'
 

@@ -298,7 +298,8 @@ class Job:
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
         fraction outside, and for a message that is no text."""
-        if not isinstance(fraction, SupportsFloat) or not 0 <= float(fraction) <= 1:
+        number = _as_float(fraction)
+        if number is None or not 0 <= number <= 1:
             # Of other values the type alone: nobody recognises a secret that is cut.
             given = (
                 f"{fraction!r}" if isinstance(fraction, float | int) else f"of type {type(fraction).__name__}"
@@ -308,7 +309,7 @@ class Job:
             raise UsageError(
                 f"progress takes a message as text or none, not of type {type(message).__name__}"
             )
-        self._port.ask("progress", fraction=float(fraction), message=message)
+        self._port.ask("progress", fraction=number, message=message)
 
     def lock(
         self, name: str, until: str = "attempt", *, amount: int = 1, capacity: int | None = None
@@ -382,6 +383,16 @@ class Job:
         if not isinstance(kind, str):
             return submittable(kind)
         return self._kinds.get(kind) or _ForeignKind(kind, self._port)
+
+
+def _as_float(fraction: object) -> float | None:
+    """Return a number as a float; None: it is none, or has no float, such as a whole number of 400 digits."""
+    if not isinstance(fraction, SupportsFloat):
+        return None
+    try:
+        return float(fraction)
+    except (OverflowError, TypeError, ValueError):
+        return None
 
 
 class _ForeignKind:

@@ -10,7 +10,7 @@ from itertools import islice
 from math import isfinite
 from pathlib import Path, PurePath
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import orjson
 import typing_extensions as te
@@ -40,6 +40,9 @@ Reader = Callable[[str], dict[str, Any]]
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
 """The exceptions for a value that JSON cannot represent."""
 _DEFAULT_MAX = 200
+_NO_INSTANCES = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
 _CHUNK = 1000
 """How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
 
@@ -125,7 +128,7 @@ class Parameters:
             # A ValidationError quotes the values.
             raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
-            plain = valid if self._plain else self._readable(valid)
+            plain = valid if self._plain else self._readable(valid, rows)
             if self._by_environment:
                 for row in plain:
                     check_variables(self._type_name, row)
@@ -146,23 +149,19 @@ class Parameters:
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return texts
 
-    def _readable(self, valid: list[Any]) -> Any:
-        """Return valid rows as JSON has them. Raises ValidationError for rows that a stage could not read: pydantic
-        takes an instance of a dataclass or a model as it is, whatever its fields hold."""
-        try:
-            return self._dumped(self._rows, valid, warnings="error")
-        except PydanticSerializationError:
-            # Perhaps only a default of another type, which is read all the same.
-            plain = self._dumped(self._rows, valid)
+    def _readable(self, valid: list[Any], rows: list[Any]) -> Any:
+        """Return valid rows as JSON has them; ``rows`` are the same as they came. Raises ValidationError for rows that
+        no stage could read: pydantic takes an instance of a dataclass or a model as it is, whatever its fields
+        hold."""
+        plain = self._dumped(self._rows, valid)
+        if not _is_json(rows):
             self._rows.validate_json(orjson.dumps(plain))
-            return plain
+        return plain
 
-    def _dumped(
-        self, by: TypeAdapter[Any], valid: Any, *, warnings: Literal["none", "error"] = "none"
-    ) -> Any:
+    def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
         """Return valid values as JSON has them, with the real values of secrets: ``by`` is the validator that
         made them."""
-        dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True, warnings=warnings)
+        dump = partial(by.dump_python, valid, by_alias=self._by_alias, round_trip=True, warnings="none")
         json_value = dump(mode="json")
         return revealed(dump(mode="python"), json_value) if self._secret else json_value
 
@@ -349,6 +348,15 @@ def _is_shown(default: Any) -> bool:
         return len(orjson.dumps(default)) <= _DEFAULT_MAX
     except TypeError:  # a whole number of more than 64 bits, or half of a surrogate pair
         return False
+
+
+def _is_json(rows: list[Any]) -> bool:
+    """Return whether rows consist of nothing but dicts, lists, text, numbers, booleans and None."""
+    try:
+        orjson.dumps(rows, option=_NO_INSTANCES)
+    except TypeError:
+        return False
+    return True
 
 
 def _where(first: int | None, row: int) -> str:

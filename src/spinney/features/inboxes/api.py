@@ -108,8 +108,8 @@ async def send_upload(
 ) -> Upload:
     """The body is the next bytes, as many as you like. When all are here, the answer has the job
     (`job_id`), and has it again when this is repeated. 409: the bytes came before, and the inbox refuses
-    that; the answer names their job. 507: the disk is full; what has come is kept, and the upload
-    continues when there is room."""
+    that; the answer names their job. 507: the disk is full; the bytes received are kept, and the
+    upload continues when there is room."""
     root = request.app.state.folders
     opened = await context.run(lambda control: control.part(InboxUploads).open(root, name, upload, offset))
     if isinstance(opened, Upload):

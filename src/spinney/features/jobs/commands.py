@@ -85,7 +85,7 @@ class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTE
 
     verb = Verb.CANCEL
 
-    tree: bool = Field(default=False, description="With all below it.")
+    tree: bool = Field(default=False, description="Also cancel all jobs below it.")
 
     def is_long(self) -> bool:
         """Return whether it may take long: only with all below, who may be many."""

@@ -83,9 +83,11 @@ class ProgramRunner:
             environment.pop(name, None)
         params_file.write_bytes(params.encode())
         try:
-            if self._keeps_frames:
+            # Where all must be hidden, nothing could be said to the program that would hide it.
+            keeps_frames = self._keeps_frames and not redactor.hides_all
+            if keeps_frames:
                 environment[VARIABLE] = str(frames)
-            if self._keeps_frames and redactor is not REDACT_NOTHING:
+            if keeps_frames and redactor is not REDACT_NOTHING:
                 secrets_file.write_bytes(orjson.dumps([sorted(redactor.names), redactor.texts]))
                 environment[SECRETS] = str(secrets_file)
             return self._meaning(self._run(job, environment), job, result)

@@ -61,11 +61,13 @@ class Unclaimable(Case):
         lease = self.tx.one(
             "select slot, running_us, fence, node_id from leases where job_id = ?", (self.row.id,)
         )
-        present = nodes.all_nodes(self.tx)
-        node = next((n for n in present if lease is not None and n.id == lease[3]), None)
-        if lease is None or node is None:
+        if lease is None:
             return None
-        slot, running_us, fence, _ = lease
+        slot, running_us, fence, node_id = lease
+        present = nodes.all_nodes(self.tx)
+        node = next((n for n in present if n.id == node_id), None)
+        if node is None:
+            return None
         external = node.is_external_worker
         owner: dict[str, Any] = {"external_worker": bare_name(node.name)} if external else {"node": node.name}
         if node.state == "left":

@@ -193,12 +193,14 @@ def message_condition(job_filter: Filter, message: str, alias: str) -> tuple[str
     if job_filter.within is not None:
         condition += f" and coalesce({alias}.waits_for, '') <> 'hold'"
         if any(character.isdigit() for character in message):
-            condition += "".join(f" and {alias}.reason not like '{names_job}'" for names_job in _NAME_JOBS)
+            condition += "".join(
+                f" and lower({alias}.reason) not like '{names_job}'" for names_job in _NAME_JOBS
+            )
     return condition, f"%{literal}%"
 
 
 _NAME_JOBS = ("its subjob %", "job %, which it needs, %", "a deadlock: %")
-"""How the engine begins the reasons that name other jobs."""
+"""How the engine begins the reasons that name other jobs, in small letters."""
 
 
 def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]) -> int:
