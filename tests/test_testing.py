@@ -69,6 +69,11 @@ def test_nothing_is_left_in_the_folder_of_a_harness_whose_stage_writes_nothing(t
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["seen"]
 
 
+def test_a_harness_refuses_children_that_are_none() -> None:
+    with pytest.raises(UsageError, match=r"children takes a list of Child\(id, type, state\) .*, not 4$"):
+        StageHarness(children=[4])  # type: ignore[list-item]
+
+
 def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:
     children = [
         Child(4, "count", State.COMPLETED, None, None, None, 0, {}),

@@ -87,6 +87,11 @@ class StageHarness(MemoryPort):
     ) -> None:
         """``parent_data``: the job has a parent with these data (else it is a root). ``taken``: locks that another job
         has. ``folder``: the folder root; by default a temporary one."""
+        children = list(children)
+        if wrong := [child for child in children if not isinstance(child, Child)]:
+            raise UsageError(
+                f"children takes a list of Child(id, type, state) of spinney.testing, not {wrong[0]!r:.80}"
+            )
         self._has_parent = parent_data is not None or root_data is not None
         super().__init__(
             {_ROOT_ID: dict(root_data or {}), _PARENT_ID: dict(parent_data or {}), _JOB_ID: dict(data or {})},

@@ -323,7 +323,8 @@ def test_a_dry_run_of_a_wide_hold_and_of_its_release_changes_nothing(shell: Shel
     assert (shell.listed("holds"), shown_job(shell, "1")["job"]["state"]) == ([], "pending")
     shell.ok(*words)
     for release in (["--hold", "1"], on):
-        assert shell.ok("release", *release, "--dry-run") == "by the release of hold 1 1 job would go on\n"
+        output = shell.ok("release", *release, "--dry-run")
+        assert output == "after the release of hold 1, 1 job would continue\n"
     assert shown_job(shell, "1")["job"]["state"] == "held"
     shell.ok("release", *on)
     assert "there is no hold" in shell.refused(1, "release", *on, "--dry-run")

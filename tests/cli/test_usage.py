@@ -73,6 +73,7 @@ from .shell import Shell
         ],
         *[(["submit", "double", "-p", "n=1", "--at", at], "--at") for at in ("0001-01-01", "9999-13-01")],
         (["list", "--store", "sqlite:///:memory:"], "must be a file"),
+        (["--store", "spinney.db", "list"], "the options of a command follow its name, as in 'spinney list"),
         (["list", "--store", "sqlite:///"], "write it as sqlite:///spinney.db or"),
         (["submit", "double", "-p", "n=1", "--key", "a\nb"], "cannot be a key"),
         (["submit", "double", "--params-file", "gone.json"], "cannot read gone.json"),

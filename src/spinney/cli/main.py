@@ -168,6 +168,9 @@ def _usage(error: "Any") -> str:
         r"\. Did you mean (.*)\?$", r" (did you mean \1?)", error.format_message().strip().rstrip(".")
     )
     context = getattr(error, "ctx", None)
+    unknown_option = hasattr(error, "possibilities") and not error.possibilities
+    if unknown_option and context and hasattr(context.command, "list_commands"):
+        text += "; the options of a command follow its name, as in 'spinney list --json'"
     return f"{text}; '{context.command_path if context else 'spinney'} --help' shows the usage"
 
 

@@ -131,7 +131,7 @@ class FilterOptions:
             "parent": self.parent,
             "roots": self.roots or None,
             "created_before": _ago(self.older_than, "--older-than"),
-            "created_after": _ago(self.newer_than, "--newer-than"),
+            "created_after": _ago(self.newer_than, "--newer-than or --since"),
             "settled_before": _ago(self.settled_before, "--settled-before"),
             "message": _text(self.message),
             "failure": self.failure,

@@ -144,7 +144,9 @@ def hold(
     with open_commands(store, by) as performer:
         if each_options.dry_run:
             preview = performer.do(PlanHold(scope=kind, name=name, reason=reason, until=until_us))
-            _print_preview(preview, f"a hold on {scope_text(kind, name)}", "be held", json=each_options.json)
+            _print_preview(
+                preview, f"by a hold on {scope_text(kind, name)}", "be held", json=each_options.json
+            )
         else:
             new_hold = performer.do(LayHold(scope=kind, name=name, reason=reason, until=until_us))
             typer.echo(_placed_text(performer, new_hold))
@@ -235,8 +237,9 @@ def _preview_release(performer: "Performs", holds: Sequence[int], *, json: bool)
 
     first, *others = holds
     preview = performer.do(PlanRelease(hold=first, together=others))
-    release_text = f"the release of hold{'s' * (len(holds) > 1)} {', '.join(map(str, holds))}"
-    _print_preview(preview, release_text, "go on", json=json)
+    several = len(holds) > 1
+    cause = f"after the release of {'holds' if several else 'hold'} {', '.join(map(str, holds))},"
+    _print_preview(preview, cause, "continue", json=json)
 
 
 def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
@@ -247,12 +250,12 @@ def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
 
 
 def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:
-    """Print a preview as a sentence: ``cause`` names the hold or release, ``would`` what would become of
-    the jobs."""
+    """Print a preview as a sentence: ``cause`` names the hold or release, with its preposition; ``would`` says what
+    would become of the jobs."""
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
-        f"by {display.safe(cause)} {counted(preview.jobs, 'job')} would {would}{later}",
+        f"{display.safe(cause)} {counted(preview.jobs, 'job')} would {would}{later}",
         json=json,
     )
 

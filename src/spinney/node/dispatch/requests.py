@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import orjson
 
 from spinney.define.job import options
-from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
+from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UsageError
 from spinney.model.jobs import Job, Lease, Submission
+from spinney.model.types import known_type
 from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
@@ -98,10 +99,7 @@ class Requests:
 
     async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name: str = args["type"]
-        types = await self._read(lambda store: store.types())
-        if name not in types:
-            raise UnknownType(f"no job type {name!r} is known; start a node that has it, or correct the name")
-        return dict(types[name].schema)
+        return dict(known_type(await self._read(lambda store: store.types()), name).schema)
 
     async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         after, limit = int(args["after"]), int(args["limit"])
