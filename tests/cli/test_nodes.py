@@ -132,6 +132,40 @@ def test_lists_say_so_when_all_that_could_run_a_job_are_silent(shell: Shell) -> 
     assert "given no sign of life" in shell.ok("explain", "1")
 
 
+def test_a_running_job_whose_node_is_silent_is_listed_and_waited_for_with_that_message(
+    staffed: Shell,
+) -> None:
+    """Its state alone would say that it runs; a progress message says where it was when the node was heard of last."""
+    assert "no sign of life" not in staffed.ok("list")
+    with open_local_store(f"sqlite:///{staffed.folder}/spinney.db") as store:
+        elm = next(node for node in store.nodes() if node.name == "elm")
+        store.beat(elm.id, now_us=now_us() - 120_000_000)
+    message = "node elm gives no sign of life; 'spinney explain 1' says since when"
+
+    for command in ("list", "show", "tree"):
+        assert message in staffed.ok(*((command,) if command == "list" else (command, "1")))
+    assert "node elm has it in slot 0, but has given no sign of life" in staffed.ok("explain", "1")
+    waits = staffed.start("wait", "1")
+    try:
+        assert waits.stdout is not None
+        lines = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+    assert lines[0].startswith("0 of 1 settled; 1 ")
+    assert message in lines[1]
+
+
+def test_a_job_of_a_node_that_is_being_replaced_has_no_such_message(staffed: Shell) -> None:
+    with open_local_store(f"sqlite:///{staffed.folder}/spinney.db") as store:
+        elm = next(node for node in store.nodes() if node.name == "elm")
+        store.beat(elm.id, now_us=now_us() - 120_000_000)
+        successor = store.join(INFO, now_us=now_us())
+        store.beat(successor, now_us=now_us() + 3_600_000_000)
+
+    assert "no sign of life" not in staffed.ok("list")
+
+
 def test_slots_are_set_and_as_started_again(staffed: Shell) -> None:
     assert staffed.ok("slots", "elm", "1") == "node elm has 1 slot\n"
     assert staffed.ok("slots", "elm", "9") == "node elm has 9 slots\n"

@@ -6,7 +6,7 @@
 ``explanation``      what the caller gets: cause, sentence, command, expected start
 ``service``          from cause to explanation, for one caller
 ``commands``         the explanation of one job, and the obstacles of a page of a list
-``pending_reasons``  the column of lists that names such obstacles
+``obstacle_messages``  the column of lists that names such obstacles
 ``cli``              the command ``explain``
 
 The store answers with facts and not with words, because a caller with limits must not learn of jobs that are not
@@ -14,7 +14,8 @@ visible: ``service`` removes those facts and the secrets of the job first, and `
 is left.
 
 An explanation of one job is exact and costs several queries. A list shows for its pending jobs only that no node could
-run them at all (``ListObstacles``), which takes one query for a page of any length.
+run them at all, and for its running ones that their node gives no sign of life (``ListObstacles``), which takes one
+query for a page of any length.
 
 Specified by ``tests/contract/test_explainer.py`` (a sentence for every cause, in agreement with what a claim does),
 ``tests/service/test_queries.py`` (nothing of jobs that are not visible), ``tests/cli/test_explain.py`` (the command)

@@ -1,4 +1,4 @@
-"""The queries about jobs that do not run: why one does not, and which of many no node can run.
+"""The queries about jobs that do not run: why one does not, and which of many cannot start or may have stopped.
 
 ``ExplainJob`` answers exactly for one job; ``ListObstacles`` answers for a page of a list, from the nodes alone.
 """
@@ -25,15 +25,20 @@ from spinney.store.parts import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a pending job cannot start anywhere."""
+    """Why a pending job cannot start anywhere, or a running one may have stopped."""
 
     job_id: int
-    """The job that cannot start."""
+    """The job that cannot start, or may have stopped."""
     cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "silent", "no_external_worker"]
     """Why it cannot start: no node is running, none knows its type, none may serve its queue, all that could
-    run it are drained, or give no sign of life, or no external worker claims its stage."""
+    run it are drained, or give no sign of life, or no external worker claims its stage. A claimed or running job has
+    only ``silent``: the node that has it gives no sign of life."""
     node: str | None = None
-    """With ``drained`` and ``silent``, a node that could run it."""
+    """With ``drained`` and ``silent``, a node that could run it, or the one that has it."""
+
+
+OBSTRUCTED = (State.PENDING, State.CLAIMED, State.RUNNING)
+"""The states in which a job may have an obstacle."""
 
 
 class ExplainJob(Command, route="GET /jobs/{job}/explain"):
@@ -48,10 +53,11 @@ class ExplainJob(Command, route="GET /jobs/{job}/explain"):
 
 
 class ListObstacles(Command, route="GET /jobs/obstacles"):
-    """List pending jobs that nobody can run.
+    """List pending jobs that nobody can run, and running jobs whose node gives no sign of life.
 
-    Of the named jobs it lists the pending ones that no node or external worker could start, and why. Jobs
-    with the same queue, type and stage have the same obstacle.
+    Of the named jobs it lists the pending ones that no node or external worker could start, and why, and the claimed
+    and running ones whose node is silent or dead. Jobs with the same state, queue, type, stage and node have the same
+    obstacle.
     """
 
     jobs: Annotated[
@@ -59,8 +65,8 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
     ]
 
     def run(self, service: Service) -> All[Obstacle]:
-        pending = Filter(ids=tuple(self.jobs), states=(State.PENDING,))
-        jobs = service.part(Queries).jobs(pending, limit=PAGE_MAX)
+        open_jobs = Filter(ids=tuple(self.jobs), states=OBSTRUCTED)
+        jobs = service.part(Queries).jobs(open_jobs, limit=PAGE_MAX)
         return All(items=list(filter(None, map(_obstacles(service.store, service.clock()), jobs))))
 
 
@@ -68,13 +74,14 @@ COMMANDS = (ListObstacles, ExplainJob)
 
 
 def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
-    """Return a function that finds the obstacle of a pending job, or None, as nodes and external workers are
-    now.
+    """Return a function that finds the obstacle of a pending, claimed or running job, or None, as nodes and external
+    workers are now.
 
     Nodes, external workers and types are read once. It asks neither for holds nor limits nor homes: those
     come and go, and only ``ExplainJob`` tells them.
     """
-    active = [node for node in store.nodes() if node.state == "active"]
+    present = [node for node in store.nodes() if node.state != "left"]
+    active = [node for node in present if node.state == "active"]
     nodes = [node for node in active if not node.is_external_worker]
     claimed = {lane for node in active if node.is_external_worker and node.claims for lane in node.types}
     external = {
@@ -84,7 +91,14 @@ def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
         if stage.isolation is Isolation.EXTERNAL
     }
 
+    # Two nodes have one name while one takes over from the other: a sign of life of either is one of the name.
+    alive = {node.name for node in present if node.state_shown(now_us) not in ("silent", "dead")}
+    silent = {node.name for node in present if not node.is_external_worker} - alive
+
     def obstacle(job: Job) -> Obstacle | None:
+        if job.state is not State.PENDING:
+            is_silent = job.node in silent
+            return Obstacle(job_id=job.id, cause="silent", node=job.node) if is_silent else None
         lane = f"{job.type}/{job.stage}"  # as external workers name it
         if lane in external:
             return None if lane in claimed else Obstacle(job_id=job.id, cause="no_external_worker")
@@ -100,7 +114,7 @@ def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
         if not any(node.claims for node in able):
             return Obstacle(job_id=job.id, cause="drained", node=able[0].name)
         claiming = [node for node in able if node.claims]
-        if all(node.state_shown(now_us) in ("silent", "dead") for node in claiming):
+        if all(node.name in silent for node in claiming):
             return Obstacle(job_id=job.id, cause="silent", node=claiming[0].name)
         return None
 

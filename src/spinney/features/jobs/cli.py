@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.features.explain.pending_reasons import pending_reasons
+from spinney.features.explain.obstacle_messages import obstacle_messages
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.model.values.products import products_of, summaries_of, without_entries
@@ -75,7 +75,7 @@ def list_jobs(
             display.print_csv(JobDetails, details)
             return
         listed = [plain_job(job) for job in details]
-        tell = pending_reasons(performer, listed)
+        tell = obstacle_messages(performer, listed)
     columns: dict[str, Callable[[Job], Any]] = {
         "JOB": lambda job: job.id,
         "TYPE": lambda job: job.type,
@@ -101,7 +101,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         data, results = performer.do(ShowData(job=job)), performer.do(ShowResults(job=job))
         children = performer.do(CountJobs(parent=job))
         plain, allowed = plain_job(details), details.allowed
-        note = pending_reasons(performer, [plain])(plain)
+        note = obstacle_messages(performer, [plain])(plain)
         holds = [] if plain.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
     if json:
         display.print_json(
@@ -148,7 +148,7 @@ def tree(
 
     with open_commands(store) as performer:
         jobs = [plain_job(details) for details in performer.do(ShowTree(job=job, limit=limit + 1)).items]
-        tell = pending_reasons(performer, jobs)
+        tell = obstacle_messages(performer, jobs)
     shown = jobs[:limit]
     if json:
         display.print_json_lines(shown)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spinney.features.explain.pending_reasons import pending_reasons
+from spinney.features.explain.obstacle_messages import obstacle_messages
 from spinney.model.jobs import Job
 from spinney.model.states import SETTLED, State
 from spinney.terminal import display
@@ -71,7 +71,7 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             settled = line.look()
             few = len(jobs) <= COUNTED_TREES
             counts, running = _below(performer, line.last) if few else (line.counts(), [])
-            picture.update(counts, running, stuck.among(line.last), last=settled)
+            picture.update(counts, running, stuck.among(line.last, running), last=settled)
             if settled:
                 break
             held = stuck.held_for_good(line.open_jobs())
@@ -147,28 +147,31 @@ class _Line:
 
 class _Stuck:
     """Finds the jobs that do not go on by themselves: they wait for people, for a node that knows their
-    type, or for a release. It looks every other second, and repeats its last answer in between, since a
-    look takes several queries."""
+    type, or for a release, or their node gives no sign of life. It looks every other second, and repeats
+    its last answer in between, since a look takes several queries."""
 
     def __init__(self, performer: "Performs") -> None:
         self._performer, self._lines, self._read_s = performer, list[str](), float("-inf")
         self._checked_s = float("-inf")
 
-    def among(self, jobs: Sequence[Job]) -> Sequence[str]:
-        """Return a line for each of them, and for held jobs below them: which job, and why it does
-        not go on. At most ``SHOWN_RUNNING`` lines."""
+    def among(self, jobs: Sequence[Job], running: Sequence[Job]) -> Sequence[str]:
+        """Return a line for each of them, for held jobs below them, and for those of the running jobs whose
+        node is silent: which job, and why it does not go on. At most ``SHOWN_RUNNING`` lines."""
         aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)]
         waiting = [job for job in jobs if job.state is State.WAITING]
-        if not (aside or waiting):
+        if not (aside or waiting or running):
             return ()
         if (now := time.monotonic()) - self._read_s >= LINE_EVERY_S:
             aside += _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
-            reason = pending_reasons(self._performer, aside[:SHOWN_RUNNING])
+            aside = aside[:SHOWN_RUNNING] + list(running[:SHOWN_RUNNING])
+            reason = obstacle_messages(self._performer, aside)
             self._lines = [
                 display.safe(f"  {job.id} {job.type} {job.state}: {reason(job)}")
-                for job in aside[:SHOWN_RUNNING]
+                for job in aside
+                # The own message of a running job tells how far it is, not that it has stopped.
                 if reason(job)
-            ]
+                and (job.state in (State.PENDING, State.HELD) or reason(job) != display.state_message(job))
+            ][:SHOWN_RUNNING]
             self._read_s = now
         return self._lines
 
@@ -257,20 +260,20 @@ def _job(performer: "Performs", job_id: int) -> Job:
 
 
 def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
-    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING``
-    that run.
+    """Return how many of the jobs and of those below them are in each state, and up to ``SHOWN_RUNNING`` of
+    those that nodes have.
 
     A job that is below another one of the list counts twice, as its tree and as itself.
     """
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     counts: Counter[str] = Counter(j.state for j in jobs)
-    running = [j for j in jobs if j.state is State.RUNNING]
+    at_work = [State.RUNNING, State.CLAIMED]
+    running = [j for j in jobs if j.state in at_work]
     for job in jobs:
         counts.update(performer.do(CountJobs(below=job.id)))
         if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
             rest = SHOWN_RUNNING - len(running)
-            at_work = [State.RUNNING, State.CLAIMED]
             running += performer.do(ListJobs(below=job.id, state=at_work, newest=False, limit=rest)).items
     return dict(counts), running
 

@@ -1,6 +1,7 @@
-"""The message column of job lists: why a pending job does not start, when there is no node that could run it.
+"""The message column of job lists: why a pending job does not start, when there is no node that could run it, and
+that the node of a running job gives no sign of life.
 
-Jobs of one queue, type and stage share an obstacle, so that a list of any length takes one query.
+Jobs of one queue, type, stage and node share an obstacle, so that a list of any length takes one query.
 """
 
 from collections.abc import Callable, Collection
@@ -15,18 +16,21 @@ if TYPE_CHECKING:
     from spinney.features.explain.commands import Obstacle
 
 LANES_MAX = 1_000
-"""Jobs of more queues and stages than this have no message."""
+"""Jobs of more queues, stages and nodes than this have no message."""
 
 
-def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[Job], str]:
+def obstacle_messages(performer: "Performs", jobs: Collection[Job]) -> Callable[[Job], str]:
     """Return a function from each of these jobs to its message, which is empty when there is none to show.
 
-    One query is made now, for one job of each queue, type and stage. Jobs that have a message of their own
-    keep it.
+    One query is made now, for one job of each queue, type, stage and node. A pending job that has a message of its
+    own keeps it. The own message of a job that a node has is replaced, because it was true when the node was last
+    heard of.
     """
+    from spinney.features.explain.commands import OBSTRUCTED
+
     lanes: dict[object, int] = {}
     for job in jobs:
-        if job.state is State.PENDING and not display.state_message(job):
+        if job.state in OBSTRUCTED and not _keeps_its_own(job):
             lanes.setdefault(_lane(job), job.id)
     obstacles: dict[int, Obstacle] = {}
     if lanes:
@@ -35,16 +39,22 @@ def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[J
         named = list(lanes.values())[:LANES_MAX]
         obstacles = {item.job_id: item for item in performer.do(ListObstacles(jobs=named)).items}
 
-    def reason(job: Job) -> str:
-        obstacle = obstacles.get(lanes.get(_lane(job), 0)) if job.state is State.PENDING else None
-        return display.state_message(job) or ("" if obstacle is None else _sentence(obstacle, job))
+    def message(job: Job) -> str:
+        obstacle = obstacles.get(lanes.get(_lane(job), 0))
+        if obstacle is None or _keeps_its_own(job):
+            return display.state_message(job)
+        return _sentence(obstacle, job)
 
-    return reason
+    return message
+
+
+def _keeps_its_own(job: Job) -> bool:
+    return job.state is State.PENDING and bool(display.state_message(job))
 
 
 def _lane(job: Job) -> object:
     """Return what jobs with the same obstacle have in common."""
-    return job.queue, job.type, job.stage
+    return job.state, job.queue, job.type, job.stage, None if job.state is State.PENDING else job.node
 
 
 def _sentence(obstacle: "Obstacle", job: Job) -> str:
