@@ -1,5 +1,6 @@
 """Entering under a name that somebody has, or has had."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -102,6 +103,38 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
             await wait_for_name(context, monotonic=lambda: next(clock))
     # Then it has not left
     assert [node.id for node in store.nodes()] == [node_id]
+    store.close()
+
+
+@pytest.mark.parametrize(("beats_after_s", "told"), [(1.0, False), (6.0, True)])
+async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_silent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, beats_after_s: float, told: bool
+) -> None:
+    # Given a node that beats after a while
+    caplog.set_level(logging.INFO)
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    node_id = store.join(NODE, now_us=now_us())
+    now_s = count(step=0.5)
+
+    def monotonic() -> float:
+        if (seconds := next(now_s)) >= beats_after_s:
+            store.beat(node_id, now_us=now_us())
+        return seconds
+
+    # When another one starts under its name
+    here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
+    async with StoreThread("starting", lambda: open_store(url)) as db:
+        context: Any = SimpleNamespace(
+            writer=db,
+            host=here,
+            settings=SimpleNamespace(name=NODE.name, replace=False, lease_period_s=15.0),
+            now_us=now_us,
+        )
+        with pytest.raises(NodeRefused, match="is alive on h"):
+            await wait_for_name(context, monotonic=monotonic)
+    # Then it was told so if that one might have been dead
+    assert ("--dead oak" in caplog.text) is told
     store.close()
 
 

@@ -3,7 +3,8 @@
 * The predecessor is proven gone: its leases are taken back at once.
 * It beats: this start is refused; with ``replace`` it is asked to drain, and this one continues as soon as it does.
 Both then share the name's slots, which the store counts together.
-* Neither: this one waits for the end of its lease, which is the one in its row, not that of the node that starts.
+* Neither: this one waits for the end of its lease, which is the one in its row, not that of the node that starts. It
+  says so as soon as the other is silent, and not before: a node that lives beats within a second or two.
 
 Only a proven guard gets the signal to drain: it is the process with the old node's pid that has its lock open. When the
 old node is on another host, or in another container (whose pids mean other processes), the start is refused while it
@@ -24,6 +25,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from spinney.model.errors import NodeRefused
+from spinney.model.fleet import SILENT_US
 from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LivenessWatch, instance_of, take_back
@@ -55,6 +57,7 @@ async def wait_for_name(context: NodeContext, *, monotonic: Callable[[], float] 
     """Return when a node of the name in the settings may join. Raises NodeRefused when another is alive."""
     db, this_host, settings = context.writer, context.host, context.settings
     watch, draining, announced = LivenessWatch(), set[int](), set[int]()
+    begun_s = monotonic()
     while True:
         queried_s = monotonic()
         nodes = await db.insist(lambda store: store.nodes(), for_s=settings.lease_period_s)
@@ -74,7 +77,7 @@ async def wait_for_name(context: NodeContext, *, monotonic: Callable[[], float] 
                 _ask_to_drain(node, draining)
             elif watch.alive(node):
                 raise NodeRefused(_refusal(node, settings.replace))
-            elif node.id not in announced:
+            elif node.id not in announced and monotonic() - begun_s >= _silent_s(node):
                 announced.add(node.id)
                 _announce_wait(node)
         if not in_the_way and not taken_back:
@@ -113,6 +116,11 @@ def _refusal(node: NodeInfo, replace: bool) -> str:
         f"a node named {node.name!r} is alive on {node.host} (pid {node.pid}); choose another "
         f"--name, stop it, or take over from it with --replace"
     )
+
+
+def _silent_s(node: NodeInfo) -> float:
+    """Return after how many seconds without a heartbeat a node counts as silent, which is before its lease ends."""
+    return min(SILENT_US / 1e6, node.dead_after_s / 2)
 
 
 def _announce_wait(node: NodeInfo) -> None:
