@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from spinney.features.explain.commands import ExplainJob
 from spinney.features.explain.explanation import Explanation
 from spinney.features.holds.commands import LayHold, ListHoldsOn
 from spinney.features.submission import wait_cli as wait
+from spinney.model.errors import StoreUnavailable
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.values.lists import All, Page
@@ -208,6 +210,44 @@ def store(tmp_path: Path) -> Iterator[_Store]:
     store = _Store(tmp_path)
     yield store
     store.site.store.close()
+
+
+class _Away:
+    """Performs commands on a store that does not answer calls of these numbers, counted from 0."""
+
+    poll_s = 0.01
+
+    def __init__(self, performer: Performs, away: range) -> None:
+        self._performer, self._away, self._count = performer, away, count()
+
+    def do(self, command: Any, *, tell: Any = None) -> Any:
+        if next(self._count) in self._away:
+            raise StoreUnavailable("the database is restarted")
+        return self._performer.do(command, tell=tell)
+
+
+def test_a_wait_goes_on_when_the_store_is_back(
+    store: _Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wait, "AGAIN_S", 0.0)
+    (job,) = store.site.submit("one")
+    store.site.pass_(store.site.run(job))
+
+    with open_commands(store.url) as performer:
+        assert wait.wait_for(_Away(performer, range(1, 4)), [job])
+
+    assert capsys.readouterr().err == "spinney: the database is restarted; waiting for it\n"
+
+
+@pytest.mark.parametrize(("first", "limit_s"), [(0, 60.0), (1, 0.0)])
+def test_a_wait_ends_when_the_store_never_answered_or_is_away_for_too_long(
+    store: _Store, monkeypatch: pytest.MonkeyPatch, first: int, limit_s: float
+) -> None:
+    monkeypatch.setattr(wait, "OUTAGE_LIMIT_S", limit_s)
+    (job,) = store.site.submit("one")
+
+    with open_commands(store.url) as performer, pytest.raises(StoreUnavailable):
+        wait.wait_for(_Away(performer, range(first, 1_000)), [job])
 
 
 MANY = wait.COUNTED_TREES + 1

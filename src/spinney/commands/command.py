@@ -60,8 +60,9 @@ class Returns(Protocol[T_co]):
 class Performs(Protocol):
     """Performs commands in the name of one caller: on a store, or through a server."""
 
-    poll_s: ClassVar[float]
-    """How many seconds a command that waits for something pauses before it looks again."""
+    @property
+    def poll_s(self) -> float:
+        """How many seconds a command that waits for something pauses before it looks again."""
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """Return the command's answer. ``tell`` is called with each value of the classes that the command's
