@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -236,6 +237,28 @@ def test_a_node_that_beats_is_not_declared_dead(shell: Shell) -> None:
     refusal = shell.refused(1, "doctor", "--repair", "--dead", "oak", "--yes")
 
     assert "so it is not dead; stop it there" in refusal
+
+
+def test_a_node_that_beats_by_a_clock_that_is_behind_is_not_declared_dead(shell: Shell) -> None:
+    """By the clock of this host it has been silent for an hour, and everything else about it looks dead, too."""
+    _join(shell, "oak", ago_s=3600)
+    over = threading.Event()
+
+    def beat() -> None:
+        with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
+            while not over.wait(0.1):
+                store.beat(1, now_us=time.time_ns() // 1000 - 3_600_000_000)
+
+    node = threading.Thread(target=beat)
+    node.start()
+    try:
+        refusal = shell.refused(1, "doctor", "--repair", "--dead", "oak", "--yes")
+    finally:
+        over.set()
+        node.join()
+
+    assert "node oak on elsewhere has just sent a heartbeat, so it is not dead" in refusal
+    assert shell.listed("nodes")[0]["state"] == "dead"  # by the clocks of the hosts
 
 
 def test_while_a_node_works_the_store_is_healthy(working: Shell) -> None:

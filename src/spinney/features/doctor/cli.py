@@ -212,7 +212,7 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
 
     A node of this host need not be taken to be dead on anybody's word: the kernel shows whether it runs, and
     then the command is refused. What is left of its processes is killed, and its pages on disk say which
-    attempts had begun. Nodes of other hosts are believed to be dead.
+    attempts had begun. Nodes of other hosts are believed to be dead when none of them beats meanwhile.
     """
     from spinney.features.doctor.service import Doctor
     from spinney.model.jobs import NodeInfo
@@ -225,6 +225,7 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     for node in control.store.nodes():
         if host is not None and node.name == name and node.state != "left":
             dead_nodes.require_not_running(host, node)
+    dead_nodes.require_silent(control.store, name)
     require_yes(f"Is node {name} dead, and may its work run elsewhere?", yes=yes)
 
     def recover(node: NodeInfo) -> list[int]:

@@ -1,6 +1,7 @@
 """Take back the jobs of a node that an operator declares dead, when there is no other node to do it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from spinney.model.errors import Refused
@@ -9,6 +10,10 @@ from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.store.parts import Store
 
+WATCH_S = 3.0
+"""For how many seconds a node is watched before it is believed to be dead. A node that lives beats once a second."""
+_LOOK_S = 0.2
+
 
 def require_not_running(this_host: LocalHost, node: NodeInfo) -> None:
     """Raise Refused when the node runs under this very kernel: a live process holds its lock."""
@@ -16,9 +21,30 @@ def require_not_running(this_host: LocalHost, node: NodeInfo) -> None:
         return
     if instance_of(node).lock_path(this_host.run_dir).exists() and not this_host.proven_gone(node):
         raise Refused(
-            f"node {node.name} is alive on this host (its guard's pid is {node.pid}), although it does not beat; "
+            f"node {node.name} is alive on this host (its guard's pid is {node.pid}), even if it does not beat; "
             f"end it first (kill {node.pid}), then its work can be taken back"
         )
+
+
+def require_silent(store: Store, name: str) -> None:
+    """Raise Refused when a node of this name sends a heartbeat within ``WATCH_S``.
+
+    The time of its last heartbeat, by its host's clock, does not show this: a node whose clock is behind seems to be
+    silent for as long as the clocks differ."""
+    beats: dict[int, int] = {}
+    until_s = time.monotonic() + WATCH_S
+    while True:
+        for node in store.nodes():
+            if node.name != name or node.state == "left":
+                continue
+            if beats.setdefault(node.id, node.beat) != node.beat:
+                raise Refused(
+                    f"node {name} on {node.host} has just sent a heartbeat, so it is not dead, and its clock may be "
+                    f"wrong; stop it there (its pid is {node.pid})"
+                )
+        if not beats or time.monotonic() >= until_s:
+            return
+        time.sleep(_LOOK_S)
 
 
 def recover_dead_node(
