@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,25 @@ def test_a_supervisor_that_stands_still_is_ended_within_its_lease(cluster: Clust
     os.kill(node.supervisor(), signal.SIGSTOP)
     assert node.wait() == 1
     assert not cluster.living()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["late", "killed"])
+def test_a_node_that_stood_still_says_so_when_it_is_continued(cluster: Cluster, killed: bool) -> None:
+    """A suspended machine, say. Another node of its host may have killed what was left of it."""
+    node = cluster.node(lease_period_s=1.5)
+    supervisor = node.supervisor()
+    for pid in (supervisor, node.process.pid):
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2.5)  # longer than the lease, and than a guard that runs takes from one look to the next
+    if killed:
+        os.kill(supervisor, signal.SIGKILL)
+        status = Path(f"/proc/{supervisor}/status")
+        until(lambda: "State:\tZ" in status.read_text(), "the supervisor is dead")
+    os.kill(node.process.pid, signal.SIGCONT)
+    _, log = node.process.communicate(timeout=DEADLINE_S)
+    assert node.process.returncode == 1
+    cause = "the supervisor died of SIGKILL" if killed else "the supervisor has not renewed its lease in time"
+    assert f"{cause}, because this node stood still for " in log
 
 
 def test_a_node_that_was_declared_dead_stops_at_once(cluster: Cluster) -> None:

@@ -37,6 +37,8 @@ EXIT_LOST = 1
 """The exit code of a node whose supervisor was killed or late."""
 
 _LOOK_S = 0.25
+_STILL_S = 2.0
+"""A guard that has not looked for so many seconds stood still, and the node with it."""
 PARENT_GONE = signal.SIGUSR2
 """The parent-death signal of a node that must drain when its parent dies (``proctree.die_with_parent``). It is not
 TERM, because the kernel sends it once for each thread of the parent: several of them are still one death, whereas two
@@ -108,7 +110,7 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
 def _watch(supervisor: int, deadline: Deadline) -> int:
     """Wait for the end of the supervisor, its lateness, or signals; return the exit code of the node. Signals
     are fetched one by one and handed on, so that each counts as one request."""
-    draining = False
+    draining, looked_ns = False, boot_ns()
     while True:
         received = signal.sigtimedwait(AWAITED, _LOOK_S)
         number = 0 if received is None else received.si_signo
@@ -117,13 +119,16 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
             # The supervisor is not reaped yet, so the pid is still its own.
             os.kill(supervisor, AT_ONCE if draining else signal.SIGTERM)
             draining = True
+        still_s, looked_ns = (boot_ns() - looked_ns) / 1e9, boot_ns()
         code = _reap(supervisor)
         if code is not None and draining and not deadline.holds:
             return max(code, 0)  # the signal may have ended it before it had a handler
         if code is not None:
-            return _explained(code)
+            return _explained(code, still_s)
         if deadline.passed(boot_ns()):
-            log.error("the supervisor has not renewed its lease in time; ending everything")
+            log.error(
+                "the supervisor has not renewed its lease in time%s; ending everything", _stood_still(still_s)
+            )
             return EXIT_LOST
 
 
@@ -160,10 +165,17 @@ def _reap(supervisor: int) -> int | None:
             code = os.waitstatus_to_exitcode(status)
 
 
-def _explained(code: int) -> int:
-    """Return the exit code of a supervisor that has ended by itself; of one that a signal ended,
-    ``EXIT_LOST``, and log which."""
+def _explained(code: int, still_s: float) -> int:
+    """Return the exit code of a supervisor that has ended by itself; of one that a signal ended, ``EXIT_LOST``, and log
+    which. A node on the same host kills what is left of one that stood still for longer than its lease."""
     if code >= 0:
         return code
-    log.error("the supervisor died of %s; ending everything", signal_name(-code))
+    log.error("the supervisor died of %s%s; ending everything", signal_name(-code), _stood_still(still_s))
     return EXIT_LOST
+
+
+def _stood_still(still_s: float) -> str:
+    """Return what to add to a message when the guard itself has not run for this time, in seconds."""
+    if still_s < _STILL_S:
+        return ""
+    return f", because this node stood still for {still_s:.0f} s: it was stopped, or its machine was suspended or hung"
