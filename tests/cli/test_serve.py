@@ -2,11 +2,12 @@
 
 import re
 import signal
+import sqlite3
 import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -157,6 +158,22 @@ def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_us
     # then
     assert "first admin" not in "".join(lines_printed) + out
     assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
+
+
+def test_a_server_whose_store_is_replaced_by_a_backup_ends_with_the_reason(shell: Shell) -> None:
+    """It would answer every request with an error for ever; a service manager starts it on the new file."""
+    file, backup = shell.folder / "spinney.db", shell.folder / "spinney.bak"
+    with closing(sqlite3.connect(file)) as store, closing(sqlite3.connect(backup)) as copy:
+        store.backup(copy)
+    process = shell.start("serve", "--port", "0")
+    assert httpx.get(f"{Running(process).url}/ready").status_code == 200  # it has the store open
+
+    backup.replace(file)
+
+    _, err = remaining(process)
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith(f"spinney: the store's file {file} was replaced or removed")
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])

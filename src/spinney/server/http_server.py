@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.server.connections import Connection, bounded
 from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
 
 log = logging.getLogger(__name__)
 
@@ -59,19 +60,24 @@ def serve(
     """Serve until SIGTERM or SIGINT; requests that are being answered have ``DRAIN_S`` seconds then. It
     blocks, and must be called in the main thread. ``on_listening`` is called when requests are answered.
 
-    SIGTERM is handled as before when it returns, so that the caller can clean up its sockets and files."""
+    SIGTERM is handled as before when it returns, so that the caller can clean up its sockets and files. Raises
+    StoreReplaced when that ended the server: its stores never work again, so a service manager has to start it anew."""
     _make_room(settings.connections + OWN_FILES)
     uvicorn_server = server(app, settings, on_listening=on_listening)
 
     def end(*_: object) -> None:
         uvicorn_server.should_exit = True
 
+    stores: StorePool = app.state.stores
+    stores.on_replaced = end
     # uvicorn raises the signal again when it has ended; the caller still has to clean up then.
     before = signal.signal(signal.SIGTERM, end)
     try:
         uvicorn_server.run(sockets)
     finally:
         signal.signal(signal.SIGTERM, before)
+    if stores.replaced is not None:
+        raise stores.replaced
 
 
 def _make_room(files: int) -> None:

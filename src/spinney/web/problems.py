@@ -33,6 +33,7 @@ from spinney.model.errors import (
     Refused,
     SpinneyError,
     StaleFence,
+    StoreReplaced,
     StoreUnavailable,
     TooManyAttempts,
     UnknownType,
@@ -99,6 +100,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UsageError, 422, "usage", "Invalid request"),
     (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
+    (StoreReplaced, 503, "store-away", "The store does not answer now"),
     (DiskFull, 507, "disk-full", "Insufficient storage"),
 )
 """Status, type and title by the class of the error; the first class that matches counts."""

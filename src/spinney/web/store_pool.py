@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Self, TypeVar
 
-from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.store.parts import Store
 from spinney.web.stats_cache import StatsCache
 
@@ -43,6 +43,10 @@ class StorePool:
         self._waiting = 0
         self.on_error: Callable[[StoreUnusable], None] = lambda error: None
         """Called with each error of the database."""
+        self.replaced: StoreReplaced | None = None
+        """The error by which a call found that the store is another one now: no store of this pool works again."""
+        self.on_replaced: Callable[[], None] = lambda: None
+        """Called when ``replaced`` is set, perhaps more than once."""
         self.stats_cache = StatsCache()
         """Statistics that requests share."""
 
@@ -73,6 +77,9 @@ class StorePool:
             )
         except StoreUnusable as error:
             self.on_error(error)
+            if isinstance(error, StoreReplaced):
+                self.replaced = error
+                self.on_replaced()
             raise
         finally:
             self._waiting -= 1

@@ -13,7 +13,7 @@ from server.conftest import World
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.holds.commands import LayHold
 from spinney.model.access import Role
-from spinney.model.errors import StoreUnavailable
+from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.server import pages as ui
@@ -130,12 +130,13 @@ def test_given_a_session_that_has_ended_when_a_form_is_sent_then_the_sign_in_pag
     assert "nothing was done" in world.client("viewer").get("/jobs", headers=HTML | {"Cookie": cookie}).text
 
 
+@pytest.mark.parametrize("error", [StoreUnavailable, StoreReplaced])
 @pytest.mark.parametrize("page", ["/jobs?state=failed&type=one", "/jobs/1"])
 def test_given_a_store_that_is_away_then_the_page_leads_to_where_it_can_be_tried_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, page: str
+    world: World, monkeypatch: pytest.MonkeyPatch, page: str, error: type[StoreUnusable]
 ) -> None:
     def away(*_: object, **__: object) -> None:
-        raise StoreUnavailable("the store does not answer")
+        raise error("the store does not answer")
 
     monkeypatch.setattr(Queries, "jobs", away)
     monkeypatch.setattr(verbs, "run_on", away)
