@@ -3,11 +3,13 @@
 ``INGEST_DEATHS`` is a folder. While a file ``TYPE.STAGE.begun`` or ``TYPE.STAGE.ended`` is in it, the first attempt
 that comes to that point removes it and kills its node: guard, supervisor, all workers. The former are stopped before
 they are killed, so that it is as if the power went. *begun*: the stage before is recorded, and nothing of this one is
-done. *ended*: all of it is done, and nothing is recorded.
+done. *ended*: all of it is done, and nothing is recorded. At ``TYPE.STAGE.killed`` the worker alone is killed when the
+stage begins, as by a system that runs out of memory.
 """
 
 import functools
 import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -25,18 +27,13 @@ def _mortal(point: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def stage(*args: Any, **kwargs: Any) -> Any:
         _die_at(f"{point}.begun")
+        _die_at(f"{point}.killed", lambda: os.kill(os.getpid(), signal.SIGKILL))
         try:
             return function(*args, **kwargs)
         finally:
             _die_at(f"{point}.ended")
 
     return stage
-
-
-def _die_at(point: str) -> None:
-    with suppress(FileNotFoundError):
-        Path(os.environ["INGEST_DEATHS"], point).unlink()
-        _die()
 
 
 def _die() -> None:
@@ -52,6 +49,12 @@ def _die() -> None:
     for process in (*workers, guard, supervisor, me):
         with suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def _die_at(point: str, die: Callable[[], None] = _die) -> None:
+    with suppress(FileNotFoundError):
+        Path(os.environ["INGEST_DEATHS"], point).unlink()
+        die()
 
 
 for _kind in app.types.values():

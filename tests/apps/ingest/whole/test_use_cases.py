@@ -73,6 +73,26 @@ def test_a_batch_completes(service: Service, dies_at: tuple[str, ...]) -> None:
     assert all_is_well(service, batch)
 
 
+@pytest.mark.parametrize("kinds", [NEAR], ids="-".join)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(name, marks=[] if name == "provisioning" else long_alone) for name in STAGES]
+)
+def test_a_worker_that_is_killed_once_fails_no_object(service: Service, stage: str) -> None:
+    # Given a worker that is killed once, in this stage of an object
+    service.dies_at(f"ingest.object.{stage}.killed")
+
+    # When a batch is submitted
+    batch = service.submit(service.manifest_of_three())
+    state = service.settle(batch, mails=1)
+
+    # Then the stage is tried again, and all objects complete
+    assert state == "completed", service.objects(batch)
+    assert not list(service.deaths.iterdir())
+    assert service.starts == 1
+    assert service.archived() == service.contents
+    assert all_is_well(service, batch)
+
+
 @deaths(
     POINTS,
     FAR,

@@ -43,7 +43,7 @@ from spinney.apps.ingest.objects.recording import recording
 from spinney.apps.ingest.space_waits import awaited
 
 objects.stage(queue=queue_of("estimating"), max_attempts=3)(awaited(estimating))
-objects.stage(queue=queue_of("provisioning"))(awaited(provisioning))
+objects.stage(queue=queue_of("provisioning"), max_attempts=3)(awaited(provisioning))
 objects.stage(queue=queue_of("downloading"), max_attempts=3)(awaited(downloading))
 objects.stage(queue=queue_of("processing"), max_attempts=3)(awaited(processing))
 objects.stage(queue=queue_of("recording"), max_attempts=5)(awaited(recording))
