@@ -65,6 +65,25 @@ def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:
     assert ran.value == {"objects": 4}
 
 
+def test_a_run_reads_damaged_objects_again_those_read_longest_ago_first(archive: Service) -> None:
+    # Given three objects whose damage was found a moment ago, of which a run may read two
+    for n in range(3):
+        archive.holds({"a": b"1"}, ark=f"ark:/99999/{n}")
+    with archive.inventory() as inventory:
+        for n, minutes in enumerate((1, 2, 3)):
+            inventory.audited(f"ark:/99999/{n}", NOW - timedelta(minutes=minutes), 1, 1, ["torn"])
+
+    # when a run chooses, and when another one does after it
+    first = StageHarness().run(fixity.audits, "choosing")
+    for child in first.spawned:
+        read(child.params["ark"])
+    second = StageHarness().run(fixity.audits, "choosing")
+
+    # then the first takes those read longest ago, and the second the one that is still damaged.
+    assert [child.params["ark"] for child in first.spawned] == ["ark:/99999/2", "ark:/99999/1"]
+    assert [child.params["ark"] for child in second.spawned] == ["ark:/99999/0"]
+
+
 @on_disk
 def test_objects_of_a_storage_that_is_away_keep_no_others_from_being_chosen(archive: Service) -> None:
     # Given four objects in a storage that is away, one of them damaged, and one in a storage that the settings lack;

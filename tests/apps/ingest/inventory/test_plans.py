@@ -141,6 +141,7 @@ VERBS: dict[str, Callable[[Inventory], object]] = {
     "due": lambda i: i.due_for_fixity(NOON, limit=10),
     "due outside a storage": lambda i: i.due_for_fixity(NOON, limit=10, outside=["second"]),
     "audited": lambda i: i.audited("ark:/9/77", NOON + timedelta(days=9999), 1, 1, []),
+    "damaged and due": lambda i: i.damaged_for_fixity(10),
     "damaged": lambda i: i.damaged(limit=10),
 }
 

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.inventory.model import (
     Damaged,
+    Due,
     Entry,
     File,
     LocalIdTaken,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Damaged",
+    "Due",
     "Entry",
     "File",
     "LocalIdTaken",

@@ -47,13 +47,21 @@ class FixityChecks(OpenTables):
         returns, apart from those that it leaves out; objects that were never audited have the time ``EPOCH``
         and not NULL for its sake.
         """
+        return self._due(limit, objects.c.audited_us < before, *_within(within), *_outside(outside))
+
+    def damaged_for_fixity(self, limit: int = 100, *, outside: Collection[str] = ()) -> list[Due]:
+        """Return up to ``limit`` damaged objects, the least recently audited first, so that runs which cannot read all
+        of them take turns. ``outside`` is as in ``due_for_fixity``."""
+        return self._due(limit, objects.c.damaged_since_us.is_not(None), *_outside(outside))
+
+    def _due(self, limit: int, *conditions: ColumnElement[bool]) -> list[Due]:
         query = (
             select(objects.c.ark, versions.c.storage)
             .join(
                 versions,
                 (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
             )
-            .where(objects.c.audited_us < before, *_within(within), *_outside(outside))
+            .where(*conditions)
             .order_by(objects.c.audited_us, objects.c.id)
             .limit(limit)
         )

@@ -15,7 +15,7 @@ inventory, and the next run reports it. A run that was cancelled reports nothing
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from spinney.apps.ingest.application import app, outbox
 from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.inventory import Damaged
+from spinney.apps.ingest.inventory import Damaged, Due
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.storage import Storage, Verified
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 PRIORITY = PRIORITIES[-1]
 """The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
-DAMAGED_AGAIN = timedelta(hours=12)
-"""A damaged object is read again by each run, so that its repair is noticed soon."""
 REPORTED = "damage-reported.json"
 NAMED = 5
 """How many objects a message names."""
@@ -196,20 +194,23 @@ def _due(
 ) -> Iterator[tuple[str, str]]:
     """Yield ARK and storage of the due objects, up to the limit of a run."""
     most = config.fixity.objects
-    for damaged in inventory.damaged(most // 2):  # however much is damaged, the others are read, too
-        object_ = inventory.object(damaged.ark)
-        if object_ is not None and damaged.audited < now - DAMAGED_AGAIN:
-            storage = object_.versions[-1].storage
-            if storages.is_there(storage):
-                yield damaged.ark, storage
-                most -= 1
+    # Each run reads damaged objects again, to notice a repair. However many there are, the others are read too.
+    damaged = _readable(lambda away: inventory.damaged_for_fixity(most // 2, outside=away), storages)
+    yield from damaged.items()
     before = now - timedelta(days=config.fixity.every_days)
-    if most:
-        due = inventory.due_for_fixity(before, most)
-        while not all(storages.is_there(name) for name in {item.storage for item in due}):
-            due = inventory.due_for_fixity(before, most, outside=storages.away)
-        for item in due:
-            yield item.ark, item.storage
+    if left := most - len(damaged):
+        yield from _readable(
+            lambda away: inventory.due_for_fixity(before, left, outside=away), storages
+        ).items()
+
+
+def _readable(query: Callable[[Collection[str]], list[Due]], storages: _Storages) -> dict[str, str]:
+    """Return ARK and storage of the objects that a query returns when it leaves out the storages that cannot be
+    opened."""
+    due = query(())
+    while not all(storages.is_there(name) for name in {item.storage for item in due}):
+        due = query(storages.away)
+    return {item.ark: item.storage for item in due}
 
 
 # --- one object ---------------------------------------------------------------------------------
