@@ -11,10 +11,11 @@ from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.verbs import holds
 from spinney.apps.ingest.verbs.arrivals import submit
-from spinney.apps.ingest.verbs.batches import Batches, Report
+from spinney.apps.ingest.verbs.batches import Batches, Objects, Report, Status
 from spinney.apps.ingest.verbs.deletions import Delete
 from spinney.apps.ingest.verbs.holds import Hold, Pause, Release
 from spinney.apps.ingest.verbs.lookup import Batch, batches, find_batch
+from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.features.holds.commands import LayHold, sweep_holds
@@ -36,14 +37,25 @@ class Works:
         path.write_bytes(b"map")
         with path.open("rb") as source:
             self.bid = submit(service, source, given).bid
+        self.read(objects)
+
+    def read(self, objects: int) -> None:
+        """Run the stage that makes a job for each object."""
         lease = self.site.claim_one(lanes={("ingest.batch", "processing")})
         self.site.start(lease)
-        service.store.put_data(
+        self.service.store.put_data(
             lease.job_id, lease.fence, "begun", '"2026-01-02T03:04:05+00:00"', lease.job_id
         )
         rows = [{"order": self._order(number)} for number in range(1, objects + 1)]
         self.objects = self.site.spawn_all(lease, submission("ingest.object", *rows, collection="maps"))
         self.site.pass_(lease)
+
+    def settle(self) -> None:
+        """Let the objects fail, then the batch report."""
+        for _ in self.objects:
+            self.site.fail(self.run())
+        for _ in ("reporting", "sent"):
+            self.site.pass_(self.run())
 
     def _order(self, number: int) -> dict[str, Any]:
         payload = Payload(kind=PayloadKind.FILE, url="http://example.org/a", name="a")
@@ -168,6 +180,25 @@ def test_a_release_does_not_wait_for_the_end_of_a_stage_that_has_begun_with_the_
     Release(batch=bid).run(service)
 
     assert service.store.job(lease.job_id).state is State.RUNNING
+
+
+def test_a_batch_that_runs_again_as_a_whole_has_the_objects_of_its_last_run(service: Service) -> None:
+    # Given a batch of two objects that failed, and an operator who has all of it run again from its first stage
+    works = Works(service, objects=2)
+    works.settle()
+    before = works.objects
+    works.site.rerun(works.batch.job.id)
+    works.read(2)
+    works.settle()
+
+    # Then the jobs that the first run made are neither shown nor counted, nor requeued
+    assert Status(batch=works.bid).run(service)["objects"] == {"failed": 2}
+    listed = [item["job"] for item in Objects(batch=works.bid).run(service)["items"]]
+    assert listed == works.objects
+    assert Requeue(names=[works.bid], dry_run=True).run(service)["items"][0]["would_requeue"] == 2
+    Requeue(names=[works.bid]).run(service)
+    assert works.batch.objects == {"pending": 2}
+    assert {service.store.job(job).state for job in before} == {State.FAILED}
 
 
 def test_a_list_of_batches_counts_objects_and_warnings_in_one_look(

@@ -71,7 +71,7 @@ class Status(Verb):
         name of no batch.
         """
         batch = find_batch(service, self.batch)
-        counts = service.look.counts(Filter(parent_id=batch.job.id))
+        counts = service.look.counts(Filter(parent_id=batch.job.id, superseded=False))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
         objects = {str(state): number for state, number in counts.items() if number}
         details = {"notification": list(batch.order.notify), "objects": objects}
@@ -127,13 +127,15 @@ class Objects(Verb, long=True):
         """Return a page of objects (``items``), each with its state or, if ``whole``, with all its elements,
         and after which job the next page begins (``next``; None: this is the last).
 
-        Deleted objects are listed only where that state is named. Raises UsageError, Refused and NoSuchJob
+        Deleted objects are listed only where that state is named, and those of an earlier run of the whole batch
+        never. Raises UsageError, Refused and NoSuchJob
         for a name of no batch.
         """
         filter_ = Filter(
             type=OBJECT,
             parent_id=find_batch(service, self.batch).job.id,
             states=tuple(self.state) or lookup.KEPT,
+            superseded=False,
             stage=self.stage,
             message=self.message,
         )

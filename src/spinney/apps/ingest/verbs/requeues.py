@@ -2,6 +2,7 @@
 another."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -63,9 +64,10 @@ class Requeue(Verb, changes=True, long=True):
 
     def _batch_plans(self, service: Service, job: Job) -> list[Plan]:
         """Plan for all failed objects of a batch, or for the batch itself when it failed before it had any."""
-        if job.state is State.FAILED and not service.store.bulk.count(Filter(parent_id=job.id), most=1):
+        objects = Filter(parent_id=job.id, superseded=False)
+        if job.state is State.FAILED and not service.store.bulk.count(objects, most=1):
             return [self._plan(service, Order(verb=EngineVerb.RETRY), ids=[job.id])]
-        filter_ = Filter(parent_id=job.id, message=self.message)
+        filter_ = replace(objects, message=self.message)
         orders = [self._failed, self._completed] if self.completed else [self._failed]
         return [self._plan(service, order, filter_) for order in orders]
 
