@@ -182,6 +182,30 @@ def test_a_release_does_not_wait_for_the_end_of_a_stage_that_has_begun_with_the_
     assert service.store.job(lease.job_id).state is State.RUNNING
 
 
+def test_the_message_of_a_batch_is_about_its_objects(service: Service) -> None:
+    works = Works(service, objects=3)
+
+    def message() -> str:
+        messages = {Status(batch=works.bid).run(service)["message"], *(b["message"] for b in listed())}
+        (same,) = messages
+        return same
+
+    def listed() -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = Batches().run(service)["items"]
+        return items
+
+    assert message() == "waits for its objects"
+    works.site.record(works.run(), Outcome.HOLD, message="too large")
+    assert message() == "waits for its objects; 1 is held"
+    held = next(job for job in works.objects if works.site.state(job) is State.HELD)
+    works.site.cancel(held)
+    for _ in range(2):
+        works.site.fail(works.run())
+    works.site.pass_(works.run(), result={"failed": 2})
+    works.site.pass_(works.run())
+    assert (works.batch.state, message()) == (BatchState.FAILED, "2 objects failed")
+
+
 def test_a_batch_that_runs_again_as_a_whole_has_the_objects_of_its_last_run(service: Service) -> None:
     # Given a batch of two objects that failed, and an operator who has all of it run again from its first stage
     works = Works(service, objects=2)

@@ -22,6 +22,7 @@ from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import READING, BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
+from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs import lookup
 from spinney.apps.ingest.verbs.base import (
     After,
@@ -134,8 +135,8 @@ class Objects(Verb, long=True):
         filter_ = Filter(
             type=OBJECT,
             parent_id=find_batch(service, self.batch).job.id,
-            states=tuple(self.state) or lookup.KEPT,
             superseded=False,
+            states=tuple(self.state) or lookup.KEPT,
             stage=self.stage,
             message=self.message,
         )
@@ -200,7 +201,7 @@ def _facts(batch: Batch) -> dict[str, Any]:
         "job": job.id,
         "state": batch.state,
         "stage": job.stage,
-        "message": display.state_message(job),
+        "message": _message(batch),
         "profile": order.profile,
         "collection": job.collection,
         "submitter": order.submitter,
@@ -214,6 +215,23 @@ def _facts(batch: Batch) -> dict[str, Any]:
         "accepted_us": job.created_us,
         "settled_us": job.settled_us,
     }
+
+
+def _message(batch: Batch) -> str:
+    """Return the message about the state of a batch, in words for its objects where the engine has some for the subjobs
+    of any job."""
+    job = batch.job
+    if job.state is State.WAITING and job.waits_for == "children":
+        held = batch.objects.get(State.HELD, 0)
+        return "waits for its objects" + (f"; {held:,} {'is' if held == 1 else 'are'} held" if held else "")
+    message = display.state_message(job)
+    if job.state is State.FAILED and batch.failed and message.startswith(_OF_SUBJOBS):
+        return f"{counted(batch.failed, 'object')} failed"
+    return message
+
+
+_OF_SUBJOBS = ("its subjob ", "one of its subjobs ")
+"""How the engine begins to say that a job failed because of a subjob; the second for those who may not see which."""
 
 
 def _object(job: Job) -> dict[str, Any]:
