@@ -572,6 +572,28 @@ def test_redirects_end(web: Web, fetch: Fetch) -> None:
     assert len(web.log) == 4
 
 
+@pytest.mark.parametrize(
+    ("to", "reason"),
+    [
+        (
+            "/gone?sig=c0ffee",
+            "it is redirected to {}/gone?…: the server answers 404; make the file available there",
+        ),
+        ("/b", "it is redirected to {}/b: its size is 3 bytes"),
+        ("http://10.0.0.1/c", "it is redirected to http://10.0.0.1/c: 10.0.0.1 "),
+    ],
+)
+def test_what_fails_after_a_redirect_is_told_with_the_place_it_leads_to(
+    web: Web, fetch: Fetch, to: str, reason: str
+) -> None:
+    web.put("/b", b"abc")
+    url = web.put("/a", always=redirect(to))
+
+    failure = failure_of(fetch, url, file_fields={"size_bytes": 1})
+
+    assert failure.reason.startswith(reason.format(web.url("").rstrip("/")))
+
+
 def test_a_redirect_to_nowhere_is_told(web: Web, fetch: Fetch) -> None:
     assert "without a target" in failure_of(fetch, web.put("/a", always=status(302))).reason
 

@@ -87,12 +87,17 @@ class HttpClient:
         Raises TryFailed, also for errors of the connection inside the block.
         """
         current_url = _admitted(url)
-        for _ in range(self._rules.redirects + 1):
-            with self._send(method, current_url, headers) as answer:
-                if answer.status not in response_headers.REDIRECTS:
-                    yield answer
-                    return
-                current_url = _next(current_url, answer)
+        for followed in range(self._rules.redirects + 1):
+            try:
+                with self._send(method, current_url, headers) as answer:
+                    if answer.status not in response_headers.REDIRECTS:
+                        yield answer
+                        return
+            except TryFailed as failure:
+                if followed:
+                    failure.reason = f"it is redirected to {urls.shown(current_url)}: {failure.reason}"
+                raise
+            current_url = _next(current_url, answer)
         raise TryFailed(
             f"it is redirected more than {self._rules.redirects} times, at last to {urls.shown(current_url)}; "
             f"give the URL it ends at",
