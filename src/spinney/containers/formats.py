@@ -64,10 +64,12 @@ def kind_of(container: Path, name: str) -> Kind:
     with container.open("rb") as file:
         first = file.read(4)
     by_content = next((kind for magic, kind in _FIRST_BYTES.items() if first.startswith(magic)), Kind.TAR)
+    if not first:
+        raise NotAdmitted("it is empty; send it again")
     if by_content is not by_name:
         fault = "is no such file" if by_content is Kind.TAR else f"begins like {by_content.value}"
         raise NotAdmitted(
-            f"it is named {by_name.value} and {fault} (first bytes '{shown(repr(first))}'); name it after "
+            f"it is named {by_name.value} and {fault} (first bytes {shown(repr(first))}); name it after "
             f"what it is, or send it again"
         )
     return by_name

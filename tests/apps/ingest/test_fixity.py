@@ -287,7 +287,7 @@ def test_all_damage_is_mailed_however_much_there_is(archive: Service) -> None:
     assert mail.params["text"].count(" in maps, since ") == fixity.LISTED
     assert "… and 1,000 more" in mail.params["text"]
     assert first.value == {"damaged": 1200, "news": 1200, "unread": 0}
-    assert first.message.startswith("1200 objects are damaged: ark:/99999/0, ")
+    assert first.message.startswith("1,200 objects are damaged: ark:/99999/0, ")
     assert first.message.endswith(" and 1,195 more")
 
     # when another is damaged while none is mended
@@ -348,7 +348,7 @@ def test_what_could_not_be_read_is_said(archive: Service) -> None:
     ran = StageHarness(children=[child]).run(fixity.audits, "reporting")
 
     assert ran.outcome is Outcome.WARNING
-    assert ran.message == f"1 objects could not be read: {ARK}"
+    assert ran.message == f"1 object could not be read: {ARK}"
 
 
 def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +362,7 @@ def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.Monke
     ran = reporting_result()
 
     assert ran.submitted == []
-    assert ran.message == f"1 objects are damaged: {ARK}"
+    assert ran.message == f"1 object is damaged: {ARK}"
 
 
 def read(ark: str, storage: str = "main") -> StageResult:

@@ -224,7 +224,7 @@ def test_a_file_of_another_digest_is_copied_twice_and_refused(folder: Path, tmp_
     file = RemoteFile(url=(tmp_path / "a").as_uri(), name="a", digest=digest("md5", MD5))
     came: list[int] = []
 
-    with pytest.raises(FetchFailed, match=f"md5 digest is [0-9a-f]{{32}}, but {MD5} was given"):
+    with pytest.raises(FetchFailed, match=f"md5 digest is [0-9a-f]{{32}}, and the given one is {MD5}"):
         fetch_all([file], folder, Rules(file_roots=(tmp_path,)), progress=came.append)
 
     assert sum(came) == 10

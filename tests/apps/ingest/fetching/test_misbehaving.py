@@ -308,7 +308,7 @@ def test_a_body_shorter_than_given_without_a_promise_is_refused(web: Web, fetch:
 
     failure = failure_of(fetch, url, file_fields={"size_bytes": 9})
 
-    assert "its size is 5 bytes, but 9 bytes was given" in failure.reason
+    assert "its size is 5 bytes, and the given one is 9 bytes" in failure.reason
 
 
 def test_an_endless_body_ends_at_the_size_given(web: Web, fetch: Fetch) -> None:

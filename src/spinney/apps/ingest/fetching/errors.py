@@ -32,7 +32,8 @@ class Differs(TryFailed):
 
     def __init__(self, quantity: str, expected: object, actual: object) -> None:
         super().__init__(
-            f"its {quantity} is {actual}, but {expected} was given; correct the file or the manifest, then retry",
+            f"its {quantity} is {actual}, and the given one is {expected}; correct the file or the manifest, then "
+            f"retry",
             retryable=False,
         )
 

@@ -30,6 +30,7 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import Damaged, Due
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
+from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.storage import Storage, Verified
 from spinney.errors import UsageError
 from spinney.files import copies
@@ -94,11 +95,13 @@ def reporting(job: Job) -> dict[str, Any]:
     summary = {"damaged": len(damaged_since), "news": new_damage, "unread": len(unread)}
     messages = []
     if damaged_since:
-        messages.append(f"{len(damaged_since)} objects are damaged: {_first_arks([*damaged_since])}")
-    if unread:
+        are = "is" if len(damaged_since) == 1 else "are"
         messages.append(
-            f"{len(unread)} objects could not be read: {_first_arks([child.params['ark'] for child in unread])}"
+            f"{counted(len(damaged_since), 'object')} {are} damaged: {_first_arks([*damaged_since])}"
         )
+    if unread:
+        arks = [child.params["ark"] for child in unread]
+        messages.append(f"{counted(len(arks), 'object')} could not be read: {_first_arks(arks)}")
     if messages:
         raise Warn("; ".join(messages), value=summary)
     return summary
