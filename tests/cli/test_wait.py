@@ -81,6 +81,24 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
     assert lines_printed[1].strip().startswith(message), lines_printed
 
 
+def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -> None:
+    numbers = range(1, wait.COUNTED_TREES + 2)
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in numbers), "double")
+    shell.ok("cancel", "1", *map(str, numbers[2:]))
+    shell.ok("hold", "2", "--reason", "not yet", "--by", "ann")
+
+    waits = shell.start("wait", *map(str, numbers))
+    try:
+        assert waits.stdout is not None
+        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+
+    assert lines_printed[0].startswith(f"1 of {len(numbers)} settled: 1 cancelled; ")
+    assert lines_printed[1].strip().startswith("2 double held: hold 1 on job 2 by ann: not yet")
+
+
 class _Tree:
     """Does the commands of a wait for job 1, which waits for job 2.
 

@@ -41,8 +41,8 @@ SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
-"""The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, and
-nothing is said about why they do not start, unless the wait ends for that."""
+"""The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, as far as
+they were read, and the wait says only of the first open one why it does not go on."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
 OUTAGE_LIMIT_S = 60.0
@@ -81,7 +81,8 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             settled = line.look()
             few = len(jobs) <= COUNTED_TREES
             counts, running = _below(performer, line.last) if few else (line.counts(), [])
-            picture.update(counts, running, stuck.among(line.last, running), last=settled)
+            reached = line.last if few else line.reached
+            picture.update(counts, running, stuck.among(reached, running), last=settled)
             if settled:
                 break
             held = stuck.held_for_good(line.open_jobs())
@@ -139,6 +140,8 @@ class _Line:
         self._ended: Counter[str] = Counter()
         self.last: list[Job] = []
         """As last seen; of a long list only what did not complete."""
+        self.reached: list[Job] = []
+        """Of a long list the open job at which the last look ended. Those after it were not read."""
 
     def look(self) -> bool:
         """Look at the jobs again, and return whether all have settled.
@@ -150,9 +153,11 @@ class _Line:
             self.last = [_job(self._performer, j) for j in self._jobs]
             self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
             return sum(self._ended.values()) == len(self._jobs)
+        self.reached = []
         for number in self._jobs[self._at : self._at + LOOKED_AT]:
             job = _job(self._performer, number)
             if job.state not in SETTLED:
+                self.reached = [job]
                 return False
             self._at += 1
             self._ended[job.state] += 1
