@@ -56,9 +56,10 @@ async def host(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPINNEY_STORE", new_store(tmp_path / "spinney.db"))
     (tmp_path / "stray_app.py").write_text(APP.format(elsewhere=new_store(tmp_path / "elsewhere.db")))
-    (tmp_path / "loaded_app.py").write_text(
-        "from spinney import Spinney\napp = Spinney()\napp.job(name='other')(lambda: None).submit()\n"
-    )
+    for name, store in (("loaded_app", ""), ("naming_app", repr(new_store(tmp_path / "named.db")))):
+        (tmp_path / f"{name}.py").write_text(
+            f"from spinney import Spinney\napp = Spinney({store})\napp.job(name='other')(lambda: None).submit()\n"
+        )
     async with host_in(tmp_path) as host:
         yield host
 
@@ -78,10 +79,12 @@ async def test_a_stage_that_asks_for_a_store_is_refused_unless_the_code_names_it
         assert detail["result"] == "1"
 
 
-async def test_an_application_that_submits_while_a_worker_loads_it_is_refused(host, tmp_path):
-    worker = host.start(app="loaded_app:app", path=[tmp_path])
+@pytest.mark.parametrize("name", ["loaded_app", "naming_app"])
+async def test_an_application_that_submits_while_a_worker_loads_it_is_refused(host, tmp_path, name):
+    # Whether or not its code names the store: every worker that starts would submit the job once more.
+    worker = host.start(app=f"{name}:app", path=[tmp_path])
     await host.ended(worker)
-    assert f"loaded_app: {REFUSED.partition(': ')[2]}" in host.hellos[0].error
+    assert f"{name}: the module uses the store while it is imported" in host.hellos[0].error
 
 
 def test_a_bench_refuses_it_too(tmp_path):
