@@ -93,6 +93,30 @@ def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world:
     assert (first.more, first.path) == ("2 × error in one.work", f"/batches/{batch}")
 
 
+def test_given_a_batch_whose_causes_share_exception_and_stage_then_their_messages_tell_them_apart(
+    world: World,
+) -> None:
+    batch = world.submit("batch")
+    lease = world.site.run(batch)
+    children = world.site.spawn(lease, "one", n=3)
+    world.site.pass_(lease)
+    failures = (
+        ("ValueError", "the header of the archive is damaged, from its first byte to its last"),
+        ("ValueError", "a member lies outside"),
+        ("KeyError", "name"),
+    )
+    for child, (exception, message) in zip(children, failures, strict=True):
+        world.site.fail(world.site.run(child), message=message, error={"type": exception, "message": message})
+    world.site.drain()
+
+    more = next(needs(looked(world))).more
+
+    assert "1 × ValueError in one.work (the header of the archive is damaged, from its…)" in more
+    assert "1 × ValueError in one.work (a member lies outside)" in more
+    assert "1 × KeyError in one.work" in more
+    assert "(name)" not in more
+
+
 def test_given_more_failed_batches_than_are_listed_then_their_number_is_told_whatever_else_failed_since(
     world: World,
 ) -> None:

@@ -32,7 +32,7 @@ from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.page_responses import segment, with_query
-from spinney.web.pages.text_formats import exception
+from spinney.web.pages.text_formats import cut, exception
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import OVERVIEW, StatsCache
 
@@ -49,6 +49,8 @@ BATCHES = 5
 """How many failed batches are listed."""
 CAUSES = 3
 """How many causes of failures are named, of a batch and in all."""
+_MESSAGE_MAX = 48
+"""How many characters of a failure's message stand with a cause that is named among others."""
 LOOKED_AT = 1_000
 """How many of the latest batches are looked at for failed ones."""
 _POISON = "poison"
@@ -405,9 +407,20 @@ def _place(group: Failure) -> str:
     return group.type if group.stage == group.type else f"{group.type}.{group.stage}"
 
 
+def _named_causes(groups: Sequence[Failure]) -> list[str]:
+    """Return causes of failures as short texts. Those of the same exception in the same stage have their messages,
+    which alone tell them apart."""
+    texts = [f"{exception(group.exception)} in {_place(group)}" for group in groups]
+    return [
+        f"{group.jobs:,} × {text}"
+        + (f" ({cut(group.message, _MESSAGE_MAX)})" if texts.count(text) > 1 else "")
+        for group, text in zip(groups, texts, strict=True)
+    ]
+
+
 def _failed_batch(batch: FailedBatch) -> ActionNeeded:
     job, causes = batch.job, batch.causes
-    named = [f"{group.jobs:,} × {exception(group.exception)} in {_place(group)}" for group in causes.groups]
+    named = _named_causes(causes.groups)
     more = f" and {counted(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
     return ActionNeeded(
         id=f"failed-{job.id}",
