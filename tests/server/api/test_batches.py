@@ -37,6 +37,16 @@ def test_a_batch_tells_how_far_it_is(world: World) -> None:
     assert shown["eta_us"] is not None
 
 
+def test_no_end_is_foreseen_for_a_batch_of_which_a_job_is_held(world: World) -> None:
+    top, children = batch(world, 4)
+    world.client().post(f"/api/v1/jobs/{children[-1]}/hold", json={"reason": "ask the owner"})
+
+    shown = world.client("viewer").get(f"/api/v1/batches/{top}").json()
+
+    assert shown["counts"] == {"completed": 2, "pending": 1, "held": 1}
+    assert shown["eta_us"] is None
+
+
 def test_one_batch_has_its_failures_and_its_objects(world: World) -> None:
     top, children = batch(world, 4, failing=1)
     other, _ = batch(world, 4, failing=2)

@@ -40,8 +40,8 @@ class Batch:
     """How many jobs settled a second, on average since the job at the top began; None: none has settled
     yet."""
     eta_us: int | None
-    """When all will have settled at that rate; None: all have, or the rate is not known. It does not
-    foresee jobs that are still to be spawned."""
+    """When all will have settled at that rate; None: all have, the rate is not known, or some are held
+    and wait for a person. It does not foresee jobs that are still to be spawned."""
 
 
 class Batches(Service):
@@ -116,6 +116,7 @@ class Batches(Service):
         began_us = job.started_us or job.created_us
         per_s = settled / ((now_us - began_us) / 1e6) if settled and now_us > began_us else None
         open_ = total - settled
+        foreseen = open_ > 0 and State.HELD not in counts
         return Batch(
             job=job,
             counts=counts,
@@ -124,5 +125,5 @@ class Batches(Service):
             progress=settled / total if total else 0.0,
             age_s=max(0, now_us - job.created_us) / 1e6,
             per_s=per_s,
-            eta_us=None if per_s is None or not open_ else now_us + round(open_ / per_s * 1e6),
+            eta_us=now_us + round(open_ / per_s * 1e6) if per_s is not None and foreseen else None,
         )
