@@ -231,7 +231,9 @@ def test_what_a_silent_party_had_of_a_type_that_must_not_run_twice_is_orphaned(s
     claim(site, join(site, lanes=(("once", "listen"),)), (("once", "listen"),))
     (seen,) = site.store.nodes()
     take_back_silent(site.store, seen, now_us=site.now)
-    assert site.store.job(job_id).state is State.ORPHANED
+    job = site.store.job(job_id)
+    assert job.state is State.ORPHANED
+    assert job.message == "its type forbids a silent second run: its external worker sent no more heartbeats"
 
 
 def test_an_attempt_that_exceeds_its_time_limit_is_taken_from_its_party(site: Site) -> None:

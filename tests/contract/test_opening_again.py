@@ -53,6 +53,7 @@ def test_an_orphaned_job_can_be_retried(site: Site) -> None:
     node = site.node("n")
     lease = site.run(site.submit_one("fragile"), node)
     site.recover(node)
+    assert site.job(lease.job_id).message == "its type forbids a silent second run: its node died under it"
 
     site.retry(lease.job_id)
 

@@ -103,6 +103,6 @@ def _interrupted(
         return RetryDecision(
             state=State.ORPHANED,
             interruption=True,
-            reason="its node died and its type forbids a silent second run",
+            reason="its type forbids a silent second run",
         )
     return RetryDecision(state=State.PENDING, interruption=True)
