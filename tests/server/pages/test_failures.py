@@ -36,11 +36,25 @@ def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types
 
     text = get(world, "/failures")
 
-    assert re.findall(r'href="/failures/(\w+)"', text) == [large, small]
+    assert list(dict.fromkeys(re.findall(r'href="/failures/(\w+)"', text))) == [large, small]
     assert "no &lt;i&gt;profile" in text
     assert "<i>profile" not in text
-    assert re.findall(r'href="/failures/(\w+)"', get(world, "/failures?type=three")) == [small]
+    assert set(re.findall(r'href="/failures/(\w+)"', get(world, "/failures?type=three"))) == {small}
     assert "No failed jobs of this type" in get(world, "/failures?type=batch")
+
+
+def test_given_a_type_of_which_only_a_batch_failed_then_the_empty_list_leads_to_it(world: World) -> None:
+    batch = world.submit("batch")
+    lease = world.site.run(batch)
+    child = world.site.spawn(lease, "one")
+    world.site.pass_(lease)
+    world.site.drain(failing=child)
+    assert world.store.job(batch).state == "failed"
+
+    text = get(world, "/failures?type=batch")
+
+    assert "1 job failed because of other jobs: " in text
+    assert 'href="/jobs?state=failed&amp;state=orphaned&amp;type=batch">show it</a>' in text
 
 
 def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_can_be_retried(
