@@ -22,8 +22,9 @@ from .shell import Shell
         (["frobnicate"], "No such command"),
         (["lst"], "No such command 'lst' (did you mean 'list'?); '"),
         (["show"], "Missing argument"),
-        (["show", "one"], "JOB"),
-        (["show", "0"], "JOB"),
+        (["show", "one"], "Invalid value for 'JOB': 'one' should be a whole number; '"),
+        (["show", "0"], "Invalid value for 'JOB': '0' should be greater than or equal to 1; '"),
+        (["priority", "1", "high"], "'high' should be a whole number; '"),
         *[
             ([verb, str(10**12)], "999999999999")
             for verb in (

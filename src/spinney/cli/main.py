@@ -167,6 +167,10 @@ def _usage(error: "Any") -> str:
     text = re.sub(
         r"\. Did you mean (.*)\?$", r" (did you mean \1?)", error.format_message().strip().rstrip(".")
     )
+    problems = getattr(error.__cause__, "errors", None)  # of pydantic, where Typer converts values by it
+    if problems is not None:
+        text = re.sub(r", unable to parse .*", "", text).replace("a valid integer", "a whole number")
+        text = text.replace("Input should", f"{problems()[0]['input']!r} should")
     context = getattr(error, "ctx", None)
     unknown_option = hasattr(error, "possibilities") and not error.possibilities
     if unknown_option and context and hasattr(context.command, "list_commands"):
