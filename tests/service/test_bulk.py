@@ -381,6 +381,22 @@ def test_a_preview_says_how_many_run_each_stage(site: Site, bulk: Bulk) -> None:
     assert site.count() == {"failed": 21}
 
 
+def test_a_preview_lists_the_stages_of_a_type_in_their_order(site: Site, bulk: Bulk) -> None:
+    from_the_start, other = site.submit_one("three"), site.submit_one()
+    half_done = site.submit_one("three", priority=1)  # the newest, which the preview comes to first
+    site.pass_(site.run(half_done))
+    site.drain(failing={from_the_start, half_done, other})
+
+    stages = bulk.stages(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED))
+
+    assert [(c.type, c.stage, c.jobs) for c in stages] == [
+        ("three", "first", 1),
+        ("three", "second", 2),
+        ("three", "third", 2),
+        ("one", "work", 1),
+    ]
+
+
 def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -> None:
     """A child that does not fit is retried in its parent's place only where none is that does."""
     batch, born = site.family("batch", n=1, collection="alpha")

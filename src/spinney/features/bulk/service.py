@@ -120,8 +120,8 @@ class Bulk(Service):
         return touched
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """Return the stages that a retry or rerun would run again, each with the number of jobs; nothing for
-        other verbs.
+        """Return the stages that a retry or rerun would run again, each with the number of jobs, type by type in
+        the order in which they run; nothing for other verbs.
 
         Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them, and only those of
         them that the caller may see. Raises Forbidden.
@@ -143,7 +143,13 @@ class Bulk(Service):
                 if job_id not in done and job_id in in_sight:
                     done.add(job_id)
                     counted.update((type_, stage) for stage in stages)
-        return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
+        specs = self.store.types()
+        order = {(name, stage.name): i for name, spec in specs.items() for i, stage in enumerate(spec.stages)}
+        place = {type_: i for i, (type_, _) in reversed(list(enumerate(counted)))}
+        return [
+            StageCount(type=type_, stage=stage, jobs=counted[type_, stage])
+            for type_, stage in sorted(counted, key=lambda of: (place[of[0]], order.get(of, 0)))
+        ]
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
         """Yield pages of ids of the jobs of a plan whose stages are counted: those that are named and may be
