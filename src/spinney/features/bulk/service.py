@@ -143,12 +143,12 @@ class Bulk(Service):
                 if job_id not in done and job_id in in_sight:
                     done.add(job_id)
                     counted.update((type_, stage) for stage in stages)
-        specs = self.store.types()
-        order = {(name, stage.name): i for name, spec in specs.items() for i, stage in enumerate(spec.stages)}
-        place = {type_: i for i, (type_, _) in reversed(list(enumerate(counted)))}
+        types = list(dict.fromkeys(type_ for type_, _ in counted))
+        specs = self.store.types().items()
+        place = {(type_, stage.name): i for type_, spec in specs for i, stage in enumerate(spec.stages)}
         return [
             StageCount(type=type_, stage=stage, jobs=counted[type_, stage])
-            for type_, stage in sorted(counted, key=lambda of: (place[of[0]], order.get(of, 0)))
+            for type_, stage in sorted(counted, key=lambda of: (types.index(of[0]), place.get(of, 0)))
         ]
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
