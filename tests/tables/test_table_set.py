@@ -1,5 +1,6 @@
 """An application's own tables: made beside those of a store, upgraded, and refused with a sentence that helps."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -120,6 +121,36 @@ def test_connections_are_kept_when_the_database_only_keeps_somebody_waiting(
         raise OperationalError(None, None, original)
     assert isinstance(raised.value, TablesAway) == locked
     assert database._engine.pool.checkedin() == int(locked)
+    database.close()
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["replaced", "removed"])
+def test_nothing_is_written_to_a_file_that_was_replaced_or_removed(
+    migrations: Path, tmp_path: Path, is_there: bool
+) -> None:
+    # Given a database that a process has open, and in the place of its file a copy, or nothing
+    file, aside = tmp_path / "library.db", tmp_path / "aside.db"
+    tables = shelves(migrations)
+    database = tables.open(f"sqlite:///{file}")
+    database.init()
+    database.close()  # so that all is in the file itself
+    with database.read():
+        pass
+    file.rename(aside)
+    if is_there:
+        shutil.copyfile(aside, file)
+
+    # then neither a reader nor a writer continues on the file that is no longer there,
+    for transaction in (database.read, database.write):
+        with pytest.raises(TablesUnusable, match="replaced or removed while this process"), transaction():
+            pytest.fail("it continues")
+
+    # and both do when that is put back.
+    aside.replace(file)
+    with database.write() as connection:
+        connection.execute(text("insert into shelf_books (title) values ('Emma')"))
+    with tables.open(f"sqlite:///{file}").read() as connection:
+        assert connection.execute(text("select title from shelf_books")).scalars().all() == ["Emma"]
     database.close()
 
 

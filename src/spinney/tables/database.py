@@ -5,7 +5,9 @@ writes later could be refused in the middle), on PostgreSQL each statement sees 
 COMMITTED), so that a transaction that waited for a row's lock sees the changes of its holder. An application that locks
 several rows takes them in one order, so that there are no deadlocks.
 
-SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL).
+SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL). A connection to a file that was
+replaced or removed would continue on the file that it opened, where nobody else finds what it writes; so each
+transaction compares the two.
 """
 
 import fcntl
@@ -123,9 +125,12 @@ class Backend(Protocol):
 def open_sqlite(tables: TableDeclaration, path: Path) -> Database:
     """Return the database in a SQLite file."""
     engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=QueuePool, **POOL)
-    event.listen(
-        engine, "begin", lambda c: c.exec_driver_sql(f"begin {'immediate' if writes(c) else 'deferred'}")
-    )
+
+    def begin(connection: Connection) -> None:
+        _require_same_file(tables, path, connection)
+        connection.exec_driver_sql(f"begin {'immediate' if writes(connection) else 'deferred'}")
+
+    event.listen(engine, "begin", begin)
     return Database(tables, engine, str(path), _Sqlite(tables, path))
 
 
@@ -186,16 +191,48 @@ class _Sqlite:
         return None
 
 
+class _FileConnection(sqlite3.Connection):
+    """A connection that knows which file it has open."""
+
+    file: os.stat_result | None = None
+
+
+def _require_same_file(tables: TableDeclaration, path: Path, connection: Connection) -> None:
+    """Raise TablesUnusable unless the path still leads to the file that the connection has open.
+
+    The connection is not closed: SQLite would remove the journal of the file that is there now, which has the same
+    name as its own.
+    """
+    opened, present = getattr(connection.connection.dbapi_connection, "file", None), _stat(path)
+    if opened is None or present is None or not os.path.samestat(opened, present):
+        raise TablesUnusable(
+            f"the {tables.name} {path} was replaced or removed while this process had it open; put the file back, or "
+            f"start the node, server or program again"
+        )
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     """Return a connection to an existing file. Transactions are begun by an event (``open_sqlite``), and not
     by the driver, whose own would begin with the first statement that writes."""
+    file = _stat(
+        path
+    )  # before it is opened: if it is replaced in between, the first transaction notices that
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
         timeout=_BUSY_S,
         isolation_level=None,
         check_same_thread=False,
+        factory=_FileConnection,
     )
+    connection.file = file
     try:
         with _folder_lock(path.parent):
             connection.execute("pragma journal_mode = wal")

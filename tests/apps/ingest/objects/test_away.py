@@ -83,12 +83,16 @@ def test_a_bucket_that_does_not_answer_to_the_credentials_is_waited_for(
         assert deposit.run("processing").outcome == "ok"
 
 
-def test_an_inventory_that_is_gone_is_not_begun_anew(service: Service) -> None:
+@pytest.mark.parametrize("was_open", [False, True], ids=["first use", "in use"])
+def test_an_inventory_that_is_gone_is_not_begun_anew(service: Service, was_open: bool) -> None:
     deposit = service.of_file()
     deposit.to("downloading")
+    if was_open:
+        assert open_resources.inventory(service.settings).find() == []
     file, aside = service.folder / "home/inventory.db", service.folder / "aside.db"
     file.rename(aside)
-    assert rested(deposit.run("processing"), "no inventory", "spinney ingest init")
+    words = ("was replaced or removed",) if was_open else ("no inventory", "spinney ingest init")
+    assert rested(deposit.run("processing"), *words)
     assert not file.exists()
     aside.rename(file)
     assert deposit.run("processing").outcome == "ok"
