@@ -3,6 +3,7 @@
 import gzip
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -88,6 +89,11 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.recv(1)  # until the client goes
         elif kind == "wfs":
             self._send(200, (FEATURE if request == "GetFeature" else WFS).encode())
+        elif kind == "slow":
+            if request == "GetMap":
+                self.connection.recv(1)  # until the client goes
+            time.sleep(1)
+            self._send(200, WMS.encode())
         elif kind in ("wms", "nomap", "mapcompressed"):
             self._send(200, png() if request == "GetMap" else WMS.encode())
         else:
@@ -236,6 +242,16 @@ def test_content(server: str, path: str, fields: dict[str, str], status: str, sa
     finding = find(content.check, f"{server}{path}", **fields)
     assert finding.status == status
     assert says in finding.info
+
+
+def test_a_service_that_is_slow_twice_is_an_answer_out_of_time_and_no_fault_of_the_task(server: str) -> None:
+    service = Service(gid=1, eid=1, uuid="u", uri=f"{server}/slow", type="WMS", version="", description="d")
+    context = Context(timeout_s=3, data=Path("unused"), network=Network(private=("127.0.0.1",)))
+
+    finding = modules.run(content.check, service, context)
+
+    assert finding.code == "timeout"
+    assert "did not answer in time" in finding.info
 
 
 def test_gdal_that_hangs_is_ended_within_the_time_of_the_task(

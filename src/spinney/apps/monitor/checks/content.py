@@ -3,6 +3,8 @@
 A service may have valid capabilities and no data behind them. So the capabilities are fetched once more, and the first
 layer or type that they name is requested: a map of 64 by 64 pixels, or a single feature."""
 
+import time
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
 
@@ -27,15 +29,18 @@ def check(service: Service, context: Context) -> Finding:
     WFS."""
     if service.type not in ("WMS", "WFS"):
         return NOT_APPLICABLE
+    began_s = time.monotonic()
     try:
         root = document(fetch(capabilities_uri(service), context))
+        # Two slow answers would else use up the time of the task, which would look like a fault of the task.
+        left = replace(context, timeout_s=max(0.1, context.timeout_s - (time.monotonic() - began_s)))
         name = _first_name(root, "Layer" if service.type == "WMS" else "FeatureType")
         if name is None:
             return warning("no_layers", "The capabilities name nothing that could be fetched")
         version = root.get("version") or service.version
         if service.type == "WMS":
-            return _map(fetch(_uri(service, _map_parameters(root, name, version)), context), name)
-        return _feature(fetch(_uri(service, _feature_parameters(name, version)), context), name)
+            return _map(fetch(_uri(service, _map_parameters(root, name, version)), left), name)
+        return _feature(fetch(_uri(service, _feature_parameters(name, version)), left), name)
     except Unreachable as unreachable:
         return unreachable.finding
 
