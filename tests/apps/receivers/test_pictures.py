@@ -5,7 +5,7 @@ from pathlib import Path
 from spinney.apps.receivers import timeline
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, write_files
+from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.plot import svg
 
 
@@ -23,7 +23,7 @@ def test_a_timeline_begins_behind_the_time_at_which_the_clock_was_set(tmp_path: 
     ReceiverDatabase(tmp_path / "r.sqlite", TAGS).detect(files, now_s=BEGUN + 86_400)
 
     with snapshot(tmp_path / "r.sqlite") as db:
-        shown = timeline.read(db)
+        shown = timeline.read(db, now_s=BEGUN + 86_400)
 
     (session,) = shown.sessions
     assert session.begun < 86_400
@@ -31,6 +31,25 @@ def test_a_timeline_begins_behind_the_time_at_which_the_clock_was_set(tmp_path: 
     assert session.file_marks == (0.0, 0.0)
     assert any(width > timeline.WIDTH / 2 for _, width, _ in session.run_marks)
     assert all(left >= 0 and left + width <= timeline.WIDTH + 2 for left, width, _ in session.run_marks)
+
+
+def test_a_file_whose_name_has_a_time_to_come_does_not_stretch_the_timeline(tmp_path: Path) -> None:
+    now_s = BEGUN + 3600
+    files = write_files(Scene(seconds=120).lines(), tmp_path / "right", [])
+    ahead = tmp_path / file_name(4, BEGUN + 50 * 365 * 86_400)
+    ahead.write_text(f"p,1,{BEGUN + 60},4.0,-60.0,-90.0\n")
+    ReceiverDatabase(tmp_path / "r.sqlite", TAGS).detect([*files, ahead], now_s=now_s)
+
+    with snapshot(tmp_path / "r.sqlite") as db:
+        shown = timeline.read(db, now_s=now_s)
+        totals = timeline.totals(db, now_s=now_s)
+
+    later, right = shown.sessions
+    assert later.begun > now_s
+    assert shown.ended <= BEGUN + 120
+    assert later.file_marks == (timeline.WIDTH,)
+    assert any(width > timeline.WIDTH / 2 for _, width, _ in right.run_marks)
+    assert totals["last"] == right.begun
 
 
 def test_a_plot_leaves_out_the_hours_before_the_clock_was_set() -> None:

@@ -2,8 +2,10 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -112,7 +114,7 @@ def move(
 @app.command("list")
 def list_(json: JsonOption = False) -> None:
     """List the receivers: how many files, sessions, runs and hits of each there are."""
-    with _each_receiver(timeline.totals) as receivers:
+    with _each_receiver(partial(timeline.totals, now_s=time.time())) as receivers:
         rows = [{"receiver": receiver, **totals} for receiver, totals in receivers]
         _print(rows, ("receiver", *timeline.COUNTED), json=json, empty="no receiver has a database yet")
 

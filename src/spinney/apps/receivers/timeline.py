@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.detection.source_files import CLOCK_SET_S
+from spinney.apps.receivers.detection.source_files import AHEAD_S, CLOCK_SET_S
 
 T = TypeVar("T")
 COUNTED = ("files", "sessions", "runs", "hits")
@@ -64,8 +64,9 @@ class Timeline(NamedTuple):
     sessions: tuple[Session, ...]
     batches: tuple[Batch, ...]
     begun: float
-    """When the earliest of these sessions began, by a clock that was set (``CLOCK_SET_S``) where there is one, and as
-    ``ended`` the last one ended, in seconds since 1970; zeros without any. The picture goes from one to the other."""
+    """When the earliest of these sessions began, and as ``ended`` the last one ended, by clocks that were right
+    (``CLOCK_SET_S``, ``AHEAD_S``) where there is one, in seconds since 1970; zeros without any. The picture goes from
+    one to the other."""
     ended: float
 
 
@@ -87,21 +88,26 @@ def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tup
         yield path.stem, result
 
 
-def totals(db: sqlite3.Connection) -> dict[str, float | None]:
-    """Return the ``COUNTED`` numbers of a receiver, and when its ``last`` file was begun (seconds since 1970;
-    None without files)."""
+def totals(db: sqlite3.Connection, *, now_s: float) -> dict[str, float | None]:
+    """Return the ``COUNTED`` numbers of a receiver, and when its ``last`` file was begun (seconds since 1970), of those
+    that may be right at the time ``now_s`` (None without one)."""
     counts = {name: db.execute(f"select count(*) from {name}").fetchone()[0] for name in COUNTED}  # noqa: S608
-    return {**counts, "last": db.execute("select max(begun) from files").fetchone()[0]}
+    last = db.execute("select max(begun) from files where begun < ?", (now_s + AHEAD_S,))
+    return {**counts, "last": last.fetchone()[0]}
 
 
-def read(db: sqlite3.Connection) -> Timeline:
+def read(db: sqlite3.Connection, *, now_s: float) -> Timeline:
     """Return the timeline of the receiver whose database this is, empty for one without files. Of each
-    session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits."""
+    session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits.
+
+    ``now_s``: the time now, in seconds since 1970. The name of a file may give any time; one that cannot be right
+    stands at the edge of the picture, which would else have all others in one point."""
     # The newest sessions with their files, by the index ``files_by_session``; a session without a file has no row.
     rows = db.execute(
         "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> ''), "
-        "min(case when begun >= ? then begun end) from files group by session order by session desc limit ?",
-        (CLOCK_SET_S, SESSIONS_MAX),
+        "min(case when begun >= ?1 and begun < ?2 then begun end), max(case when begun < ?2 then begun end) "
+        "from files group by session order by session desc limit ?3",
+        (CLOCK_SET_S, now_s + AHEAD_S, SESSIONS_MAX),
     ).fetchall()
     # The hits of these sessions only: the primary key begins with the session, so older ones are not read.
     hits_since = db.execute(
@@ -111,12 +117,17 @@ def read(db: sqlite3.Connection) -> Timeline:
     )
     detected = {session: numbers for session, *numbers in hits_since}
     ends = [max(row[2], detected.get(row[0], (0, 0, row[2]))[2]) for row in rows]
-    set_times = [at for *_, at in (*rows, *detected.values()) if at is not None]
+    set_times = [
+        at for at in (*(row[6] for row in rows), *(hit[3] for hit in detected.values())) if at is not None
+    ]
     begun = min(set_times or (row[1] for row in rows), default=0.0)
-    ended = max(ends, default=0.0)
+    right_ends = [
+        at for at in (*(row[7] for row in rows), *(hit[2] for hit in detected.values())) if at is not None
+    ]
+    ended = max(right_ends or ends, default=0.0)
     scale = WIDTH / max(1.0, ended - begun)
     sessions = []
-    for (number, first, _, files, pulses, damaged, _), last in zip(rows, ends, strict=True):
+    for (number, first, _, files, pulses, damaged, *_), last in zip(rows, ends, strict=True):
         runs, hits, *_ = detected.get(number, (0, 0))
         sessions.append(
             Session(
@@ -129,7 +140,7 @@ def read(db: sqlite3.Connection) -> Timeline:
                 hits=hits,
                 damaged=damaged,
                 file_marks=tuple(
-                    round(max(0.0, at - begun) * scale, 1)
+                    round(min(max(0.0, at - begun) * scale, WIDTH), 1)
                     for (at,) in db.execute("select distinct begun from files where session = ?", (number,))
                 ),
                 run_marks=_run_marks(db, number, begun, scale),

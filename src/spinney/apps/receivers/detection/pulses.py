@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.apps.receivers.detection.contents import CHUNK_BYTES, DAMAGES, opened
+from spinney.apps.receivers.detection.source_files import AHEAD_S
 
 LINE_BYTES = 1000
 """A longer line is broken; the rest of it is skipped."""
 TIME_END_S = 7_258_118_400.0
 """2200-01-01; a clock that says more is broken, and no page or picture could show it."""
-AHEAD_S = 86_400.0
-"""By so much the clock of a receiver may be ahead of that of this host."""
 PORT_END = 10_000
 """Ports have lower numbers; four digits at most."""
 _FIELDS = 5

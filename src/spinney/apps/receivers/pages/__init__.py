@@ -8,6 +8,8 @@ Specified by ``tests/apps/receivers/test_pages.py``.
 """
 
 import sqlite3
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,7 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
 
     def read(_: Control) -> timeline.Timeline:
         with snapshot(_database(receiver)) as db:
-            return timeline.read(db)
+            return timeline.read(db, now_s=time.time())
 
     return pages.show(request, context, "receiver.html", receiver=receiver, timeline=await context.run(read))
 
@@ -167,7 +169,9 @@ def _receivers() -> list[dict[str, Any]]:
     """Return the totals of each receiver, or why its database cannot be read."""
     return [
         {"receiver": receiver} | ({"fault": str(result)} if isinstance(result, sqlite3.Error) else result)
-        for receiver, result in timeline.of_each(settings.load().data, timeline.totals)
+        for receiver, result in timeline.of_each(
+            settings.load().data, partial(timeline.totals, now_s=time.time())
+        )
     ]
 
 
