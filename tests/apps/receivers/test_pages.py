@@ -124,3 +124,19 @@ def test_what_the_pages_show_and_start_and_what_limited_rights_hide(
     assert "/inboxes/terns/upload" not in read(client, "", asker="limited")
     assert upload in read(client, "", asker="limited")
     read(client, f"/uploads/{first}", 404, "limited")
+
+
+def test_an_upload_without_a_raw_file_and_one_that_failed_say_so(
+    client: TestClient, service: Service, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("no raw file")
+    done = service.upload(tmp_path / "notes.txt")
+    assert service.ended(done) == "completed"
+    assert "No raw file of a receiver was in it" in read(client, f"/uploads/{done}")
+
+    (tmp_path / "notes.txt").unlink()
+    service.spinney("rerun", done)
+    assert service.ended(done) == "failed"
+    page = read(client, f"/uploads/{done}")
+    assert "there is no file or folder" in page
+    assert "It has ended before its files were sorted by receiver" in page
