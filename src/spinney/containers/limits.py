@@ -24,6 +24,10 @@ class Limits:
     """The maximum number of files and folders together."""
     depth: int = paths.DEPTH_MAX
     """The maximum depth of folders."""
+    total_advice: str = "send it in parts"
+    """What the depositor reads behind ``total_bytes``; each application has a setting of its own."""
+    ratio_advice: str = "send the files unpacked"
+    """What the depositor reads behind ``ratio``."""
 
 
 class Meter:
@@ -76,11 +80,10 @@ class Meter:
         """Raise NotAdmitted if so many bytes exceed a limit."""
         if unpacked > self._limits.total_bytes:
             raise NotAdmitted(
-                f"it unpacks to more than {self._limits.total_bytes} bytes; send it in parts, or have "
-                f"working.unpacked_bytes raised"
+                f"it unpacks to more than {self._limits.total_bytes} bytes; {self._limits.total_advice}"
             )
         if inflated > self._inflated_most:
             raise NotAdmitted(
-                f"it unpacks to more than {self._limits.ratio:g} bytes per byte, like a bomb; send the "
-                f"files unpacked, or have working.ratio raised"
+                f"it unpacks to more than {self._limits.ratio:g} bytes per byte, like a bomb; "
+                f"{self._limits.ratio_advice}"
             )

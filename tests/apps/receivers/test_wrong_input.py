@@ -177,6 +177,23 @@ def test_a_bomb_within_archives_stops_at_the_ratio_of_the_outermost(up: Path) ->
     assert all("like a bomb" in each.reason for each in bad)
 
 
+def test_who_sent_too_much_reads_of_settings_that_the_service_has(service: Service, tmp_path: Path) -> None:
+    (service.place / "receivers.toml").write_text("unpacked_bytes = 11_000_000\n")
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    (cards / "bomb.zip").write_bytes(zipped({file_name(9, BEGUN): bytes(10_500_000)}))
+    with zipfile.ZipFile(cards / "large.zip", "w") as large:
+        large.writestr(file_name(9, BEGUN), bytes(12_000_000))
+    service.start_node()
+
+    assert service.ended(service.upload(cards)) == "completed"
+
+    (bad,) = (service.place / "spinney.folders").rglob("bad_files.txt")
+    bomb, too_large = bad.read_text().splitlines()
+    assert bomb.endswith("like a bomb; send the files unpacked")
+    assert too_large.endswith("send it in parts, or have unpacked_bytes in receivers.toml raised")
+
+
 def test_a_full_disk_keeps_nothing_of_what_was_unpacked(up: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (up / "card.zip").write_bytes(NESTED)
     free = iter([1 << 30] * 10)

@@ -85,7 +85,10 @@ def _take_apart(job: Job, source: Path) -> int:
     bad = arrivals.take_apart(
         source,
         made / "raw",
-        Limits(total_bytes=settings.load().unpacked_bytes),
+        Limits(
+            total_bytes=settings.load().unpacked_bytes,
+            total_advice="send it in parts, or have unpacked_bytes in receivers.toml raised",
+        ),
         between=lambda size: job.check_cancelled(),
         leave_out=made,
     )

@@ -85,7 +85,12 @@ def _unpack(work: Work, container: dict[str, Any], source: dict[str, str]) -> No
         work.folder / PAYLOAD / container["name"],
         work.folder / folder,
         name=work.order.payload.name,
-        limits=Limits(total_bytes=working.unpacked_bytes, ratio=working.ratio),
+        limits=Limits(
+            total_bytes=working.unpacked_bytes,
+            ratio=working.ratio,
+            total_advice="send it in parts, or have working.unpacked_bytes raised",
+            ratio_advice="send the files unpacked, or have working.ratio raised",
+        ),
         between=lambda _: work.job.check_cancelled(),
         near=lambda name, other: similar.append((name, other)),
     )
