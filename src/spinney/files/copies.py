@@ -39,11 +39,19 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool
 
 def copy_atomically(source: Path, target: Path) -> None:
     """Copy a file by way of ``target``.new, so that ``target`` is complete or unchanged, even if the process dies. The
-    caller has to sync the folder."""
+    caller has to sync the folder. Raises OSError, which names the target where the disk is full; then no part is left.
+    """
     temporary = target.with_name(f"{target.name}.new")
     temporary.unlink(missing_ok=True)
     with source.open("rb") as file:
-        copy(file, temporary)
+        try:
+            copy(file, temporary)
+        except OSError as error:
+            # It would keep a full disk full, and nobody may repeat the copy.
+            temporary.unlink(missing_ok=True)
+            if error.filename is None:
+                error.filename = str(target)
+            raise
     temporary.replace(target)
 
 
