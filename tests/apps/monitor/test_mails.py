@@ -129,6 +129,21 @@ def test_an_outage_is_mailed_however_many_first_results_are_newer(changed: Monit
     assert line.endswith("It <is> broken")
 
 
+def test_a_mail_that_lists_a_part_of_an_outage_says_so(changed: Monitor) -> None:
+    changed.import_([service(gid, email="sea@example.org") for gid in range(1, 102)])
+    for gid in range(2, 101):
+        break_(gid, "down")
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+    assert len(lines_of(mail.params["text"])) == 100
+    assert "newest" not in mail.params["text"] + mail.params["html"]
+
+    break_(101, "down")
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+    assert len(lines_of(mail.params["text"])) == 100
+    assert "\n\nOnly the newest 100 changes are listed.\n\nAll services: " in mail.params["text"]
+    assert "<p>Only the newest 100 changes are listed.</p>" in mail.params["html"]
+
+
 def test_what_changes_between_two_attempts_to_send_is_in_the_next_mail(changed: Monitor) -> None:
     changed.import_([service(gid, email="sea@example.org") for gid in (1, 2)])
     harness = StageHarness()

@@ -22,7 +22,9 @@ from spinney.apps.monitor.settings import Mail
 from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
-_LISTED = 100  # the most changes in one mail; the link in it leads to all
+_LISTED = (
+    100  # the most changes in one mail, which says where it leaves some out; the link in it leads to all
+)
 # The most characters of a service's name and of a result in a mail: each may have thousands, and a job has 1 MiB.
 _NAME_MAX, _INFO_MAX = 200, 300
 _KEPT_S = 60.0
@@ -61,7 +63,7 @@ def send(job: Job) -> dict[str, Any]:
             ids=range(mailed_id + 1, newest_id + 1),
             only_changes=True,
             first_ok=False,
-            limit=_LISTED,
+            limit=_LISTED + 1,  # one more, to know whether some are left out
         )
         if changes:
             key = f"monitor-mail-{entity.eid}-{mailed_us}-{newest_id}"
@@ -122,8 +124,9 @@ def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
             *(spoken.states.get(status, status) for status in (change.before or "new", change.status)),
             change.info[:_INFO_MAX],
         )
-        for change in changes
+        for change in changes[:_LISTED]
     ]
+    left_out = words["newest_only"].format(number=_LISTED) if len(changes) > _LISTED else ""
     text = "\n".join("- {}, {}: {}, {} -> {}. {}".format(*line) for line in lines)
     head = [words[name] for name in ("time", "service", "task", "before", "now", "info")]
     table = "".join(
@@ -132,14 +135,16 @@ def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
     )
     greeting = words["greeting" if entity.contact else "greeting_nobody"].format(contact=entity.contact)
     opening = words["opening"].format(entity=entity.description, states=states)
+    parts = (greeting, opening, text, left_out, f"{words['all_services']}: {link}")
+    noted = f"<p>{escape(left_out)}</p>" if left_out else ""
     name = " ".join(entity.description.split())[:150]
     return {
         "sender": mail.sender,
         "to": [entity.email],
         "subject": words["subject"].format(entity=name, states=states),
-        "text": f"{greeting}\n\n{opening}\n\n{text}\n\n{words['all_services']}: {link}\n",
+        "text": "\n\n".join(part for part in parts if part) + "\n",
         "html": (
             f'<div lang="{spoken.tag}"><p>{escape(greeting)}</p><p>{escape(opening)}</p><table>{table}</table>'
-            f'<p><a href="{escape(link)}">{words["all_services"]}</a></p></div>'
+            f'{noted}<p><a href="{escape(link)}">{words["all_services"]}</a></p></div>'
         ),
     }
