@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from spinney.model.errors import StoreUnavailable
+from spinney.model.errors import StoreMissing, StoreUnavailable
 from spinney.node.health import AGAIN_S, QUIET_S, REMEMBERED_S, NodeHealth
 from spinney.node.retry_delays import RetryDelays
 
@@ -48,6 +48,19 @@ def test_it_is_told_once_when_it_begins_now_and_then_and_when_it_is_over(scene: 
     assert still.startswith("degraded for 10 s, 10 records held back: db cannot be reached")
     assert again.startswith("degraded for 20 s, 20 records held back")
     assert reset == "no longer degraded, after 21.0 s in which up to 21 records were held back"
+
+
+def test_a_node_that_finds_no_store_ends_and_is_not_called_degraded(scene: HealthScene) -> None:
+    missing = StoreMissing("there is no store")
+
+    scene.health.failed("reader", missing)
+
+    assert scene.log == []
+    scene.health.worked("reader")
+    scene.health.failed("reader", missing)
+    assert scene.log == [
+        f"degraded: {missing}; running attempts continue, and are recorded when that is fixed"
+    ]
 
 
 def test_it_is_not_over_while_one_of_the_threads_fails(scene: HealthScene) -> None:

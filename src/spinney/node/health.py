@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from spinney.model.errors import StoreUnusable
+from spinney.model.errors import StoreUnavailable, StoreUnusable
 from spinney.model.fleet import OVER
 from spinney.node.retry_delays import MOST_S
 
@@ -41,6 +41,8 @@ class NodeHealth:
         self._held_back, self._monotonic, self._wall = held_back, monotonic, wall
         self._failing: set[str] = set()
         self._degraded = False
+        self._has_begun = False
+        """Whether a call has succeeded."""
         self._why = ""
         self._failed_at = 0.0
         self._since = self._since_wall = self._say_at = 0.0
@@ -57,8 +59,11 @@ class NodeHealth:
 
     def failed(self, thread: str, error: StoreUnusable) -> None:
         """Note that a call of this thread has failed because of the database. The first failure begins the
-        trouble, and each is passed to ``on_error``."""
+        trouble, and each is passed to ``on_error``. A node that has not begun ends with an error that is not
+        retried, which it prints; nothing is logged of it here."""
         self.on_error(error)
+        if not self._has_begun and not isinstance(error, StoreUnavailable):
+            return
         now = self._monotonic()
         held = self._held_back()
         self._why = str(error)
@@ -78,6 +83,7 @@ class NodeHealth:
     def worked(self, thread: str) -> None:
         """Note that a call of this thread has succeeded. The trouble is over when the last call of each
         thread has succeeded, and none has failed for ``QUIET_S`` seconds."""
+        self._has_begun = True
         if not self._degraded:
             return
         self._failing.discard(thread)
