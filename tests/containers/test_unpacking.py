@@ -135,7 +135,7 @@ def test_what_lies_there_is_left_alone(tmp_path: Path, into: Path, unpacked: Unp
         ("x.zip", b"\x1f\x8b\x08\x00", "begins like tar.gz"),
         ("x.tar", b"PK\x03\x04", "begins like zip"),
         ("x.tgz", b"BZh9", "begins like tar.bz2"),
-        ("x.zip", b"<html>", "is no such file"),
+        ("x.zip", b"<html>", "it is named zip and is no such file (first bytes '<htm'); name it"),
         ("x.zip", b"", "it is empty; send it again"),
         ("x.tar", b"<html>" * 200, "damaged"),
         ("x.tar", b"", "it is empty; send it again"),

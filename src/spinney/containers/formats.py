@@ -3,7 +3,7 @@
 from enum import Enum
 from pathlib import Path
 
-from spinney.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted
 
 
 class Kind(Enum):
@@ -69,7 +69,7 @@ def kind_of(container: Path, name: str) -> Kind:
     if by_content is not by_name:
         fault = "is no such file" if by_content is Kind.TAR else f"begins like {by_content.value}"
         raise NotAdmitted(
-            f"it is named {by_name.value} and {fault} (first bytes {shown(repr(first))}); name it after "
+            f"it is named {by_name.value} and {fault} (first bytes {repr(first)[1:]}); name it after "
             f"what it is, or send it again"
         )
     return by_name
