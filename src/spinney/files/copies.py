@@ -1,6 +1,7 @@
 """Copy files while computing their digests, and make written files durable (on disk, whatever happens to the
 machine)."""
 
+import errno
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ def copy_atomically(source: Path, target: Path) -> None:
         except OSError as error:
             # It would keep a full disk full, and nobody may repeat the copy.
             temporary.unlink(missing_ok=True)
-            if error.filename is None:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
                 error.filename = str(target)
             raise
     temporary.replace(target)

@@ -221,9 +221,8 @@ def _stat(path: Path) -> os.stat_result | None:
 def _connect(path: Path) -> sqlite3.Connection:
     """Return a connection to an existing file. Transactions are begun by an event (``open_sqlite``), and not
     by the driver, whose own would begin with the first statement that writes."""
-    file = _stat(
-        path
-    )  # before it is opened: if it is replaced in between, the first transaction notices that
+    # Before it is opened: if it is replaced in between, the first transaction notices that.
+    file = _stat(path)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,

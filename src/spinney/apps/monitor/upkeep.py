@@ -22,9 +22,8 @@ from spinney.apps.monitor.settings import Mail
 from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
-_LISTED = (
-    100  # the most changes in one mail, which says where it leaves some out; the link in it leads to all
-)
+# The most changes in one mail, which says where it leaves some out; the link in it leads to all.
+_LISTED = 100
 # The most characters of a service's name and of a result in a mail: each may have thousands, and a job has 1 MiB.
 _NAME_MAX, _INFO_MAX = 200, 300
 _KEPT_S = 60.0
