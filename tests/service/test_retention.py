@@ -82,13 +82,27 @@ def test_a_folder_that_resists_keeps_no_other_and_is_told_in_the_end(control: Co
         folders.append(job_id)
 
     with pytest.raises(
-        StoreUnusable, match=r"450 jobs are removed, but 2 of .* again: cannot remove .*; see"
+        StoreUnusable, match=r"450 jobs are removed, but 2 folders are .* again: cannot remove .*; see"
     ):
         sweep(control, remove, rest=lambda s: None)
 
     assert sorted([*folders, jobs[0], jobs[7]]) == jobs
     assert sorted(site.store.deleted_folders(10)) == [jobs[0], jobs[7]]
     assert sweep(control, folders.append, rest=lambda s: None) == 0
+
+
+def test_one_folder_that_resists_is_one(control: Control, site: Site) -> None:
+    site.submit("c")
+    site.drain()
+    control.do(SetRetention(type="c", state="completed", keep_s=0.0))
+
+    def remove(job_id: int) -> None:
+        raise StoreUnusable("cannot remove it; see that it is yours")
+
+    with pytest.raises(
+        StoreUnusable, match=r"^1 job is removed, but 1 folder is still there; nodes try again:"
+    ):
+        sweep(control, remove, rest=lambda s: None)
 
 
 def test_a_walk_that_is_cut_off_leaves_folders_to_be_told_again(control: Control, site: Site) -> None:

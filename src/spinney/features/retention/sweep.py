@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from spinney.model.access import Role
 from spinney.model.errors import StoreUnusable
+from spinney.model.values.counts import counted
 from spinney.service.service import Service
 
 REST_SHARE = 4.0
@@ -51,8 +52,8 @@ def sweep(
         rest(max(REST_LEAST_S, REST_SHARE * took_s))
     if failures:
         raise StoreUnusable(
-            f"{removed:,} jobs are removed, but {len(failures):,} of their folders are still there; nodes try "
-            f"again: {failures[0]}"
+            f"{counted(removed, 'job is', 'jobs are')} removed, but "
+            f"{counted(len(failures), 'folder is', 'folders are')} still there; nodes try again: {failures[0]}"
         ) from failures[0]
     return removed
 
