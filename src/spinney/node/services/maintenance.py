@@ -24,7 +24,9 @@ from contextlib import suppress
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import NodeInfo
+from spinney.model.values import durations
 from spinney.node.context import NodeContext
+from spinney.node.lifecycle.clock_watch import ClockWatch
 from spinney.node.lifecycle.recovery import LivenessWatch, take_back
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.folders.deleted_folders import DeletedFolders
@@ -57,7 +59,7 @@ class Maintenance:
         self._node_id, self._home = node_id, home
         self._host, self._root = context.host, context.folder_root
         self._measurements = context.measurements
-        self._watch = LivenessWatch()
+        self._watch, self._clocks = LivenessWatch(), ClockWatch()
         self._deleted = DeletedFolders(context, home=home)
         self._leader: int | None = None
         self._woken, self._taken = asyncio.Event(), asyncio.Event()
@@ -187,6 +189,7 @@ class Maintenance:
         queried_s = time.monotonic()
         nodes = await self._reader.call(lambda store: store.nodes())
         others = [node for node in nodes if node.id != self._node_id]
+        self._compare_clocks(others, queried_s)
         if self._held_up():
             self._watch.forget()
         late = {node.id for node in self._watch.look(others, queried_s, time.monotonic())}
@@ -206,6 +209,19 @@ class Maintenance:
             lambda store: take_overdue(store, now_us=self._now_us()) > 0
         ):
             self._promoted()
+
+    def _compare_clocks(self, others: Sequence[NodeInfo], queried_s: float) -> None:
+        """Log each other node whose host's clock turns out to be wrong, or this host's; only the leader says so."""
+        for node, ahead_s in self._clocks.look(others, queried_s, self._now_us(), time.monotonic()):
+            if self._status.is_leader:
+                log.warning(
+                    "the clock of node %s on %s is %s %s this host's; set the clocks of both hosts by NTP, because a "
+                    "node whose clock is behind is shown as silent or dead, and retries and schedules go by both",
+                    node.name,
+                    node.host,
+                    durations.rounded(abs(ahead_s)),
+                    "ahead of" if ahead_s > 0 else "behind",
+                )
 
     def _stands_in(self, alive: Sequence[NodeInfo]) -> bool:
         """Return whether this node takes back nodes of its host that are proven gone, because the leader is on another
