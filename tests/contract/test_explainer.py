@@ -59,6 +59,17 @@ def test_the_only_node_that_knows_the_type_drains(site: Site) -> None:
     assert "node a" in explanation.sentence
 
 
+def test_a_node_that_was_killed_while_it_drained_is_not_said_to_drain(site: Site) -> None:
+    node = site.node("a", types=TYPES)
+    site.store.update_node(node.id, state="draining", now_us=site.now)
+    job = site.submit_one()
+    site.clock.forward(30)
+
+    explanation = explain(site, job)
+
+    assert (explanation.cause, explanation.command) == ("no node", "spinney node")
+
+
 def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
     site.node("elm", types=TYPES)
     site.node("oak", types=("another",))

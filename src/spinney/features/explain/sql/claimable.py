@@ -98,8 +98,8 @@ class Claimable(Case):
             if (none := obstacles.drained(self.tx, self.row.type, able)) is not None:
                 return self._stopped_by(none)
             return self._silent([n for n in able if n.claims], everywhere)
-        draining = [n.name for n in present if n.state == "draining" and self.row.type in n.types]
-        if draining:
+        knowing = [n for n in present if n.state == "draining" and self.row.type in n.types]
+        if draining := [n.name for n in knowing if not self._is_silent(n)]:
             return self._cause("draining", nodes=draining, type=self.row.type)
         if not active:
             return self._cause("no node")
