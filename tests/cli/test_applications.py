@@ -178,6 +178,17 @@ def test_a_broken_one_is_told_in_one_sentence(
     assert message in sentence
 
 
+def test_a_mistake_in_the_settings_of_a_command_is_no_fault_of_its_package(host: Host, shell: Shell) -> None:
+    """A package may read its settings when it is imported."""
+    code = "from spinney.errors import UsageError\nraise UsageError('ocean.toml, line 3: depth is no number')"
+    host.install("ocean", "sea = ocean:app", code)
+
+    sentence = shell.refused(2, "sea", "depth", "here")
+
+    assert "ocean.toml, line 3: depth is no number" in sentence
+    assert "package" not in sentence
+
+
 def test_a_broken_one_breaks_no_other(host: Host, shell: Shell) -> None:
     host.install("ocean", "sea = ocean:app", "raise RuntimeError('imported')")
     host.install("pond", "pond = pond:app")

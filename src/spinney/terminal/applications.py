@@ -67,11 +67,13 @@ class Application:
 
     def load(self) -> Any:
         """Import the command, and return it ready to be run. Raises UsageError, in one sentence, when it cannot be
-        imported or is no ``typer.Typer``."""
+        imported or is no ``typer.Typer``, and that of the package itself, as for a mistake in its settings."""
         import typer
 
         try:
             app = self.entry.load()
+        except UsageError:
+            raise
         except (Exception, SystemExit) as error:  # a package may fail in any way
             raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if not isinstance(app, typer.Typer):
