@@ -68,6 +68,32 @@ def test_the_overview_tells_states_changes_and_entities(world: World) -> None:
     assert "Check all" in read(world, "", "submitter")
 
 
+def test_the_overview_shows_an_outage_behind_many_first_results_and_says_what_it_leaves_out(
+    world: World, monitor: Monitor
+) -> None:
+    monitor.import_([service(gid) for gid in range(1, 102)])
+    later_us = world.control().clock() + 10
+
+    def write(gids: range, status: str) -> None:
+        results.write(
+            database(),
+            [
+                Result(gid=gid, task="http", status=status, at_us=later_us, duration_s=1, job_id=1000 + gid)
+                for gid in gids
+            ],
+        )
+
+    write(range(2, 52), "ok")
+    page = read(world, "")
+    assert "It &lt;is&gt; broken" in page
+    assert "The newest" not in page
+
+    write(range(52, 102), "error")
+    page = read(world, "")
+    assert "It &lt;is&gt; broken" not in page
+    assert "The newest 50;" in page
+
+
 def test_a_server_without_a_monitor_says_how_to_make_one_and_not_that_the_store_is_away(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

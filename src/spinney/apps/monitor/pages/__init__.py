@@ -67,12 +67,14 @@ async def overview(request: Request, context: Authenticated) -> Response:
 
     def read(control: Control) -> dict[str, Any]:
         tables = database()
+        # Without first results that are well: after an import they would hide what has failed.
         changes = inventory.results.changes(
-            tables, after_us=control.clock() - DAY_US, only_changes=True, limit=CHANGES
+            tables, after_us=control.clock() - DAY_US, only_changes=True, first_ok=False, limit=CHANGES + 1
         )
         return {
             "counts": inventory.services.counts(tables, tasks=task_list.counted(settings.load())),
-            "changes": changes,
+            "changes": changes[:CHANGES],
+            "are_more": len(changes) > CHANGES,
             "named": _named(changes),
             "sequences": requests.sequences(control),
             "entities": inventory.entities.query(tables),
