@@ -9,6 +9,7 @@
 ``recovery``        how dead nodes are detected, and how their jobs are returned
 ``dead_nodes``      the same on an operator's word, for ``spinney doctor``
 ``unsynced_files``  files of killed attempts, which their workers can no longer sync
+``clock_watch``     whether another host's clock differs from this one's
 ``load``            the load of the host, stored with each heartbeat
 
 Two rules carry all others. A node that others may declare dead is dead: its guard ends all of its processes before the
