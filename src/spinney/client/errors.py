@@ -30,6 +30,7 @@ _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
         "disk-full": errors.DiskFull,
         "fate-unknown": errors.CommitUncertain,
         "store-away": StoreUnavailable,
+        "store-unusable": errors.StoreUnusable,
         "too-many": Refused,
     }
 )

@@ -35,6 +35,7 @@ from spinney.model.errors import (
     StaleFence,
     StoreReplaced,
     StoreUnavailable,
+    StoreUnusable,
     TooManyAttempts,
     UnknownType,
     UnlawfulTransition,
@@ -102,6 +103,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
     (StoreReplaced, 503, "store-away", "The store does not answer now"),
     (DiskFull, 507, "disk-full", "Insufficient storage"),
+    (StoreUnusable, 503, "store-unusable", "The store cannot be used as it is"),
 )
 """Status, type and title by the class of the error; the first class that matches counts."""
 
@@ -189,6 +191,8 @@ def of_error(error: Exception, *, instance: str | None = None) -> Response:
     if known_kind is None:
         return _fault(error, instance)
     status, word, title = known_kind
+    if word == "store-unusable":  # whoever runs the server has to act
+        log.error("at %s: %s", instance, error)
     return problem(status, word, title, str(error), instance=instance, headers=_headers(status, error))
 
 

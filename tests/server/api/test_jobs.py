@@ -2,7 +2,10 @@
 
 import pytest
 
+from spinney.client.errors import error_from_response
+from spinney.model.errors import StoreUnusable
 from spinney.model.outcomes import Outcome
+from spinney.service.queries import Queries
 
 from ..conftest import World
 
@@ -69,6 +72,25 @@ def test_pending_jobs_that_nobody_can_run_are_listed_with_the_cause(world: World
     body = world.client("viewer").get("/api/v1/jobs/obstacles", params={"jobs": [job, job + 1]}).json()
 
     assert [(each["job_id"], each["cause"]) for each in body["items"]] == [(job, "no_node")]
+
+
+def test_a_store_that_is_being_restored_is_no_fault_of_the_server(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sentence = "the store is not as this Spinney makes it: if it is being restored, wait until that is done"
+
+    def incomplete(*_: object, **__: object) -> None:
+        raise StoreUnusable(sentence)
+
+    monkeypatch.setattr(Queries, "jobs", incomplete)
+
+    answer = world.client("viewer").get("/api/v1/jobs")
+
+    problem = answer.json()
+    assert (answer.status_code, problem["type"]) == (503, "urn:spinney:problem:store-unusable")
+    assert problem["detail"] == sentence
+    assert type(error_from_response(503, answer.content)) is StoreUnusable
+    assert f"at /api/v1/jobs: {sentence}" in caplog.text
 
 
 def test_secrets_are_masked(world: World) -> None:

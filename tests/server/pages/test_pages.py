@@ -130,7 +130,7 @@ def test_given_a_session_that_has_ended_when_a_form_is_sent_then_the_sign_in_pag
     assert "nothing was done" in world.client("viewer").get("/jobs", headers=HTML | {"Cookie": cookie}).text
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable, StoreReplaced])
+@pytest.mark.parametrize("error", [StoreUnavailable, StoreReplaced, StoreUnusable])
 @pytest.mark.parametrize("page", ["/jobs?state=failed&type=one", "/jobs/1"])
 def test_given_a_store_that_is_away_then_the_page_leads_to_where_it_can_be_tried_again(
     world: World, monkeypatch: pytest.MonkeyPatch, page: str, error: type[StoreUnusable]
