@@ -74,8 +74,15 @@ def test_a_node_that_stood_still_says_so_when_it_is_continued(cluster: Cluster, 
     time.sleep(2.5)  # longer than the lease, and than a guard that runs takes from one look to the next
     if killed:
         os.kill(supervisor, signal.SIGKILL)
-        status = Path(f"/proc/{supervisor}/status")
-        until(lambda: "State:\tZ" in status.read_text(), "the supervisor is dead")
+        process = Path(f"/proc/{supervisor}")
+        # It can be reaped when its main thread is a zombie and its other threads are gone.
+        until(
+            lambda: (
+                "State:\tZ" in (process / "status").read_text()
+                and len(list((process / "task").iterdir())) == 1
+            ),
+            "the supervisor is dead",
+        )
     os.kill(node.process.pid, signal.SIGCONT)
     _, log = node.process.communicate(timeout=DEADLINE_S)
     assert node.process.returncode == 1
