@@ -14,6 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from servers import postgres_schema
+from small_disk import small_disk
 from spinney.errors import UsageError
 from spinney.tables import TablesAway, TableSet, TablesUnusable
 
@@ -152,6 +153,23 @@ def test_nothing_is_written_to_a_file_that_was_replaced_or_removed(
     with tables.open(f"sqlite:///{file}").read() as connection:
         assert connection.execute(text("select title from shelf_books")).scalars().all() == ["Emma"]
     database.close()
+
+
+def test_a_disk_without_room_to_open_the_database_is_said_to_be_full(
+    migrations: Path, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        url = f"sqlite:///{disk.folder}/shelf.db"
+        tables = shelves(migrations)
+        made = tables.open(url)
+        made.init()
+        made.close()
+        disk.fill()
+
+        opened = tables.open(url)
+        with pytest.raises(TablesAway, match=r"is full, with [\d,]+ bytes free; make room"):
+            opened.checked()
+        opened.close()
 
 
 def test_an_unknown_kind_of_database_is_refused(migrations: Path) -> None:

@@ -11,6 +11,7 @@ transaction compares the two.
 """
 
 import fcntl
+import math
 import os
 import shutil
 import sqlite3
@@ -31,6 +32,8 @@ from spinney.tables.errors import TablesAway, TablesUnusable
 
 _BUSY_S = 60.0
 _CACHE_KIB = 65_536
+_LOG_INDEX_BYTES = 1 << 16
+"""The index of SQLite's log needs half of it when a database is opened."""
 _WRITES = "spinney_writes"
 """An execution option: the transaction will write."""
 
@@ -180,8 +183,9 @@ class _Sqlite:
             return TablesUnusable(f"{path} is no database or is damaged; restore it from a backup")
         if "locked" in text or "busy" in text:
             return TablesAway(f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on")
-        if "full" in text:
-            free = shutil.disk_usage(path.parent).free
+        # SQLite reports an I/O error where it has no room for the index of its log.
+        if "full" in text or ("disk i/o" in text and _free_bytes(path.parent) < _LOG_INDEX_BYTES):
+            free = _free_bytes(path.parent)
             return TablesAway(
                 f"the disk that holds {path} is full, with {free:,} bytes free; make room, then go on: nothing was "
                 f"half-written"
@@ -216,6 +220,14 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+def _free_bytes(folder: Path) -> float:
+    """Return the free bytes of the disk of a folder; infinity where the disk does not say."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return math.inf
 
 
 def _connect(path: Path) -> sqlite3.Connection:
