@@ -3,9 +3,9 @@
 import io
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from spinney.apps.receivers.detections import listed_files
 from spinney.containers import Limits
 from spinney.control import Control
 from spinney.errors import BadParameters, Forbidden
-from spinney.files import disk_space
+from spinney.files import copies, disk_space
 from spinney.jobs import Outcome
 from spinney.model.access import Rights, Role
 from spinney.store.sql import open_store
@@ -243,6 +243,26 @@ def test_different_files_of_one_name_that_come_at_once_are_each_kept(tmp_path: P
     for number, (_, path) in enumerate(stored):
         assert path.read_bytes() == (tmp_path / f"card{number}" / name).read_bytes()
     assert len({path for _, path in stored}) == count
+
+
+def test_the_name_of_a_file_that_a_killed_attempt_has_copied_is_made_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "card").mkdir()
+    (tmp_path / "card" / file_name(3, BEGUN)).write_text("p,1,5,4,-60,-90\n")
+    synced: list[Path] = []
+
+    def killed(paths: Sequence[Path]) -> None:
+        raise KeyboardInterrupt
+
+    for sync in (killed, synced.extend):
+        monkeypatch.setattr(copies, "sync_together", sync)
+        with suppress(KeyboardInterrupt):
+            arrivals.store(tmp_path / "card", lambda receiver: tmp_path / "files" / receiver)
+
+    (stored,) = (tmp_path / "files").rglob("*.txt")
+    folders = {stored.parents[number] for number in range(3)}  # session, receiver, all receivers
+    assert folders <= set(synced)
 
 
 @pytest.fixture

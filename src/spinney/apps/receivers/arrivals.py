@@ -159,6 +159,7 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
     processes may store at once. Raises OSError."""
     by_receiver: dict[str, list[str]] = {}
     written: list[Path] = []
+    folders: set[Path] = set()
     for path in _files(folder):
         source = source_file(path)
         if source is None:
@@ -173,9 +174,11 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copies.copy_atomically(path, target)
-                written += [target, target.parent]
+                written.append(target)
+        # Also where the file was there: an attempt that was killed may have copied it without syncing its name.
+        folders |= {target.parent, session, own, own.parent}
         by_receiver.setdefault(source.receiver, []).append(str(target))
-    copies.sync_together(written)
+    copies.sync_together([*written, *folders])
     return {receiver: sorted(paths) for receiver, paths in sorted(by_receiver.items())}
 
 
