@@ -7,6 +7,13 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, shared_host
 
+from spinney.define.job import Assignment, Job
+from spinney.define.params.redaction import REDACT_ALL, REDACT_NOTHING, Redactor
+from spinney.model.types import StageSpec
+from spinney.model.values.paths import ROOT_TOKEN
+from spinney.node.worker.program import ProgramRunner
+from spinney.testing import StageHarness
+
 __all__ = ["host", "shared_host"]
 
 
@@ -146,3 +153,23 @@ async def test_parameters_that_mean_one_variable_fail_instead_of_hiding_one(run)
     detail = await run(**{"a-b": 1, "a_b": 2})
     assert (detail["outcome"], detail["retryable"]) == ("error", False)
     assert "would both be SPINNEY_PARAM_A_B in the environment of a program; rename one" in detail["message"]
+
+
+@pytest.mark.parametrize(
+    ("redactor", "named"),
+    [
+        (REDACT_NOTHING, {"SPINNEY_POSTMORTEM"}),
+        (Redactor(frozenset({"word"}), ("secret",)), {"SPINNEY_POSTMORTEM", "SPINNEY_SECRETS"}),
+        (REDACT_ALL, set()),
+    ],
+    ids=["nothing", "some", "all"],
+)
+def test_a_program_keeps_frames_only_where_it_can_be_told_what_to_hide(tmp_path, redactor, named):
+    spec = StageSpec(name="show", program=("sh", "-c", "env > variables.txt"))
+    (tmp_path / ROOT_TOKEN).touch()
+    job = Job(Assignment(9, 40, "program", "show", 1, "{}", None, 9, tmp_path), StageHarness())
+
+    ProgramRunner(spec, (), lambda params: redactor)("{}", job)
+
+    variables = {line.partition("=")[0] for line in (job.folder / "variables.txt").read_text().splitlines()}
+    assert variables & {"SPINNEY_POSTMORTEM", "SPINNEY_SECRETS"} == named
