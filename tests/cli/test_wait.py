@@ -27,6 +27,7 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.values.lists import All, Page
 from spinney.store.sql import open_store
+from spinney.terminal import patience
 from spinney.terminal.connection import open_commands
 
 from .shell import Shell
@@ -247,7 +248,7 @@ class _Away:
 def test_a_wait_goes_on_when_the_store_is_back(
     store: _Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wait, "AGAIN_S", 0.0)
+    monkeypatch.setattr(patience, "AGAIN_S", 0.0)
     (job,) = store.site.submit("one")
     store.site.pass_(store.site.run(job))
 
@@ -261,7 +262,7 @@ def test_a_wait_goes_on_when_the_store_is_back(
 def test_a_wait_ends_when_the_store_never_answered_or_is_away_for_too_long(
     store: _Store, monkeypatch: pytest.MonkeyPatch, first: int, limit_s: float
 ) -> None:
-    monkeypatch.setattr(wait, "OUTAGE_LIMIT_S", limit_s)
+    monkeypatch.setattr(patience, "OUTAGE_LIMIT_S", limit_s)
     (job,) = store.site.submit("one")
 
     with open_commands(store.url) as performer, pytest.raises(StoreUnavailable):

@@ -2,6 +2,7 @@
 
 ``connection``     opens the store or the server that a command works on
 ``endpoint``       decides which of the two is meant, and where the token is
+``patience``       waits for a store that stops answering for a while
 ``arguments``      arguments and options that commands share
 ``filters``        the options that select jobs
 ``option_groups``  options declared once as a dataclass, for several commands; those of every change

@@ -1,12 +1,14 @@
 """The command ``logs``: the output of a job's attempts, also while they run.
 
 With ``--follow`` the command asks again and again what is new, and ends when the job has settled. Whether it
-has settled is asked before the output is read, so that the last output is not missed.
+has settled is asked before the output is read, so that the last output is not missed. It goes on after the
+store was away for a while.
 """
 
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +21,7 @@ from spinney.model.states import SETTLED
 from spinney.terminal.arguments import JobArgument, RawOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import Content, safe
+from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -47,12 +50,13 @@ def logs(
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
     from spinney.commands.job_queries import ShowJob
 
-    with open_commands(store) as performer:
-        reader = _Reader(files_of(performer, job, store), names, titles=attempt is None, raw=raw)
+    with open_commands(store) as opened:
+        performer = PatientPerformer(opened)
+        reader = _Reader(files_of(opened, job, store), names, titles=attempt is None, raw=raw)
         while True:
             settled = performer.do(ShowJob(job=job)).state in SETTLED
             attempts = _attempts(performer, job, attempt)
-            reader.print_new(attempts)
+            performer.repeated(partial(reader.print_new, attempts))
             if settled or not follow:
                 break
             time.sleep(performer.poll_s)

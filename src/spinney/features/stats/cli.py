@@ -16,6 +16,7 @@ from spinney.model.operators.stats import Stats
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, length, option
 from spinney.terminal.connection import open_commands
+from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +65,8 @@ def stats(
     narrowed: dict[str, Any] = {
         name: value for name, value in (("queue", queue), ("type", type_)) if value is not None
     }
-    with open_commands(store) as performer:
+    with open_commands(store) as opened:
+        performer = PatientPerformer(opened)
         if narrowed:
             # Only for its check: a queue or type that does not exist is refused, instead of shown as empty.
             performer.do(ListJobs(existing=True, limit=1, **narrowed))

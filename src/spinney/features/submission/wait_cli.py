@@ -10,27 +10,25 @@ after the store was away for a while, as it does with a server.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
 from spinney.features.explain.obstacle_messages import obstacle_messages
-from spinney.model.errors import StoreUnavailable
 from spinney.model.jobs import Job
 from spinney.model.states import SETTLED, State
 from spinney.terminal import display
 from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
+from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-    from spinney.commands import Performs, Returns
-
-T = TypeVar("T")
+    from spinney.commands import Performs
 
 REST = 4
 """A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
@@ -45,10 +43,6 @@ COUNTED_TREES = 20
 they were read, and the wait says only of the first open one why it does not go on."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
-OUTAGE_LIMIT_S = 60.0
-"""For how many seconds a store that has answered before may be away, for example because its database is restarted."""
-AGAIN_S = 0.5
-"""The pause between two tries to reach the store, in seconds."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -69,9 +63,9 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
     such jobs below it: only an operator's release makes it go on. It does not when more than ``LOOKED_AT``
     jobs wait below one of the jobs. ``json``: print the jobs as lines of JSON on stdout when all have
     settled, and the progress of the wait on stderr. Raises NoSuchJob, and StoreUnavailable when the store does
-    not answer at all, or was away for ``OUTAGE_LIMIT_S``.
+    not answer at all, or is away for too long (``terminal.patience``).
     """
-    performer = _Patient(performer)
+    performer = PatientPerformer(performer)
     out = display.console(stderr=json)
     line, stuck = _Line(performer, jobs), _Stuck(performer)
     with _picture(out) as picture:
@@ -97,34 +91,6 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
         message = f": {display.safe(display.state_message(job))}" if display.state_message(job) else ""
         out.print(f"job {job.id} {job.type} {display.state_text(job)}{message}")
     return line.all_completed
-
-
-class _Patient:
-    """Performs queries, and repeats one while a store that has answered before does not answer.
-
-    Each outage is announced once on stderr. A client of a server waits by itself: what it raises has taken it as long
-    as this limit, and is not repeated.
-    """
-
-    def __init__(self, performer: "Performs") -> None:
-        self._performer, self._answered = performer, False
-        self.poll_s = performer.poll_s
-
-    def do(self, command: "Returns[T]", *, tell: Callable[[Any], None] | None = None) -> T:
-        begun_s, announced = time.monotonic(), False
-        while True:
-            try:
-                answer = self._performer.do(command, tell=tell)
-            except StoreUnavailable as away:
-                if not self._answered or time.monotonic() - begun_s >= OUTAGE_LIMIT_S:
-                    raise
-                if not announced:
-                    announced = True
-                    typer.echo(f"spinney: {display.safe(str(away))}; waiting for it", err=True)
-                time.sleep(AGAIN_S)
-            else:
-                self._answered = True
-                return answer
 
 
 class _Line:
