@@ -96,7 +96,8 @@ def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -
         waits.kill()
         waits.communicate()
 
-    assert lines_printed[0].startswith(f"1 of {len(numbers)} settled: 1 cancelled; ")
+    # Not "20 open": the rest has settled.
+    assert lines_printed[0] == "1 of 21 settled: 1 cancelled; 1 held, 19 not looked at yet\n"
     assert lines_printed[1].strip().startswith("2 double held: hold 1 on job 2 by ann: not yet")
 
 
@@ -341,9 +342,9 @@ def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
         line = wait._Line(performer, range(1, wait.COUNTED_TREES + 2))
 
         assert not line.look()
-        assert line.counts() == {"cancelled": 2, "open": wait.COUNTED_TREES - 1}
+        assert line.counts() == {"cancelled": 2, "pending": 1, wait.UNREAD: wait.COUNTED_TREES - 2}
         assert not line.look()
-        assert line.counts() == {"cancelled": 2, "open": wait.COUNTED_TREES - 1}
+        assert line.counts() == {"cancelled": 2, "pending": 1, wait.UNREAD: wait.COUNTED_TREES - 2}
 
 
 def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Shell) -> None:

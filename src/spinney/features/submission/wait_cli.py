@@ -41,6 +41,8 @@ SHOWN_ENDS = 20
 COUNTED_TREES = 20
 """The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, as far as
 they were read, and the wait says only of the first open one why it does not go on."""
+UNREAD = "not looked at yet"
+"""What the line says of the jobs of a longer list behind the first open one, some of which may have settled."""
 LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
 
@@ -132,8 +134,9 @@ class _Line:
         return self._at == len(self._jobs)
 
     def counts(self) -> dict[str, int]:
-        """Return how many have settled by state, as far as they were read; all others count as ``open``."""
-        return {**self._ended, "open": len(self._jobs) - self._at}
+        """Return how many are in each state, as far as they were read; all others count as ``UNREAD``."""
+        reached = Counter(str(job.state) for job in self.reached)
+        return {**self._ended, **reached, UNREAD: len(self._jobs) - self._at - len(self.reached)}
 
     def open_jobs(self) -> Iterator[Job]:
         """Yield the jobs that have not settled, each read when it is wanted.
