@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 _ROOM = "ask who runs it to make room there, then send the request again"
+_NOTHING_THERE = "there is nothing at this address"
 AGAIN_S = 2
 """After how many seconds clients should try again while the store does not answer."""
 
@@ -217,12 +218,15 @@ def add_to(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
+        of_page = _of_page(request)
+        if of_page and any(e["loc"][0] == "path" for e in error.errors()):  # as of an unknown address
+            return of_status(404, _NOTHING_THERE, instance=request.url.path)
         errors = [{"where": _where(e["loc"]), "problem": e["msg"]} for e in error.errors()]
         malformed = any(e["type"] == "json_invalid" for e in error.errors())
-        first = f"{errors[0]['where']}: {errors[0]['problem']}" if errors else "the request does not fit"
+        first = _sentence(error.errors()[0]) if errors else "the request does not fit"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
-        detail = f"{first}; /api/v1/openapi.json describes what is allowed"
+        detail = first if of_page else f"{first}; /api/v1/openapi.json describes what is allowed"
         return of_status(422, detail, instance=request.url.path, errors=errors)
 
     for type_, *_ in _KINDS:
@@ -277,11 +281,28 @@ def _with_hint(request: Request, status: int, detail: str) -> str:
     if detail not in ("Not Found", "Method Not Allowed"):
         return detail
     sentence, hint = {
-        404: ("there is nothing at this address", "lists what there is"),
+        404: (_NOTHING_THERE, "lists what there is"),
         405: ("this method is not for this address", "lists those that are"),
     }.get(status, (detail, ""))
-    of_page = not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
-    return sentence if of_page or not hint else f"{sentence}; /api/v1/openapi.json {hint}"
+    return sentence if _of_page(request) or not hint else f"{sentence}; /api/v1/openapi.json {hint}"
+
+
+def _of_page(request: Request) -> bool:
+    """Return whether somebody reads the answer in a browser."""
+    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with one value of a request: that of a parameter in the address in plain words, since people
+    write these by hand, and that of a body in the words of pydantic."""
+    place, *names = error["loc"]
+    if place not in ("path", "query") or not names:
+        return f"{_where(error['loc'])}: {error['msg']}"
+    # "Input should be a valid integer, unable to parse string as an integer", "Field required"
+    words = error["msg"].partition(", unable to parse")[0].replace("a valid integer", "a whole number")
+    first, should, rest = words.partition(" should ")
+    words = f"must {rest}" if should else "is missing" if error["type"] == "missing" else f"is wrong: {first}"
+    return f"{_where(tuple(names))!r} in the address {words}"
 
 
 def _where(loc: tuple[Any, ...]) -> str:

@@ -212,6 +212,19 @@ def test_what_is_no_number_of_a_job_is_refused(world: World, path: str) -> None:
     assert world.client("viewer").get(f"/api/v1{path}").status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/jobs/x", "'job' in the address must be a whole number; "),
+        ("/jobs/0", "'job' in the address must be greater than or equal to 1; "),
+        ("/jobs?limit=x", "'limit' in the address must be a whole number; "),
+        ("/jobs?state=foo", "'state.0' in the address must be 'scheduled', 'pending'"),
+    ],
+)
+def test_what_is_wrong_in_an_address_is_said_in_plain_words(world: World, path: str, sentence: str) -> None:
+    assert world.client("viewer").get(f"/api/v1{path}").json()["detail"].startswith(sentence)
+
+
 def test_an_address_that_is_not_there_and_a_method_that_is_not_for_it(world: World) -> None:
     nowhere = world.client("viewer").get("/api/v1/job")
     wrong = world.client("viewer").put("/api/v1/jobs")

@@ -83,7 +83,7 @@ def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: 
 
     assert "No failed jobs with this cause" in get(world, f"/failures/{mark}")
     get(world, "/failures/abc", status=404)
-    get(world, "/failures/nohex", status=422)
+    get(world, "/failures/nohex", status=404)
 
 
 def test_given_a_viewer_or_limits_when_looking_then_nothing_can_be_done_and_nothing_else_is_seen(

@@ -32,7 +32,15 @@ def get(client: TestClient, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("path", "back"), [("/jobs/999", "/jobs"), ("/users/nobody", "/users"), ("/nowhere", "/jobs")]
+    ("path", "back"),
+    [
+        ("/jobs/999", "/jobs"),
+        ("/users/nobody", "/users"),
+        ("/nowhere", "/jobs"),
+        ("/jobs/abc", "/jobs"),
+        ("/batches/abc", "/batches"),
+        ("/failures/zzzz", "/failures"),
+    ],
 )
 def test_given_nothing_at_an_address_then_the_page_leads_to_the_list_of_its_kind(
     world: World, path: str, back: str
@@ -315,11 +323,20 @@ def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_ar
 def test_given_what_is_not_there_when_asked_for_then_a_page_says_so(world: World, path: str) -> None:
     answer = world.client("viewer").get(path, headers=HTML)
 
-    assert answer.status_code in (404, 422)
+    assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
-    assert "Traceback" not in answer.text
+    assert "There is no" in answer.text or "There is nothing at this address" in answer.text
     for_programs = world.client("viewer").get(path)
     assert for_programs.headers["content-type"] == "application/problem+json"
+
+
+def test_given_a_wrong_value_in_the_address_then_the_page_says_what_it_must_be(
+    world: World, failed: int
+) -> None:
+    answer = world.client("viewer").get(f"/jobs/{failed}/output?fence=abc", headers=HTML)
+
+    assert answer.status_code == 422
+    assert "&#39;fence&#39; in the address must be a whole number.<" in answer.text
 
 
 def test_given_a_viewer_when_he_sends_a_form_then_it_is_refused_in_a_sentence(
