@@ -65,7 +65,10 @@ def test_one_batch_has_its_failures_and_its_objects(world: World) -> None:
 def test_a_subjob_is_no_batch(world: World) -> None:
     _, children = batch(world, 2)
 
-    assert world.client("viewer").get(f"/api/v1/batches/{children[0]}").status_code == 404
+    for path in ("", "/objects"):
+        answer = world.client("viewer").get(f"/api/v1/batches/{children[0]}{path}")
+        assert answer.status_code == 404
+        assert f"job {children[0]} is no batch, but a subjob of one" in answer.json()["detail"]
 
 
 def test_batches_out_of_sight_are_not_there(world: World) -> None:

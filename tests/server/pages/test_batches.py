@@ -168,12 +168,19 @@ def test_given_a_viewer_when_he_looks_then_nothing_can_be_done_and_nothing_is(wo
 
 def test_given_a_batch_out_of_sight_when_opened_then_it_is_not_there(world: World) -> None:
     top, _ = batch(world, collection="other")
-    own, children = batch(world, collection="lab")
+    own, _ = batch(world, collection="lab")
 
     for part in ("", "/grid", "/report"):
         get(world, f"/batches/{top}{part}", "limited", headers=PART, status=404)
     assert get(world, f"/batches/{own}", "limited")
-    get(world, f"/batches/{children[0]}", status=404)  # a subjob is no batch
+
+
+def test_given_a_subjob_when_opened_as_a_batch_then_it_is_shown_as_a_job(world: World) -> None:
+    _, children = batch(world, 1)
+
+    answer = world.client("viewer").get(f"/batches/{children[0]}", headers=HTML)
+
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{children[0]}")
 
 
 def test_given_a_finished_batch_when_opened_then_its_report_is_what_the_last_stage_gave(world: World) -> None:

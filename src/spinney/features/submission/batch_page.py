@@ -91,8 +91,12 @@ async def batch(
     after: After = 0,
     below: bool = False,
 ) -> Response:
-    """Show a batch. Its live part comes without the grid, which has an address of its own."""
-    shown = await _shown(context, job)
+    """Show a batch. Its live part comes without the grid, which has an address of its own. The address of a subjob
+    leads to its page as a job."""
+    try:
+        shown = await _shown(context, job)
+    except NoSuch:
+        return redirect(f"/jobs/{job}")
     grid = {} if wants_part(request) else await _grid(context, job, state, after, below)
     return page_or_part(request, context, "batch", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid)
 
@@ -203,7 +207,8 @@ def _topic(job_id: int) -> str:
 
 
 def read(control: Control, job_id: int) -> BatchView:
-    """Read what the page of a batch shows, except its grid. Raises NoSuchJob, also for a job that has a parent."""
+    """Read what the page of a batch shows, except its grid. Raises NoSuchJob, and NoSuch for a job that has a
+    parent."""
     part_ = control.part(Batches)
     batch_ = part_.find(job_id)
     open_ = batch_.job.state not in SETTLED or batch_.settled < batch_.total

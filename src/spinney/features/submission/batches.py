@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.errors import NoSuchJob
+from spinney.model.errors import NoSuch
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import SETTLED, State
 from spinney.service.queries import Queries
@@ -77,10 +77,10 @@ class Batches(Service):
         return batches, before
 
     def find(self, job_id: int) -> Batch:
-        """Return the batch of the job at its top. Raises NoSuchJob, also for a job that has a parent."""
+        """Return the batch of the job at its top. Raises NoSuchJob, and NoSuch for a job that has a parent."""
         job = self._look.job(job_id)
         if job.parent_id is not None:
-            raise NoSuchJob(job_id)
+            raise NoSuch(f"job {job_id} is no batch, but a subjob of one; look at it as a job")
         return self._batch(job)
 
     def failures(self, job_id: int, *, limit: int = 100) -> FailureGroups:

@@ -299,7 +299,7 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
     limit: Annotated[int, Field(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX
 
     def run(self, service: Service) -> Page[JobSummary]:
-        # Only for its check: raises NoSuchJob for a job that the caller may not see, and for one that has a
+        # Only for its check: raises NoSuchJob for a job that the caller may not see, and NoSuch for one that has a
         # parent.
         service.part(Batches).find(self.job)
         job_filter = Filter(
