@@ -494,7 +494,11 @@ def test_schedules_are_declared_beside_their_type() -> None:
         ({"every": "soon"}, UsageError, "no length of time"),
         ({"every": 5, "overlap": "run"}, UsageError, "overlap must be one of"),
         ({"every": 5, "catch_up": "some"}, UsageError, "catch_up must be one of"),
-        ({"every": 5, "params": {"n": "x"}}, BadParameters, "'n' must be"),
+        (
+            {"every": 5, "params": {"n": "x"}},
+            BadParameters,
+            "'n' must be .* Nothing was scheduled; correct this and try again$",
+        ),
         ({"every": 5, "name": "a/b"}, UsageError, "cannot name a schedule"),
         ({"every": 5, "name": "there"}, UsageError, "two schedules are named 'there'"),
     ],

@@ -40,8 +40,9 @@ from spinney.define.jobtype.job_types import (
     TypeOptions,
 )
 from spinney.define.jobtype.polls import RowSource, poll_function
+from spinney.define.params.validation_errors import of_schedule
 from spinney.model.access import Role
-from spinney.model.errors import UnknownType, UsageError
+from spinney.model.errors import BadParameters, UnknownType, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
@@ -211,7 +212,10 @@ class Spinney:
         from spinney.scheduling import recurrence  # only where something is declared
 
         job_type = self._kind(kind)
-        (text,) = job_type.texts([{} if params is None else params])
+        try:
+            (text,) = job_type.texts([{} if params is None else params])
+        except BadParameters as error:
+            raise of_schedule(error) from error.__cause__
         options = {f.name: getattr(job_type.submit_options, f.name) for f in fields(Options)}
         schedule = Schedule.from_json(
             job_type.name if name is None else name,

@@ -214,6 +214,7 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
         (["x", "dubble", "--every", "1h"], "did you mean 'double'"),
         (["x", "double", "--every", "1h"], "parameter 'n' is missing"),
         (["x", "double", "-p", "n=two", "--every", "1h"], "'n' must be a whole number"),
+        (["x", "double", "--every", "1h"], "Nothing was scheduled; correct this and try again\n"),
         (["x", "double", "-p", "n=1", "--every", "soon"], "'soon' is no length of time"),
         (["x", "double", "-p", "n=1", "--every", "0.1s"], "between 1 second and"),
         (

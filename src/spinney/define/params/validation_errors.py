@@ -54,6 +54,14 @@ def validation_error(
     )
 
 
+def of_schedule(error: BadParameters) -> BadParameters:
+    """Return the same error for the parameters of a schedule, which nobody has submitted."""
+    before, nothing, after = str(error).rpartition("Nothing was submitted; ")
+    if not nothing:
+        return error
+    return BadParameters(f"{before}Nothing was scheduled; {after.replace('submit again', 'try again')}")
+
+
 def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, Any]) -> None:
     """Raise BadParameters, which names the parameter, when a lock cannot be named by ``params``."""
     for template in templates:

@@ -15,9 +15,10 @@ from spinney.commands.fields import Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
 from spinney.define.params.schema import checker
+from spinney.define.params.validation_errors import of_schedule
 from spinney.define.params.values import to_text
 from spinney.model.access import Role
-from spinney.model.errors import Forbidden, Refused
+from spinney.model.errors import BadParameters, Forbidden, Refused
 from spinney.model.jobs import Submission
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.types import known_type
@@ -100,7 +101,10 @@ class PutSchedule(
         fields = dict(self)
         replace = fields.pop("replace")
         schedule, types = Schedule(**fields), service.store.types()
-        checker(known_type(types, schedule.type))(dict(schedule.params))
+        try:
+            checker(known_type(types, schedule.type))(dict(schedule.params))
+        except BadParameters as error:
+            raise of_schedule(error) from error.__cause__
         text = to_text(schedule.params, f"a parameter of {schedule.type!r}")
         # The limits of a submission hold for its jobs, too.
         submission = Options.of(schedule.options).submission(schedule.type, [text])
