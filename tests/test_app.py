@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,16 @@ def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:
     app.pipeline("deposit")
     with pytest.raises(UnknownType, match=r"'depsit' .*\(did you mean 'deposit'\?\); .*use one of: deposit$"):
         app.submit("depsit")
+
+
+def test_a_parameter_without_its_name_is_refused_in_words_of_jobs(app: Spinney) -> None:
+    @app.job
+    def double(unnamed: int) -> None: ...
+
+    for submit in (double.submit, double.options(priority=3).submit, partial(app.submit, double)):
+        with pytest.raises(UsageError, match="given by name"):
+            submit(1)  # type: ignore[arg-type]
+        assert app.job_info(submit(unnamed=2)).params == {"unnamed": 2}
 
 
 def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import orjson
@@ -40,7 +40,7 @@ from spinney.define.jobtype.job_types import (
     TypeOptions,
 )
 from spinney.define.jobtype.polls import RowSource, poll_function
-from spinney.define.params.validation_errors import of_schedule
+from spinney.define.params.validation_errors import of_schedule, require_named
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, UnknownType, UsageError
 from spinney.model.jobs import JOB_ID_MAX
@@ -272,18 +272,20 @@ class Spinney:
 
     # --- submitting -----------------------------------------------------------------------
 
-    def submit(self, kind: SubmittableType | str, /, **params: Any) -> int:
+    def submit(self, kind: SubmittableType | str, /, *unnamed: Never, **params: Any) -> int:
         """Submit one job; return its id. A type that this application does not have is named by a text, and its
         parameters are checked by what its nodes registered in the store. Raises UnknownType and BadParameters, and then
         nothing is stored."""
+        require_named(unnamed)
         return self.submit_many(kind, [params])[0]
 
-    def submit_to(self, queue: str, /, **params: Any) -> int:
+    def submit_to(self, queue: str, /, *unnamed: Never, **params: Any) -> int:
         """Submit one job of a queue's default type, by the queue's name and parameters; return its id.
 
         The type is the one in force in the store, which operators may change, so it need not be one of this
         application. Raises UsageError when the queue has none, UnknownType, BadParameters.
         """
+        require_named(unnamed)
         with self._lock:
             store, _ = self._open()
             spec = store.queue_admin.in_force(queue)

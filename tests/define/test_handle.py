@@ -243,6 +243,14 @@ def test_spawning_sends_checked_parameters_and_gives_ids() -> None:
     ]
 
 
+def test_a_parameter_without_its_name_is_refused() -> None:
+    port = Recorder()
+    for create in (handle(port).spawn, handle(port).submit):
+        with pytest.raises(UsageError, match="given by name"):
+            create(resize, Path("cat.jpg"))  # type: ignore[arg-type]
+    assert port.requests == []
+
+
 def test_spawning_with_options_and_keys() -> None:
     port = Recorder()
     kind = resize.options(queue="slow", priority=3, needs=[4], at=datetime(2030, 1, 1, tzinfo=UTC))

@@ -146,7 +146,7 @@ def _parameters(function: Any) -> str:
             else _Verbatim("…" if callable(each.default) else repr(each.default)),
         )
         for name, each in signature.parameters.items()
-        if name != "self"
+        if name != "self" and each.annotation is not typing.Never  # that is there to be refused
     ]
     return str(signature.replace(parameters=given, return_annotation=inspect.Signature.empty))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeVar, final
+from typing import Any, NamedTuple, Never, Protocol, SupportsFloat, TypeVar, final
 
 import orjson
 
@@ -19,6 +19,7 @@ from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
 from spinney.define.params.redaction import Redactor
 from spinney.define.params.schema import checked_text, schema_checker
+from spinney.define.params.validation_errors import require_named
 from spinney.model.attempts.signals import Signal
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.outcomes import Outcome
@@ -237,12 +238,13 @@ class Job:
 
     # --- subjobs --------------------------------------------------------------------------
 
-    def spawn(self, kind: Submittable | str, /, **params: Any) -> int:
+    def spawn(self, kind: Submittable | str, /, *unnamed: Never, **params: Any) -> int:
         """Spawn one subjob; return its id.
 
         It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
         key (``job.spawn(kind.options(key="a"), …)``) it is created at once, and the same key always means the same
         subjob."""
+        require_named(unnamed)
         return self.spawn_many(kind, [params])[0]
 
     def spawn_many(
@@ -267,7 +269,7 @@ class Job:
 
     # --- independent jobs ----------------------------------------------------------------
 
-    def submit(self, kind: Submittable | str, /, **params: Any) -> int:
+    def submit(self, kind: Submittable | str, /, *unnamed: Never, **params: Any) -> int:
         """Submit an independent job; return its id. It is no subjob: this job does not wait for it, nor fail or regrow
         with it, and cancelling or deleting this tree does not affect it.
 
@@ -280,6 +282,7 @@ class Job:
 
         By default it has the submitter and the collection of this job; queue, priority and share are those of a job
         that is submitted from outside. Raises DuplicateKey when a job of another type has the key."""
+        require_named(unnamed)
         return self.submit_many(kind, [params])[0]
 
     def submit_many(

@@ -6,7 +6,7 @@ to register and the ``runner`` of each stage."""
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Never, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.define.job.handle import Job
 from spinney.define.job.options import Options
@@ -24,6 +24,7 @@ from spinney.define.jobtype.stage import (
     require_known,
 )
 from spinney.define.params.environment import require_declarable
+from spinney.define.params.validation_errors import require_named
 from spinney.model.errors import UsageError
 from spinney.model.rights.submit_rights import require_limited
 from spinney.model.subjects import require_fields
@@ -148,8 +149,9 @@ class SubmittableType:
         """Check the parameters of many jobs; return them as JSON texts. Raises BadParameters."""
         return self._kind.parameters.texts(rows)
 
-    def submit(self, /, **params: Any) -> int:
+    def submit(self, /, *unnamed: Never, **params: Any) -> int:
         """Submit one root job; return its id. Raises BadParameters, and then nothing is stored."""
+        require_named(unnamed)
         return self.app.submit_rows(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from spinney.define.params.redaction import MIN_SECRET_LENGTH, holds_secret
-from spinney.model.errors import BadName, BadParameters
+from spinney.model.errors import BadName, BadParameters, UsageError
 from spinney.model.values import lock_names
 from spinney.model.values.hints import did_you_mean
 
@@ -52,6 +52,12 @@ def validation_error(
         f"job type {type_name!r}{where}: {'; '.join(shown)}. "
         f"It takes {_signature(schema)}. Nothing was submitted; correct this and submit again"
     )
+
+
+def require_named(unnamed: tuple[object, ...]) -> None:
+    """Raise UsageError when parameters of a job are given by position, as to a function."""
+    if unnamed:
+        raise UsageError("the parameters of a job are given by name, as in submit(file=…); name each of them")
 
 
 def of_schedule(error: BadParameters) -> BadParameters:
