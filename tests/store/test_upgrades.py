@@ -61,6 +61,28 @@ def test_making_a_store_again_changes_nothing(tmp_path: Path) -> None:
     assert store.facts() == before
 
 
+@pytest.mark.parametrize(
+    ("lose", "missing"),
+    [
+        ("alter table progress rename column message to lost", "progress.message"),
+        ("drop table progress", "progress.job_id"),
+    ],
+)
+def test_a_store_that_lacks_a_column_of_its_schema_is_refused(
+    tmp_path: Path, lose: str, missing: str
+) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute(lose)
+
+    with pytest.raises(StoreUnusable) as refusal:
+        store.create()
+
+    assert f"is not as this Spinney makes it (no such column: {missing})" in str(refusal.value)
+    assert "made by a Spinney from before the release of 0.1.0, make a new store" in str(refusal.value)
+
+
 def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/x.db")
     store.create()

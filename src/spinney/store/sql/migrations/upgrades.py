@@ -28,7 +28,13 @@ from sqlalchemy import Connection, inspect, text
 
 from spinney.model.errors import StoreUnusable
 from spinney.store.sql.connection.database import Database
-from spinney.store.sql.connection.schema_state import INDEX, WORKS_WITH, SchemaState, require_workable
+from spinney.store.sql.connection.schema_state import (
+    INDEX,
+    WORKS_WITH,
+    SchemaState,
+    incomplete,
+    require_workable,
+)
 
 OWN = Path(__file__).parent
 """The folder of the revisions."""
@@ -44,7 +50,7 @@ def upgrade(
     for_new_store: Mapping[str, str] | None = None,
 ) -> None:
     """Create the store's tables, or run ``upgrade()`` of the revisions that it lacks. A current store is not changed,
-    nor is a newer one; raises StoreUnusable if this code may not work with a newer one.
+    nor is a newer one; raises StoreUnusable if this code may not work with a newer one, or if a column is missing.
 
     ``meta``: rows for the table ``meta`` that are added in the same transaction unless they exist; ``for_new_store``:
     rows that are added only if the store is new.
@@ -66,6 +72,8 @@ def upgrade(
             finished = scripts_with_finish(scripts) if current is None else []
             for script in finished:
                 script.module.finish()
+        if current is not None and folder == OWN:
+            _require_complete(database, connection)
         values = first_marks(scripts, finished) | dict(meta or {})
         if current is None and for_new_store:
             values |= for_new_store
@@ -198,6 +206,22 @@ def _require_no_older_node(database: Database, connection: Connection, revision:
         f"them with SIGTERM and start them with this version, or, when one is dead, run "
         f"'spinney doctor --repair --dead {nodes[0][0]}'"
     )
+
+
+def _require_complete(database: Database, connection: Connection) -> None:
+    """Raise StoreUnusable if a column is missing in a store that has all revisions: one from before the release of
+    0.1.0 has the same mark and other tables."""
+    from spinney.store.sql.schema import metadata
+
+    present = {
+        (table, column["name"])
+        for (_, table), columns in inspect(connection).get_multi_columns().items()
+        for column in columns
+    }
+    for table in metadata.sorted_tables:
+        for column in table.columns:
+            if (table.name, column.name) not in present:
+                raise incomplete(database.name, f"no such column: {table.name}.{column.name}")
 
 
 def _refuse_foreign(database: Database, connection: Connection) -> None:
