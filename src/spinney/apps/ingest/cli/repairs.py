@@ -72,6 +72,6 @@ def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = Fa
     for removed in (*answer["batches"], *answer["leftovers"]):
         typer.echo(display.safe(removed))
     would = "would be" if query.dry_run else "are"
-    typer.echo(
-        f"{len(answer['batches']):,} batches and {len(answer['leftovers']):,} leftovers {would} removed"
-    )
+    batches, leftovers = len(answer["batches"]), len(answer["leftovers"])
+    noun = "batch" if batches == 1 else "batches"
+    typer.echo(f"{batches:,} {noun} and {counted(leftovers, 'leftover')} {would} removed")
