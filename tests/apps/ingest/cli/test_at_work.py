@@ -1,6 +1,7 @@
 """Batches from their submission to their reports, by the hands of staff, with a node at work."""
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -342,6 +343,11 @@ def test_who_waits_is_told_how_it_ended(working: House, words: tuple[str, ...]) 
 
     assert result.returncode == (1 if "--fail-at" in words else 0), result.stderr
     assert result.stdout.startswith("bid-")
+    last = result.stdout.splitlines()[-1]
+    if "--fail-at" in words:
+        assert re.fullmatch(r"object \d+ waited.txt failed: .*recording.*", last), last
+    else:
+        assert re.fullmatch(r"job \d+ ingest.batch completed", last), last
 
 
 def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House) -> None:

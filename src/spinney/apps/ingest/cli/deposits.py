@@ -14,22 +14,26 @@ import typer
 
 from spinney.apps.ingest import manifests
 from spinney.apps.ingest.cli.commands import with_fields
-from spinney.apps.ingest.cli.session import open_session
+from spinney.apps.ingest.cli.session import IngestSession, open_session
 from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import Judgement
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.verbs.batches import Status
+from spinney.apps.ingest.verbs.batches import Objects, Status
 from spinney.apps.ingest.verbs.payloads import opened
 from spinney.apps.ingest.verbs.service import refused
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
 from spinney.errors import UsageError
+from spinney.jobs import State
 
 STDIN = "-"
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 """What a server accepts as the value of the header ``Idempotency-Key``."""
 
+
+FAILED_SHOWN = 5
+"""How many objects that failed are named after a wait."""
 
 app = typer.Typer()
 
@@ -79,6 +83,8 @@ def submit(
         if wait:
             wait_for(session.performer, [accepted["job"]], json=json)
             completed = session.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
+            if not (completed or json):
+                _print_failed(session, accepted)
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 
 
@@ -118,6 +124,16 @@ def _open_payload(payload: str) -> AbstractContextManager[BinaryIO]:
     if payload == STDIN:
         return open(0, "rb", buffering=0, closefd=False)
     return opened(Path(payload))
+
+
+def _print_failed(session: IngestSession, accepted: Mapping[str, Any]) -> None:
+    """Print why objects of a batch failed, of the first ``FAILED_SHOWN``: the engine names only a job."""
+    query = Objects(batch=str(accepted["job"]), state=[State.FAILED], limit=FAILED_SHOWN + 1)
+    failed = session.do(query)["items"]
+    for item in failed[:FAILED_SHOWN]:
+        typer.echo(display.safe(f"object {item['job']} {item['name']} failed: {item['message']}"))
+    if len(failed) > FAILED_SHOWN:
+        typer.echo(f"… and more; 'spinney ingest objects {accepted['bid']} --state failed' lists them")
 
 
 def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
