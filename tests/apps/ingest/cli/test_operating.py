@@ -1,6 +1,7 @@
 """Holds, pauses, lists and ``init``, while no node runs."""
 
 import json
+import re
 
 import pytest
 
@@ -112,6 +113,19 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
     assert "--now and --number exclude each other" in house.refused(
         2, "report", bid, "--now", "--number", "1"
     )
+
+
+def test_a_batch_that_was_cancelled_goes_on_by_the_command_that_requeue_names(house: House) -> None:
+    bid = house.submit(house.file("a"), "--kind", "file")
+    job = str(house.status(bid)["job"])
+    house.shell.ok("cancel", job, "--tree")
+
+    result = house.shell.call("ingest", "requeue", bid)
+
+    assert (result.returncode, result.stdout) == (1, f"{bid}: nothing to requeue\n")
+    assert f"{bid} was cancelled and has not failed; 'spinney retry --batch {job}" in result.stderr
+    house.shell.ok(*re.findall(r"'spinney (.*?)'", result.stderr)[0].split(), "--yes")
+    assert house.status(bid)["state"] == "pending"
 
 
 def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) -> None:

@@ -45,14 +45,21 @@ class Requeue(Verb, changes=True, long=True):
         if self.stage is not None:
             require_stage(self.stage)
         jobs = {job.id: job for job in (_named_job(service, name) for name in self.names)}.values()
-        plans = {
-            batch_of(service, job).bid: self._batch_plans(service, job) for job in jobs if job.type == BATCH
-        }
+        batches = {batch_of(service, job).bid: job for job in jobs if job.type == BATCH}
+        plans = {bid: self._batch_plans(service, job) for bid, job in batches.items()}
         if objects := [job for job in jobs if job.type == OBJECT]:
             plans["objects"] = self._object_plans(service, objects)
-        return {"items": [{"what": what, **self._carry_out(service, plans[what])} for what in plans]}
+        items = [{"what": what, **self._carry_out(service, plans[what])} for what in plans]
+        for item in items:
+            job = batches.get(item["what"])
+            if job is not None and job.state is State.CANCELLED and item.get("requeued") == 0:
+                item["refused"][job.id] = (
+                    f"{item['what']} was cancelled and has not failed; 'spinney retry --batch {job.id} --state "
+                    f"cancelled' lets it go on, with its cancelled objects"
+                )
+        return {"items": items}
 
-    def _carry_out(self, service: Service, plans: Sequence[Plan]) -> Mapping[str, Any]:
+    def _carry_out(self, service: Service, plans: Sequence[Plan]) -> dict[str, Any]:
         """Carry out these plans, or only count their objects; ``refused``: a sentence for each job that refused."""
         if self.dry_run:
             return {"would_requeue": sum(plan.jobs for plan in plans)}
