@@ -1,6 +1,7 @@
 """The pages, on a service whose first upload failed for one receiver and whose second one passed."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
+from waiting import until
 
 from .service import SERIALS, TAGS, Service, archive, raw_files
 
@@ -124,6 +126,26 @@ def test_what_the_pages_show_and_start_and_what_limited_rights_hide(
     assert "/inboxes/terns/upload" not in read(client, "", asker="limited")
     assert upload in read(client, "", asker="limited")
     read(client, f"/uploads/{first}", 404, "limited")
+
+
+def test_the_page_of_a_receiver_links_only_jobs_that_are_kept(
+    client: TestClient, service: Service, uploads: tuple[int, int]
+) -> None:
+    def linked() -> list[str]:
+        page = read(client, f"/receivers/{RECEIVERS[1]}")
+        assert f"#{job}<" in page
+        return re.findall(r'href="/jobs/(\d+)"', page)
+
+    job = uploads[1] + 1
+    assert linked() == [str(job)]
+
+    # Its job has a page that says that it is deleted, until retention removes it for good.
+    service.spinney("delete", str(uploads[1]), "--reason", "wrong card", "--yes")
+    assert linked() == [str(job)]
+    service.spinney("keep", "*", "deleted", "1s")
+    until(lambda: service.spinney("keep", "--sweep") and service.call("show", str(job)).returncode == 1)
+
+    assert linked() == []
 
 
 def test_an_upload_without_a_raw_file_and_one_that_failed_say_so(

@@ -21,7 +21,7 @@ from spinney.apps.receivers import failures, settings, timeline
 from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs, uploads
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.errors import Forbidden
-from spinney.jobs import Filter, Job
+from spinney.jobs import Filter, Job, State
 from spinney.operations import Control, Failure, InboxUploads, RelabelJob, Role
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
 
@@ -70,11 +70,14 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
     """Show the boot sessions of a receiver over time, its files, runs, and the jobs that wrote them."""
     _require_everywhere(context)
 
-    def read(_: Control) -> timeline.Timeline:
+    def read(control: Control) -> dict[str, Any]:
         with snapshot(_database(receiver)) as db:
-            return timeline.read(db, now_s=time.time())
+            shown = timeline.read(db, now_s=time.time())
+        ids = tuple({batch.job for batch in shown.batches if batch.job})
+        kept = control.queries.jobs(Filter(ids=ids, states=tuple(State)), limit=len(ids)) if ids else []
+        return {"timeline": shown, "kept": {job.id for job in kept}}
 
-    return pages.show(request, context, "receiver.html", receiver=receiver, timeline=await context.run(read))
+    return pages.show(request, context, "receiver.html", receiver=receiver, **await context.run(read))
 
 
 @pages.post("/receivers/{receiver}/jobs")
