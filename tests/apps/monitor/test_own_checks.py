@@ -84,6 +84,8 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, b'<?xml version="1.0" encoding="x-none"?><a/>')
         elif kind == "compressed" or (kind == "mapcompressed" and request == "GetMap"):
             self._send(200, gzip.compress(WMS.encode()), **{"content-encoding": "gzip"})
+        elif kind == "nopng" and request == "GetMap":
+            self._send(200, b"no such layer", **{"content-type": "image/png"})
         elif kind == "stalls":
             self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx")
             self.connection.recv(1)  # until the client goes
@@ -94,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.connection.recv(1)  # until the client goes
             time.sleep(1)
             self._send(200, WMS.encode())
-        elif kind in ("wms", "nomap", "mapcompressed"):
+        elif kind in ("wms", "nomap", "nopng", "mapcompressed"):
             self._send(200, png() if request == "GetMap" else WMS.encode())
         else:
             self._send(200, b"fine")
@@ -236,6 +238,12 @@ def test_capabilities(server: str, path: str, fields: dict[str, str], status: st
         ("/wfs", {"type": "WFS", "version": "2.0.0"}, "ok", "a feature of roads"),
         ("/exception", {}, "warning", "nothing that could be fetched"),
         ("/mapcompressed", {}, "error", "is compressed"),
+        (
+            "/nopng",
+            {},
+            "error",
+            "is sent as image/png, but begins as none of image/png, image/jpeg, image/gif: no",
+        ),
     ],
 )
 def test_content(server: str, path: str, fields: dict[str, str], status: str, says: str) -> None:

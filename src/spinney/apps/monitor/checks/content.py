@@ -107,7 +107,12 @@ def _map(fetched: Fetched, name: str) -> Finding:
     for media_type, beginning in _IMAGES.items():
         if fetched.body.startswith(beginning):
             return Finding(info=f"a map of {name}, {media_type}, {len(fetched.body):,} bytes")
-    return error("no_map", f"The map of {name} is no picture, but {_beginning(fetched)}")
+    if fetched.media_type.startswith("image/"):
+        kinds = ", ".join(_IMAGES)
+        text = f"The map of {name} is sent as {fetched.media_type}, but begins as none of {kinds}: {_text(fetched)}"
+    else:
+        text = f"The map of {name} is no picture, but {_beginning(fetched)}"
+    return error("no_map", text)
 
 
 def _feature(fetched: Fetched, name: str) -> Finding:
@@ -124,9 +129,14 @@ def _feature(fetched: Fetched, name: str) -> Finding:
 
 
 def _beginning(fetched: Fetched) -> str:
-    """Return what a response that was not expected says: the text of an XML document, else its first characters."""
+    """Return the media type of a response that was not expected, and what it says."""
+    return f"{fetched.media_type or 'something'}: {_text(fetched)}"
+
+
+def _text(fetched: Fetched) -> str:
+    """Return what a response says: the text of an XML document, else its first characters."""
     try:
         text = "".join(ElementTree.fromstring(fetched.body).itertext())  # noqa: S314 - see ``document``
     except INVALID_XML:
         text = fetched.body[:300].decode("utf-8", "replace")
-    return f"{fetched.media_type or 'something'}: {' '.join(text.split())[:300]}"
+    return " ".join(text.split())[:300]
