@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from spinney.features.submission.wait_cli import COUNTED_TREES
 from spinney.model.fleet import Load
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest
 from spinney.model.queue_selection import QueueSelection
@@ -154,6 +155,27 @@ def test_a_running_job_whose_node_is_silent_is_listed_and_waited_for_with_that_m
         waits.communicate()
     assert lines[0].startswith("0 of 1 settled; 1 ")
     assert message in lines[1]
+
+
+def test_a_wait_for_a_long_list_that_stands_at_such_a_job_says_so(staffed: Shell) -> None:
+    """Of a long list it reads no further than the first open job."""
+    numbers = range(2, COUNTED_TREES + 2)
+    staffed.submit_lines("".join(f'{{"n": {n}}}\n' for n in numbers), "double")
+    staffed.ok("cancel", *map(str, numbers))
+    with open_local_store(f"sqlite:///{staffed.folder}/spinney.db") as store:
+        elm = next(node for node in store.nodes() if node.name == "elm")
+        store.beat(elm.id, now_us=now_us() - 120_000_000)
+
+    waits = staffed.start("wait", *map(str, numbers), "1")
+    try:
+        assert waits.stdout is not None
+        lines = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+
+    assert lines[0].startswith(f"{len(numbers)} of {len(numbers) + 1} settled: ")
+    assert "node elm gives no sign of life; 'spinney explain 1' says since when" in lines[1]
 
 
 def test_a_job_of_a_node_that_is_being_replaced_has_no_such_message(staffed: Shell) -> None:

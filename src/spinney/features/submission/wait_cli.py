@@ -18,7 +18,7 @@ import typer
 
 from spinney.features.explain.obstacle_messages import obstacle_messages
 from spinney.model.jobs import Job
-from spinney.model.states import SETTLED, State
+from spinney.model.states import LEASED, SETTLED, State
 from spinney.terminal import display
 from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
@@ -40,7 +40,7 @@ SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
 """The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, as far as
-they were read, and the wait says only of the first open one why it does not go on."""
+they were read, and the wait says only of the first open one how far it is, or why it does not go on."""
 UNREAD = "not looked at yet"
 """What the line says of the jobs of a longer list behind the first open one, some of which may have settled."""
 LOOKED_AT = 500
@@ -76,8 +76,8 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
             few = len(jobs) <= COUNTED_TREES
-            counts, running = _below(performer, line.last) if few else (line.counts(), [])
             reached = line.last if few else line.reached
+            counts, running = _below(performer, reached) if few else (line.counts(), _at_work(reached))
             picture.update(counts, running, stuck.among(reached, running), last=settled)
             if settled:
                 break
@@ -280,14 +280,19 @@ def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], 
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     counts: Counter[str] = Counter(j.state for j in jobs)
-    at_work = [State.RUNNING, State.CLAIMED]
-    running = [j for j in jobs if j.state in at_work]
+    running = _at_work(jobs)
     for job in jobs:
         counts.update(performer.do(CountJobs(below=job.id)))
         if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
             rest = SHOWN_RUNNING - len(running)
-            running += performer.do(ListJobs(below=job.id, state=at_work, newest=False, limit=rest)).items
+            page = performer.do(ListJobs(below=job.id, state=[*LEASED], newest=False, limit=rest))
+            running += page.items
     return dict(counts), running
+
+
+def _at_work(jobs: Sequence[Job]) -> list[Job]:
+    """Return those of the jobs that nodes have."""
+    return [job for job in jobs if job.state in LEASED]
 
 
 @contextmanager
