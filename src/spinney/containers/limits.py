@@ -25,9 +25,9 @@ class Limits:
     depth: int = paths.DEPTH_MAX
     """The maximum depth of folders."""
     total_advice: str = "send it in parts"
-    """What the depositor reads behind ``total_bytes``; each application has a setting of its own."""
+    """What the message about ``total_bytes`` tells the depositor to do; each application names its own setting."""
     ratio_advice: str = "send the files unpacked"
-    """What the depositor reads behind ``ratio``."""
+    """The same for ``ratio``."""
 
 
 class Meter:

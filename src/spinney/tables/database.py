@@ -202,11 +202,8 @@ class _FileConnection(sqlite3.Connection):
 
 
 def _require_same_file(tables: TableDeclaration, path: Path, connection: Connection) -> None:
-    """Raise TablesUnusable unless the path still leads to the file that the connection has open.
-
-    The connection is not closed: SQLite would remove the journal of the file that is there now, which has the same
-    name as its own.
-    """
+    """Raise TablesUnusable unless the path still leads to the file that the connection has open. The connection stays
+    open, because it works again when its file is put back."""
     opened, present = getattr(connection.connection.dbapi_connection, "file", None), _stat(path)
     if opened is None or present is None or not os.path.samestat(opened, present):
         raise TablesUnusable(

@@ -1,8 +1,8 @@
 """Finds nodes on hosts whose clock differs from this host's.
 
 Nothing that safety needs depends on wall clocks, but people read them: by the time of its last heartbeat a node whose
-clock is behind seems to be silent or dead, and what it records seems to be older than it is. Whether a node beats shows
-its counter, so a node whose counter has just moved has just read its clock.
+clock is behind seems to be silent or dead, and what it records seems to be older than it is. The counter of heartbeats
+shows whether a node beats: one whose counter has just moved has just read its clock.
 """
 
 from collections.abc import Iterable

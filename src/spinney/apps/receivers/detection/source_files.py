@@ -14,7 +14,7 @@ CLOCK_SET_S = 1_262_304_000.0
 """2010-01-01, when there was no such receiver yet: an earlier time is that of a clock which GPS has not set. Pictures
 begin after it."""
 AHEAD_S = 86_400.0
-"""By so much the clock of a receiver may be ahead of that of this host; a later time is that of a wrong clock."""
+"""How many seconds the clock of a receiver may be ahead of this host's; a later time is that of a wrong clock."""
 _NAME = re.compile(
     r"(?P<label>[\w.]{1,32})-(?P<serial>[0-9A-Z]{12})-(?P<session>\d{6})-"
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?P<part>\.\d{1,6})?(?P<clock>[A-Z])?-(?P<kind>[a-z]{1,12})"
