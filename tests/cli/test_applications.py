@@ -52,13 +52,14 @@ class Host:
 
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+        path = os.pathsep.join((str(self.site), os.environ.get("PYTHONPATH", "")))
         return subprocess.run(
             [sys.executable, "-m", "spinney", *words],
             cwd=self.folder,
             capture_output=True,
             text=True,
             timeout=60,
-            env=environment | {"PYTHONPATH": str(self.site), "COLUMNS": "120", "TERM": "dumb"} | env,
+            env=environment | {"PYTHONPATH": path, "COLUMNS": "120", "TERM": "dumb"} | env,
         )
 
     def offered(self, line: str) -> list[str]:

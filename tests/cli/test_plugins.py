@@ -1,5 +1,6 @@
 """Plugins of Pydantic, which an installed package may bring: where they are loaded, and where nobody looks for them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,12 +34,13 @@ def test_only_commands_that_run_nobodys_code_look_for_no_plugins(
     shell: Shell, packages: Path, words: list[str], loaded: bool
 ) -> None:
     shell.ok("submit", "double", "-p", "n=1")
+    path = os.pathsep.join((str(packages), os.environ.get("PYTHONPATH", "")))
     result = subprocess.run(
         [sys.executable, "-m", "spinney", *words],
         cwd=shell.folder,
         capture_output=True,
         text=True,
-        env=shell.environment(PYTHONPATH=str(packages)),
+        env=shell.environment(PYTHONPATH=path),
     )
 
     assert ("loud is loaded" in result.stderr) is loaded

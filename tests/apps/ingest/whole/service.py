@@ -156,7 +156,8 @@ class Service:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         self.starts += 1
-        environment = self.shell.environment(PYTHONPATH=str(TESTS), INGEST_DEATHS=str(self.deaths))
+        path = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))
+        environment = self.shell.environment(PYTHONPATH=path, INGEST_DEATHS=str(self.deaths))
         with (self.place / "node.log").open("a") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "spinney", "node", MORTAL, "--name", "oak", "--slots", SLOTS],
