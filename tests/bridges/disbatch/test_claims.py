@@ -409,3 +409,23 @@ def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Databa
     ended = db["tasks"].find_one({"_id": large}, {"padding": False}) or {}
     assert (ended["status"], ended["complete"]) == (2, True)
     assert "MongoDB refused the result" in ended["stderr"]
+
+
+def test_tasks_with_odd_claims_and_queues_do_not_stop_the_others(db: Database) -> None:
+    oak = node(db)
+    mail = queue(db)
+    oak.begin()
+    for odd in (float("inf"), 2.5, "text"):
+        task(db, mail, node="oak", status=0, claim=odd)
+    sound = task(db, mail, node="oak", status=0, claim=7)
+    copied = task(db, mail, node="oak", status=0, claim=8.0)  # by a program that has no integers
+    lost = task(db, mail, node="oak", status=0, claim=9)
+    db["tasks"].update_one({"_id": lost}, {"$set": {"queue": [{"name": "mail"}]}})
+
+    claims = {each.entry: (each.claim, each.type) for each in oak.claimed()}
+
+    assert claims == {
+        str(sound): ("7", "demo"),
+        str(copied): ("8", "demo"),
+        str(lost): ("9", "unknown plugin "),  # it waits until somebody has corrected it
+    }

@@ -157,7 +157,7 @@ class DisbatchNode:
             self._claims.give_back_left()
             listed = list(self.db["tasks"].find(ours | UNFINISHED, {"stdout": False, "stderr": False}))
             self._registration.mark_unbegun(orphaned_after=self._now.orphaned_after)
-        return [self._claim_of(task) for task in listed]
+        return [self._claim_of(task) for task in listed if _is_claim(task["claim"])]
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take tasks of all queues in turn, within the limits of queues and of this node. Raises ForeignAway when
@@ -171,7 +171,8 @@ class DisbatchNode:
         """Return the claim of a task. A program gets the whole document as JSON in the relaxed form of
         MongoDB, a job type the params alone. A plugin that the settings no longer name gives a type that
         nobody has, so that the task waits."""
-        queue = self._queues.get(task.get("queue"), {})
+        queue_id = task.get("queue")  # another program may have put anything there
+        queue = self._queues.get(queue_id, {}) if isinstance(queue_id, ObjectId) else {}
         plugin = str(queue.get("plugin", ""))
         target = self._now.plugins.get(plugin)
         params = task.get("params") or {}
@@ -294,6 +295,12 @@ class DisbatchNode:
             is_claimed = entry in tasks and tasks[entry]["status"] == Status.CLAIMED
             if is_claimed and job is not None and job.state == "running":
                 yield entry, "its job is running, and the task is only claimed"
+
+
+def _is_claim(value: Any) -> bool:
+    """Return whether the field ``claim`` of a task can be a claim of this node. A program that copies documents may
+    have made it a floating-point number; infinite and broken ones name no claim."""
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def _change(fields: Document) -> Document:
