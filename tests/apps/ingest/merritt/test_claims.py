@@ -80,6 +80,21 @@ def test_a_job_that_cannot_be_read_does_not_stop_the_others(
         assert client.get_children("/spinney/nodes/oak") == [sound.id]
 
 
+def test_marks_that_cannot_be_read_are_passed_over_with_one_warning(
+    client: KazooClient, queue: MerrittQueue, consumer: MerrittConsumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = new_job(queue)
+    assert taken(consumer) == [sound.id]
+    marks = [b"", b"{", b"[]", b"{}", b"\xff", b'{"claim":5}', b'{"claim":"0.a","phase":"dancing"}']
+    for number, data in enumerate(marks):
+        client.create(f"/spinney/nodes/oak/jid{number + 100:010}", data)
+
+    for _ in range(2):
+        assert [claim.entry for claim in consumer.claimed()] == [sound.id]
+
+    assert caplog.text.count("cannot be read, and is passed over; delete this node") == len(marks)
+
+
 def test_a_job_with_an_oversized_status_of_others_is_failed_with_its_reason(
     client: KazooClient, queue: MerrittQueue, consumer: MerrittConsumer
 ) -> None:

@@ -10,6 +10,7 @@ The lock of a job dies with its holder's session; its mark stays, so that a node
 job is with Merritt's services between two steps of ours, nobody of us locks it, and its mark reserves it."""
 
 import json
+import logging
 import secrets
 import uuid
 from collections.abc import Collection, Mapping
@@ -24,6 +25,8 @@ from spinney.bridges.foreign import ForeignAway
 from spinney.bridges.merritt import Job
 from spinney.bridges.merritt.nodes import children, existing, get_all
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction
+
+log = logging.getLogger("spinney.bridges.merritt")
 
 ROOT = "/spinney"
 BATCHES = f"{ROOT}/batches"
@@ -54,8 +57,10 @@ class Mark(NamedTuple):
     @classmethod
     def of(cls, data: bytes) -> "Mark":
         """Return the mark in a node's data. A mark without a phase is one of an earlier release: the job is
-        worked on here."""
+        worked on here. Raises ValueError, TypeError or KeyError for data that are no mark."""
         fields = json.loads(data)
+        if not isinstance(fields["claim"], str):
+            raise TypeError("the claim of a mark is text")
         return cls(fields["claim"], Phase(fields.get("phase", Phase.HERE)), fields.get("reason", ""))
 
     def data(self) -> bytes:
@@ -110,6 +115,8 @@ class Marks:
         self._client = client
         self._node = node
         self.path = f"{_NODES}/{node}"
+        self._unreadable: set[str] = set()
+        """Jobs about whose marks a warning is in the log."""
 
     def enter(self, store: str) -> None:
         """Write the mark of a store. Raises ForeignAway where another store works under this name."""
@@ -150,15 +157,32 @@ class Marks:
         return bool(existing(self._client, {f"{_NODES}/{node}/{job_id}" for node in (*nodes, self._node)}))
 
     def jobs(self) -> Mapping[str, Mark]:
-        """Return the marks of the jobs that this node has taken, by their ids."""
+        """Return the marks of the jobs that this node has taken, by their ids; those that can be read."""
         ids = children(self._client, self.path)
         read = get_all(self._client, [f"{self.path}/{job_id}" for job_id in ids])
-        return {job_id: Mark.of(each[0]) for job_id, each in zip(ids, read, strict=True) if each is not None}
+        marks = {
+            job_id: self._mark(job_id, node[0])
+            for job_id, node in zip(ids, read, strict=True)
+            if node is not None
+        }
+        return {job_id: mark for job_id, mark in marks.items() if mark is not None}
 
     def read(self, job_id: str) -> Mark | None:
-        """Return the mark of a job; None for one that is not ours."""
+        """Return the mark of a job; None for one that is not ours, or whose mark cannot be read."""
         (node,) = get_all(self._client, [f"{self.path}/{job_id}"])
-        return None if node is None else Mark.of(node[0])
+        return None if node is None else self._mark(job_id, node[0])
+
+    def _mark(self, job_id: str, data: bytes) -> Mark | None:
+        """Return the mark in a node's data; None for one that cannot be read, about which the log has one warning."""
+        try:
+            return Mark.of(data)
+        except (ValueError, TypeError, KeyError):
+            if job_id not in self._unreadable:
+                self._unreadable.add(job_id)
+                log.warning(
+                    "the mark %s/%s cannot be read, and is passed over; delete this node", self.path, job_id
+                )
+            return None
 
     def write(self, job_id: str, mark: Mark) -> None:
         """Mark a job, or change its mark. Not atomic with the job's own nodes; ``write_with`` is."""
