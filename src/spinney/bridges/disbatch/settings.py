@@ -76,9 +76,9 @@ class Settings(BaseModel):
 
 
 def load(path: Path) -> Settings:
-    """Return the settings of a file; without one, the defaults. Raises UsageError that names the file, and
-    the field that is wrong."""
-    return _checked(settings_files.document(path, optional=True), str(path))
+    """Return the settings of a file; the defaults where there is none of the usual name. Raises UsageError that names
+    the file, and the field that is wrong."""
+    return _checked(settings_files.document(path, optional=path == Path(FILE)), str(path))
 
 
 def _checked(document: Mapping[str, Any], where: str) -> Settings:

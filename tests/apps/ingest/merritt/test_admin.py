@@ -175,6 +175,8 @@ def test_wrong_hosts_names_and_rights_are_said(
 def test_a_consumer_does_not_start_without_the_folder_of_batches(merritt: Merritt, tmp_path: Path) -> None:
     settings = tmp_path / "merritt.toml"
     assert "has no 'queue'" in merritt("run", code=2)
+    refusal = " ".join(merritt("run", "--settings", "other.toml", code=2).split())
+    assert "other.toml cannot be read (No such file or directory)" in refusal
     settings.write_text('queue = "nowhere"\n')
     assert "no folder that can be written" in merritt("run", code=2)
 

@@ -69,13 +69,13 @@ class Settings(BaseModel):
 
 
 def load(path: Path) -> Settings:
-    """Return the settings of a file; without one, the defaults.
+    """Return the settings of a file; the defaults where there is none of the usual name.
 
-    Raises UsageError that names the file for unknown keys and invalid values, for states that cannot be
-    taken, for a folder of batches that cannot be written, and where only one of Processing and Storing is
-    named.
+    Raises UsageError that names the file where one of another name is missing, for unknown keys and invalid
+    values, for states that cannot be taken, for a folder of batches that cannot be written, and where only
+    one of Processing and Storing is named.
     """
-    settings = settings_files.read(Settings, path, optional=True)
+    settings = settings_files.read(Settings, path, optional=path == Path(FILE))
     if not set(settings.states) <= set(_TAKEN):
         raise UsageError(f"{path}: states: jobs can be taken in {', '.join(_TAKEN)}; correct it there")
     if settings.queue is not None and not os.access(settings.queue, os.R_OK | os.W_OK | os.X_OK):

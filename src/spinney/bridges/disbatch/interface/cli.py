@@ -15,6 +15,7 @@ import typer
 from spinney import settings_files
 from spinney.bridges.disbatch.database import check, connect
 from spinney.bridges.disbatch.interface.settings import InterfaceSettings, Oids
+from spinney.bridges.disbatch.settings import FILE
 from spinney.errors import UsageError
 from spinney.safe_http import is_loopback
 
@@ -51,7 +52,7 @@ def serve(
     ] = None,
     settings_file: Annotated[
         Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
-    ] = Path("disbatch.toml"),
+    ] = Path(FILE),
     oids: Annotated[
         Oids, typer.Option("--oids", help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
     ] = "plain",
@@ -72,7 +73,7 @@ def serve(
             f"the command interface needs {error.name}: pip install 'spinney[server]'"
         ) from error
 
-    written = settings_files.document(settings_file, optional=True)
+    written = settings_files.document(settings_file, optional=settings_file == Path(FILE))
     settings = InterfaceSettings(
         plugins=tuple({*(plugin or ()), *written.get("plugins", {})}),
         oids=oids,
