@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from spinney import settings_files
 from spinney.errors import UsageError
@@ -38,13 +38,22 @@ class Program(BaseModel):
     """It is killed after so long; None: never."""
 
 
+def _kind(target: Any) -> str:
+    """Return which kind of target a value is meant to be, so that a fault names what is wrong with that kind."""
+    return "program" if isinstance(target, Mapping | Program) else "type"
+
+
+Target = Annotated[Annotated[str, Tag("type")] | Annotated[Program, Tag("program")], Discriminator(_kind)]
+"""What runs a plugin: the name of a job type, or a program."""
+
+
 class Settings(BaseModel):
     """All settings; see the example above."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    plugins: Mapping[str, str | Program] = Field(default_factory=dict)
-    """What runs a queue's plugin: the name of a job type, or a program."""
+    plugins: Mapping[str, Target] = Field(default_factory=dict)
+    """What runs a queue's plugin."""
     activequeues: tuple[str, ...] = ()
     """Names or ids of the only queues that are served; empty: all but ``ignorequeues``."""
     ignorequeues: tuple[str, ...] = ()
