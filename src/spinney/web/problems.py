@@ -259,14 +259,14 @@ def _fault(error: Exception, instance: str | None) -> Response:
 
 
 def _headers(status: int, error: Exception) -> dict[str, str]:
-    """Return the headers that belong to a problem: when to try again, and for 401 a scheme that no browser
-    knows, so that it does not ask for a password by itself."""
+    """Return the headers that belong to a problem: when to try again, and for 401 the scheme of tokens (RFC 6750,
+    section 3). No browser knows this scheme, so that none asks for a password by itself."""
     if isinstance(error, TooMany | TooManyAttempts):
         after_s = error.after_s if isinstance(error, TooMany) else error.wait_s
         return {"Retry-After": str(max(1, math.ceil(after_s)))}
     if status == 503:
         return {"Retry-After": str(AGAIN_S)}
-    return {"WWW-Authenticate": "Spawner"} if status == 401 else {}
+    return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
 
 def _next(detail: str) -> str | None:

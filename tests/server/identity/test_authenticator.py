@@ -24,7 +24,7 @@ def test_given_nothing_then_nobody_asks_and_the_audit_is_not_filled(house: House
     answer = house.client().get("/probe")
 
     assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Spawner"
+    assert answer.headers["www-authenticate"] == "Bearer"
     assert house.audited("access refused") == []
 
 
