@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from long_tests import LONG
-from spinney.model.errors import Cycle, NoSuchJob, Refused
+from spinney.model.errors import Cycle, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
@@ -308,6 +308,18 @@ def test_jobs_that_would_wait_in_a_circle_are_refused_and_none_is_stored(
 ) -> None:
     with pytest.raises(Cycle):
         site.submit_all(*circle)
+
+    assert site.ids() == []
+
+
+def test_a_circle_is_told_in_the_direction_of_its_needs(site: Site) -> None:
+    with pytest.raises(Cycle, match="job 1 needs job 3, job 3 needs job 2, job 2 needs job 1"):
+        site.submit_all(submission(needs=(-3,)), submission(needs=(-1,)), submission(needs=(-2,)))
+
+
+def test_a_need_that_points_behind_the_call_is_told_with_the_job_that_has_it(site: Site) -> None:
+    with pytest.raises(UsageError, match="job 2 of this call has the need -5"):
+        site.submit_all(submission(), submission(needs=(-5,)))
 
     assert site.ids() == []
 

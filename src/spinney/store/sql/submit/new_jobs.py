@@ -14,6 +14,7 @@ looks at needs over the whole call, ids are taken in one block, ``write_run`` wr
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 import orjson
 
@@ -37,6 +38,8 @@ STEP = 2_000
 """How many plain rows one transaction writes: about 15 ms on a machine with a fast disk."""
 SPECIAL_STEP = 300
 """How many rows are placed one by one in one transaction: about as long."""
+_PAIRS_MAX = 10
+"""How many needs of a circle a message names: thousands of jobs may wait for each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,10 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
         for need in needs:
             if need < 0:
                 if -need > total:
-                    raise UsageError(f"need {need} points behind the {total} jobs of this call")
+                    raise UsageError(
+                        f"job {number} of this call has the need {need}, which points behind the last job of the call, "
+                        f"number {total}; -k is the k-th job of the call"
+                    )
                 graph.setdefault(number, set()).add(-need)
             elif need in waits_for_parent:
                 raise Cycle(
@@ -152,8 +158,16 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        circle = " needs ".join(str(n) for n in error.args[1])
-        raise Cycle(f"jobs number {circle} of this call would wait in a circle; take out one need") from error
+        raise Cycle(_circle(error.args[1])) from error
+
+
+def _circle(numbers: Sequence[int]) -> str:
+    """Return the sentence about jobs that wait for each other. ``numbers``: as CycleError has them, where each job is
+    needed by the one behind it, and the last is the first again."""
+    pairs = [f"job {needed_by} needs job {needed}" for needed, needed_by in pairwise(numbers)][::-1]
+    more = ["and so on"] if len(pairs) > _PAIRS_MAX else []
+    shown = ", ".join(pairs[:_PAIRS_MAX] + more)
+    return f"jobs of this call, by their numbers in it, would wait for each other: {shown}; take out one need"
 
 
 def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
