@@ -41,6 +41,7 @@ from spinney.model.errors import (
     UnlawfulTransition,
     UsageError,
 )
+from spinney.model.values.hints import did_you_mean, listed
 
 log = logging.getLogger(__name__)
 
@@ -221,9 +222,9 @@ def add_to(app: FastAPI) -> None:
         of_page = _of_page(request)
         if of_page and any(e["loc"][0] == "path" for e in error.errors()):  # as of an unknown address
             return of_status(404, _NOTHING_THERE, instance=request.url.path)
-        errors = [{"where": _where(e["loc"]), "problem": e["msg"]} for e in error.errors()]
+        errors = [_problem(request, e) for e in error.errors()]
         malformed = any(e["type"] == "json_invalid" for e in error.errors())
-        first = _sentence(error.errors()[0]) if errors else "the request does not fit"
+        first = _summary(error.errors()[0], errors[0]) if errors else "the request does not fit"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
         detail = first if of_page else f"{first}; /api/v1/openapi.json describes what is allowed"
@@ -292,17 +293,37 @@ def _of_page(request: Request) -> bool:
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
-    """Return what is wrong with one value of a request: that of a parameter in the address in plain words, since people
-    write these by hand, and that of a body in the words of pydantic."""
+def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
+    """Return what is wrong with one value of a request (``problem``), as a sentence: that of a parameter in the address
+    in plain words, since people write these by hand."""
     place, *names = error["loc"]
     if place not in ("path", "query") or not names:
-        return f"{_where(error['loc'])}: {error['msg']}"
+        return f"{problem['where']}: {problem['problem']}"
     # "Input should be a valid integer, unable to parse string as an integer", "Field required"
     words = error["msg"].partition(", unable to parse")[0].replace("a valid integer", "a whole number")
     first, should, rest = words.partition(" should ")
     words = f"must {rest}" if should else "is missing" if error["type"] == "missing" else f"is wrong: {first}"
     return f"{_where(tuple(names))!r} in the address {words}"
+
+
+def sentence(error: Mapping[str, Any], model: type[BaseModel] | None) -> str:
+    """Return what is wrong with a value, as pydantic found it (``error``: one of ``ValidationError.errors()``). A field
+    that ``model`` does not have is told with the name that was probably meant, or with those that it has."""
+    if error["type"] == "extra_forbidden" and model is not None and len(error["loc"]) == 1:
+        name, names = str(error["loc"][0]), model.model_fields
+        return f"there is no such field{did_you_mean(name, names) or f' (there are: {listed(names)})'}"
+    return str(error["msg"]).removeprefix("Value error, ")  # what pydantic puts before a sentence of ours
+
+
+def _problem(request: Request, error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the place of a wrong value of a request, and what is wrong with it."""
+    loc, model = error["loc"], None
+    if loc[:1] == ("body",):
+        # None: the route reads the body itself.
+        body = getattr(request.scope.get("route"), "body_field", None)
+        annotation = None if body is None else body.field_info.annotation
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return {"where": _where(loc), "problem": sentence({**error, "loc": loc[1:]}, model)}
 
 
 def _where(loc: tuple[Any, ...]) -> str:

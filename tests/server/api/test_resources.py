@@ -234,6 +234,25 @@ def test_an_address_that_is_not_there_and_a_method_that_is_not_for_it(world: Wor
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_a_field_that_a_body_may_not_have_is_told_with_those_that_it_may_have(world: World) -> None:
+    admin = world.client("admin")
+    near = admin.put("/api/v1/schedules/s", json={"type": "one", "every": 60}).json()
+    unknown = admin.put("/api/v1/nodes/n/slots", json={"slots": 1, "node": "n"}).json()
+    submission = admin.post("/api/v1/jobs", json={"type": "one", "param": {}}).json()
+
+    assert near["errors"] == [
+        {"where": "body.every", "problem": "there is no such field (did you mean 'every_s'?)"}
+    ]
+    assert "body.node: there is no such field (there are: reason, slots)" in unknown["detail"]
+    assert "body.param: there is no such field (did you mean 'params'?)" in submission["detail"]
+
+
+def test_a_time_that_is_none_is_told_in_our_words_alone(world: World) -> None:
+    answer = world.client("submitter").post("/api/v1/jobs", json={"type": "one", "at": "tomorrow"})
+
+    assert answer.json()["detail"].startswith("body.at: a time is microseconds since 1970")
+
+
 def test_rights_are_sent_as_they_are_answered(world: World) -> None:
     admin = world.client("admin")
     rights = {

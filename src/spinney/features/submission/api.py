@@ -24,7 +24,7 @@ from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
 from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, read_long, require_flat, respond, routes
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
-from spinney.web.problems import documented
+from spinney.web.problems import documented, sentence
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = routes("jobs")
@@ -173,7 +173,9 @@ async def _command(body: bytes, key: str | None) -> SubmitJob:
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"the job is not JSON: {error}; correct it and send it again") from None
     except ValidationError as error:
-        raise RequestValidationError([{**e, "loc": ("body", *e["loc"])} for e in error.errors()]) from None
+        raise RequestValidationError(
+            [{**e, "loc": ("body", *e["loc"]), "msg": sentence(e, _Job)} for e in error.errors()]
+        ) from None
     return SubmitJob(idempotency_key=key, **set_fields(job))
 
 
