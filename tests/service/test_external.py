@@ -208,6 +208,27 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
 
 
 @pytest.mark.parametrize(
+    ("error", "message", "shown"),
+    [
+        ({"type": "NoSound", "message": "the tape is silent"}, None, "the tape is silent"),
+        ({"type": "NoSound"}, None, "NoSound"),
+        ({"message": "x" * 9_000}, None, "x" * 2_000),
+        ({"type": "NoSound", "message": "the tape is silent"}, "no sound", "no sound"),
+        ({}, None, None),
+    ],
+)
+def test_an_error_without_a_message_of_its_own_has_that_of_the_error(
+    ext: External, site: Site, error: dict[str, str], message: str | None, shown: str | None
+) -> None:
+    external_worker, work = begin(ext, site)
+
+    settlement = Settlement(outcome=Outcome.ERROR, error=error, message=message, retryable=False)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
+
+    assert (site.state(work.job_id), site.job(work.job_id).message) == (State.FAILED, shown)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"outcome": Outcome.LOST},

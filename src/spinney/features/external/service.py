@@ -17,7 +17,7 @@ from spinney.define.job.data import data_name
 from spinney.define.job.options import Options
 from spinney.define.params.values import to_text
 from spinney.features.external import claim_rights
-from spinney.features.external.settlements import result_text, without_secrets
+from spinney.features.external.settlements import message_text, result_text, without_secrets
 from spinney.model.access import Role
 from spinney.model.errors import NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
@@ -202,7 +202,7 @@ class External(Service):
         began_us = 0 if settlement.outcome is Outcome.RETURNED else lease.running_us
         error = None if settlement.error is None else to_text(settlement.error, "the error")
         record = ended_record(
-            lease, settlement.outcome, without_nul(settlement.message), now_us=self.clock()
+            lease, settlement.outcome, without_nul(message_text(settlement)), now_us=self.clock()
         )._replace(
             started_us=began_us,
             result=result,

@@ -7,6 +7,9 @@ from spinney.define.params.values import to_text
 from spinney.model.errors import BadParameters
 from spinney.model.external import RESULT_BYTES, Settlement
 
+_MESSAGE_CHARS = 2000
+"""How many characters of an error's message a job shows, as of one on a node."""
+
 
 def result_text(settlement: Settlement) -> str | None:
     """Return the result as JSON, or None without one. Raises BadParameters when it is too large."""
@@ -19,6 +22,15 @@ def result_text(settlement: Settlement) -> str | None:
             f"the job's folder and say the file's name"
         )
     return text
+
+
+def message_text(settlement: Settlement) -> str | None:
+    """Return the line for people. An error without one has the message of the error itself, or its type, as the error
+    of a stage on a node has: lists, filters and the causes of failures show this line."""
+    if settlement.message is not None or settlement.error is None:
+        return settlement.message
+    text = settlement.error.get("message") or settlement.error.get("type") or None
+    return text and text[:_MESSAGE_CHARS]
 
 
 def without_secrets(settlement: Settlement, redactor: Redactor) -> Settlement:
