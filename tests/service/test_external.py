@@ -228,6 +228,22 @@ def test_an_error_without_a_message_of_its_own_has_that_of_the_error(
     assert (site.state(work.job_id), site.job(work.job_id).message) == (State.FAILED, shown)
 
 
+def test_the_texts_of_an_error_are_cut_as_those_of_one_on_a_node(ext: External, site: Site) -> None:
+    external_worker, work = begin(ext, site)
+    error = {"type": "T" * 5_000, "message": "m" * 5_000, "traceback": "begin " + "x" * 100_000 + " end"}
+
+    settlement = Settlement(outcome=Outcome.ERROR, error=error, retryable=False)
+    ext.settle(external_worker.key, work.job_id, work.fence, settlement)
+
+    (attempt,) = site.store.attempts(work.job_id)
+    kept = attempt.error or {}
+    assert (kept["type"], kept["message"]) == ("T" * 2_000, "m" * 2_000)
+    assert len(kept["traceback"]) < 65_000
+    assert kept["traceback"].startswith("begin ")
+    assert kept["traceback"].endswith(" end")
+    assert "36010 characters cut" in kept["traceback"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -17,7 +17,7 @@ from spinney.define.job.data import data_name
 from spinney.define.job.options import Options
 from spinney.define.params.values import to_text
 from spinney.features.external import claim_rights
-from spinney.features.external.settlements import message_text, result_text, without_secrets
+from spinney.features.external.settlements import error_text, message_text, result_text, without_secrets
 from spinney.model.access import Role
 from spinney.model.errors import NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
@@ -200,13 +200,12 @@ class External(Service):
             )
         settlement = without_secrets(settlement, Redactors(self.store.types()).of(self.store.job(job_id)))
         began_us = 0 if settlement.outcome is Outcome.RETURNED else lease.running_us
-        error = None if settlement.error is None else to_text(settlement.error, "the error")
         record = ended_record(
             lease, settlement.outcome, without_nul(message_text(settlement)), now_us=self.clock()
         )._replace(
             started_us=began_us,
             result=result,
-            error=error,
+            error=error_text(settlement),
             retryable=settlement.retryable,
             code=settlement.code,
             delay_s=settlement.delay_s,
