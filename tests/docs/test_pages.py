@@ -15,6 +15,8 @@ from spinney.apps.monitor.cli import app as monitor
 from spinney.apps.receivers.cli import app as receivers
 from spinney.bridges.disbatch.cli import app as disbatch
 from spinney.cli.commands import full_app
+from spinney.features.external import commands as external
+from spinney.features.external.api import OutputRequest
 from spinney.model.external import ClaimedWork, WorkItem
 
 ROOT = Path(__file__).parents[2]
@@ -104,3 +106,20 @@ def test_the_answer_to_a_claim_of_an_external_worker_has_all_its_fields() -> Non
 
     assert answer.keys() == {field.name for field in fields(ClaimedWork)}
     assert answer["work"][0].keys() == {field.name for field in fields(WorkItem)}
+
+
+def test_the_requests_of_an_attempt_of_an_external_worker_are_as_its_page_writes_them() -> None:
+    text = (ROOT / "docs" / "external.md").read_text()
+    attempt = "/external/{worker}/attempts/{job}/{fence}/"
+    requests = {(route.route.method, route.route.path): route for route in external.COMMANDS}
+    rows = re.findall(r"^\| `(POST|PUT) (\w+)` `(\{.*?\})` \|", text, re.MULTILINE)
+
+    for method, name, body in rows:
+        if name == "output":
+            OutputRequest.model_validate_json(body)
+        else:
+            fields_ = json.loads(body) | {"worker": "1-1", "job": 1, "fence": 1}
+            requests[method, f"{attempt}{name}"].model_validate(fields_)
+    assert {(method, f"{attempt}{name}") for method, name, _ in rows if name != "output"} == {
+        place for place in requests if place[1].startswith(attempt)
+    }
