@@ -231,6 +231,16 @@ async def test_a_job_is_in_the_trace_of_the_request_that_submitted_it(url: str) 
         assert store.job(answer.json()["id"]).trace == f"00-{TRACE}-{submission.span_id.hex()}-01"
 
 
+async def test_the_span_of_jobs_of_several_types_names_no_type(url: str) -> None:
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "content-type": "application/x-ndjson"}
+    with collecting() as collector:
+        async with served(url, otlp=collector.address) as client:
+            await client.post("/api/v1/jobs/batch", content='{"type": "work"}\n', headers=headers)
+            await client.post("/api/v1/jobs/batch?type=work", content="{}\n", headers=headers)
+    assert "spinney.job.type" not in attributes(collector.named("submit jobs"))
+    assert attributes(collector.named("submit work"))["spinney.job.type"] == "work"
+
+
 async def test_without_the_sdk_a_job_is_not_in_the_trace_of_whoever_started_the_server(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,7 @@ class Submitter(Service):
         """
         self.require(Role.SUBMITTER, "submit jobs")
         types = self.store.types()
-        with current.submission_span(type_ or "jobs"):
+        with current.submission_span(type_):
             made = submissions(lines, types, type_, options, partial(default_type, self))
             return self._submit(made, types, once, internal=internal)
 

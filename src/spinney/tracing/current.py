@@ -61,8 +61,9 @@ def use_tracer(tracer: Any) -> None:
 
 
 @contextmanager
-def submission_span(type_: str) -> Iterator[None]:
-    """Make a span of a submission, where this process uses OpenTelemetry. Its jobs are in that span's trace."""
+def submission_span(type_: str | None) -> Iterator[None]:
+    """Make a span of a submission, where this process uses OpenTelemetry. Its jobs are in that span's trace. ``type_``:
+    the type of all jobs; None: each has its own."""
     api = _loaded_api()
     if api is None:
         yield
@@ -73,10 +74,10 @@ def submission_span(type_: str) -> Iterator[None]:
     context = None if inside or entered is None else _context_of(entered)
     # Without the exception's message and traceback, because they quote parameters, which may be private.
     with tracer.start_as_current_span(
-        f"submit {type_}",
+        f"submit {type_ or 'jobs'}",
         context,
         kind=api.SpanKind.PRODUCER,
-        attributes={"spinney.job.type": type_},
+        attributes={} if type_ is None else {"spinney.job.type": type_},
         record_exception=False,
         set_status_on_exception=False,
     ) as span:
