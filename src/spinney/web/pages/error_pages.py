@@ -27,6 +27,9 @@ _BACK = {
     507: ("Nothing was half-written. Once there is room, do it again.", "", "Try again"),
 }
 
+_UNUSABLE = "Who runs this server has to mend it; its log has the same sentence."
+"""What stands with a store that is there and cannot be used: perhaps it is not the one in which the jobs were."""
+
 Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
 
@@ -101,6 +104,8 @@ async def _page(request: Request, plain: Response) -> Response:
     """Return a problem as a page with its status and the headers that belong to it."""
     problem: dict[str, Any] = orjson.loads(bytes(plain.body))
     hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
+    if problem["type"].endswith(":store-unusable"):
+        hint = _UNUSABLE
     section = next((item for item in NAV_ITEMS if request.url.path.startswith(f"{item.path}/")), None)
     if plain.status_code == 404 and section:
         path, label = section.path, f"Show {section.label.lower()}"
