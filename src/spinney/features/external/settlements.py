@@ -4,14 +4,9 @@ from dataclasses import replace
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import to_text
+from spinney.model.attempts.error_texts import MESSAGE_CHARS, cut_trace
 from spinney.model.errors import BadParameters
 from spinney.model.external import RESULT_BYTES, Settlement
-
-_MESSAGE_CHARS = 2000
-"""How many characters of the type and the message of an error are kept, as of one on a node."""
-_TRACE_HEAD_CHARS, _TRACE_TAIL_CHARS = 16_000, 48_000
-"""How many characters of a traceback are kept, from its beginning and its end, as of one on a node: pages and commands
-show all of it."""
 
 
 def result_text(settlement: Settlement) -> str | None:
@@ -33,7 +28,7 @@ def message_text(settlement: Settlement) -> str | None:
     if settlement.message is not None or settlement.error is None:
         return settlement.message
     text = settlement.error.get("message") or settlement.error.get("type") or None
-    return text and text[:_MESSAGE_CHARS]
+    return text and text[:MESSAGE_CHARS]
 
 
 def error_text(settlement: Settlement) -> str | None:
@@ -41,18 +36,10 @@ def error_text(settlement: Settlement) -> str | None:
     if settlement.error is None:
         return None
     cut = {
-        part: _cut_trace(text) if part == "traceback" else text[:_MESSAGE_CHARS]
+        part: cut_trace(text) if part == "traceback" else text[:MESSAGE_CHARS]
         for part, text in settlement.error.items()
     }
     return to_text(cut, "the error")
-
-
-def _cut_trace(text: str) -> str:
-    """Return a traceback without its middle, if it is too long."""
-    cut = len(text) - _TRACE_HEAD_CHARS - _TRACE_TAIL_CHARS
-    if cut <= 0:
-        return text
-    return f"{text[:_TRACE_HEAD_CHARS]}\n... {cut} characters cut ...\n{text[-_TRACE_TAIL_CHARS:]}"
 
 
 def without_secrets(settlement: Settlement, redactor: Redactor) -> Settlement:

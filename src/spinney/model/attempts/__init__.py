@@ -5,6 +5,7 @@
 ``failures``        the fingerprint of a failure, which many jobs with one cause have in common
 ``plain_messages``  a failure's message without its numbers and paths, which the fingerprint is made of
 ``failure_groups``  failures counted by fingerprint, as operators read them
+``error_texts``     how long a message and a traceback may be that are kept
 ``remarks``         what follows an attempt's message when some of its output is not in its files
 ``user_frames``     the part of a traceback that belongs to the application
 

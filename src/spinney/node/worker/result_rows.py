@@ -15,6 +15,7 @@ import orjson
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.define.params.values import finite_text
+from spinney.model.attempts.error_texts import MESSAGE_CHARS, cut_trace
 from spinney.model.attempts.signals import Defer, Fail, Finish, Signal, Warn, leaves, unwrapped
 from spinney.model.attempts.user_frames import user_frames
 from spinney.model.errors import BadParameters, SpinneyError
@@ -30,12 +31,6 @@ RESULT_BYTES = 64 * 2**10
 
 _RSS_EVERY_US = 1_000_000
 """The least time between two messages with the worker's memory, in microseconds."""
-_MESSAGE_CHARS = 2000
-"""A longer message is cut: it is shown in lists and mails."""
-_TRACE_HEAD_CHARS = 16_000
-"""Of a longer traceback the beginning and the end are kept, where the entry of the stage and the cause
-are."""
-_TRACE_TAIL_CHARS = 48_000
 _CODES = range(1, 2**31)
 """The codes with which a stage may fail: positive numbers of 32 bits."""
 
@@ -190,7 +185,7 @@ def _sendable(row: list[Any]) -> list[Any]:
 def _of_signal(stage: str, signal: Signal, redact: Redact) -> Detail:
     """Return the detail of a stage that ended by a signal. Raises BadResult for a signal with a value, code
     or delay that cannot be recorded."""
-    message = redact(_clean(str(signal.message)))[:_MESSAGE_CHARS] or None
+    message = redact(_clean(str(signal.message)))[:MESSAGE_CHARS] or None
     match signal:
         case Fail():
             text = message or "failed by its own stage"
@@ -247,7 +242,7 @@ def _message(error: BaseException, redact: Redact) -> str:
             text += f"; the first is {_type_name(first)}: {first}"
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
         text = "its message cannot be shown"
-    return redact(_clean(text))[:_MESSAGE_CHARS] or type(error).__name__
+    return redact(_clean(text))[:MESSAGE_CHARS] or type(error).__name__
 
 
 def _trace(error: BaseException, redact: Redact) -> str:
@@ -257,11 +252,7 @@ def _trace(error: BaseException, redact: Redact) -> str:
     if frames is None and isinstance(error, SpinneyError | Signal):
         return ""  # of a program, say: it would show only how Spinney called it
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
-    text = redact(_clean(text))
-    if len(text) <= _TRACE_HEAD_CHARS + _TRACE_TAIL_CHARS:
-        return text
-    cut = len(text) - _TRACE_HEAD_CHARS - _TRACE_TAIL_CHARS
-    return f"{text[:_TRACE_HEAD_CHARS]}\n... {cut} characters cut ...\n{text[-_TRACE_TAIL_CHARS:]}"
+    return cut_trace(redact(_clean(text)))
 
 
 def _clean(text: str) -> str:
