@@ -1,5 +1,6 @@
 """What the commands of all bridges share: options, the node that runs the jobs, and how differences are printed."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -11,7 +12,7 @@ from spinney.bridges.bridge import Bridge
 from spinney.command_line import Exit, display
 
 NameOption = Annotated[
-    str | None, typer.Option("--name", help="The node's name in Disbatch (default: the host's).")
+    str | None, typer.Option("--name", help="The node's name in the other system (default: the host's).")
 ]
 SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
 SlotsOption = Annotated[int, typer.Option("--slots", min=1, help="How many jobs run at once.")]
@@ -33,7 +34,9 @@ def work(
 ) -> NoReturn:
     """Run a bridge and the node for its jobs until SIGTERM, and end the command by typer.Exit with the node's
     exit code. ``application``: the module and name of the application that the node runs. ``replace``: take
-    over from a running process of this name."""
+    over from a running process of this name. Warnings and errors are logged on stderr with their time, beside the log
+    of the node."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     raise typer.Exit(
         process.work(bridge, application, slots=slots, drain=drain, replace=replace, store=store)
     )

@@ -131,17 +131,23 @@ class DisbatchNode:
 
     def _usable(self, queue: Document) -> bool:
         """Return whether the queue's plugin can be run here. The first time that it cannot, the log says
-        why."""
+        why; and when it can again, that."""
         plugin = str(queue.get("plugin"))
         target = self._now.plugins.get(plugin)
         job_types = set(self.types())
         job_type = PROGRAM_TYPE if isinstance(target, Program) else target
         if job_type in job_types:
-            self._unusable.discard(plugin)
+            if plugin in self._unusable:
+                self._unusable.discard(plugin)
+                log.warning("%s: queue %s is served from now on: %s", self.name, queue.get("name"), plugin)
             return True
         if plugin not in self._unusable:
             self._unusable.add(plugin)
-            why = "no plugin of the settings" if target is None else f"its job type {job_type!r} is not there"
+            why = (
+                "the settings have no such plugin"
+                if target is None
+                else f"until a node of this store that has its job type {job_type!r} is at work"
+            )
             log.warning("%s: queue %s is ignored: %s: %s", self.name, queue.get("name"), plugin, why)
         return False
 
