@@ -1,6 +1,8 @@
 """A bridge's process, at most one of a host under its name, with the node of Spinney that runs its jobs beside it."""
 
 import fcntl
+import logging
+import re
 import signal
 import subprocess
 import sys
@@ -17,8 +19,23 @@ from spinney.errors import UsageError
 if TYPE_CHECKING:
     from spinney.operations import Control
 
+log = logging.getLogger("spinney.bridges")
+
 PATIENCE_S = 60.0
 """How long a takeover waits for the other process, in seconds."""
+_NAME = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
+
+
+def node_name(name: str) -> str:
+    """Return the name of the node that runs the jobs of the bridge with this name. Raises UsageError for one that no
+    node can have."""
+    node = name.replace(":", "-")
+    if not _NAME.fullmatch(node) or ".." in node:
+        raise UsageError(
+            f"{node!r}, which is made of the system, its database and --name, cannot name a node: use letters, digits "
+            "or _ . @ - (no '..'), and at most 100 characters in all"
+        )
+    return node
 
 
 def types_at_work(control: "Control") -> set[str]:
@@ -36,7 +53,7 @@ def sole(name: str, store: str | None, *, wait: bool) -> Iterator[None]:
     The store knows who took a name last (``Bridge.take``); this lock keeps two nodes of one name from running beside
     each other on one host. It is a file beside the folder root of the store, and ends with the process, however that
     ends."""
-    path = resolve_settings(store).folders.parent / ".bridges" / f"{name.replace(':', '-')}.lock"
+    path = resolve_settings(store).folders.parent / ".bridges" / f"{node_name(name)}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         give_up = time.monotonic() + (PATIENCE_S if wait else 0.0)
@@ -63,15 +80,17 @@ def work(
     After SIGTERM or SIGINT nothing is claimed, and what ends is passed on until the node has drained; the
     rest is passed on after that. ``replace``: first take the name, so that the process that has it ends, and
     wait for its lock. When another process takes the name, this one only waits for its node, from which the
-    other's node takes over. Raises UsageError when another process keeps the lock."""
+    other's node takes over. Raises UsageError when another process keeps the lock, or for a name that no node
+    can have."""
     ended = threading.Event()
+    own = node_name(bridge.foreign.name)  # before anything is written under a name that cannot be
     if replace:
         bridge.take()
     with sole(bridge.foreign.name, store, wait=replace):
         # The node outlives a bridge that is killed, and may be at work: the next bridge starts another, which takes
         # over from it.
         command = [sys.executable, "-m", "spinney", "node", application, "--replace"]
-        command += ["--name", bridge.foreign.name.replace(":", "-"), "--slots", str(slots), "--drain", drain]
+        command += ["--name", own, "--slots", str(slots), "--drain", drain]
         command += ["--store", store] if store else []
         node = subprocess.Popen(command)
         threading.Thread(target=_stop_with, args=(node, ended), daemon=True).start()
@@ -90,6 +109,14 @@ def work(
         if ended.is_set():
             bridge.flush()
     code = node.wait()
+    if bridge.room and code not in (0, 2, -signal.SIGTERM):  # 2: it cannot start, and has said why
+        log.error(
+            "%s: its node %s has ended by itself (exit code %d), so the bridge ends, too; start the bridge again by "
+            "its own command, which starts the node, or let systemd do it",
+            bridge.foreign.name,
+            own,
+            code,
+        )
     return 0 if code == -signal.SIGTERM else code
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -464,6 +465,37 @@ def test_a_bridge_that_is_killed_leaves_its_node_at_work(
 
     assert [task["status"] for task in finished(db, node, ids)] == [1, 1]
     assert Counter(what for _, what, _ in notes(tmp_path)) == {"begin": 2, "end": 2}
+
+
+def test_a_bridge_whose_node_has_died_says_what_to_start(
+    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
+) -> None:
+    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
+    queue(db)
+    node.start()
+    until("the queue", node, lambda: "queue mail is served from now on" in node.log())
+    bridge = node.processes[-1].pid
+    (guard,) = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
+
+    os.kill(int(guard), signal.SIGKILL)
+
+    assert node.processes[-1].wait(DEADLINE_S) not in (0, 2)
+    own = rf"disbatch:{db.name}:oak: its node disbatch-{db.name}-oak has ended by itself"
+    assert re.search(rf"^\d{{4}}-\d\d-\d\d [\d:,]+ ERROR spinney.bridges: {own}", node.log(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["a/b", "../oak", "oak tree", "o" * 300])
+def test_a_name_that_no_node_can_have_is_refused_before_anything_is_written(
+    name: str, db: Database, mongo_server: MongoServer, tmp_path: Path
+) -> None:
+    node = Node(tmp_path, db, mongo_server, "oak")
+
+    result = Shell(node.place).call("disbatch", "node", "--name", name, **node._own)
+
+    assert result.returncode == 2
+    assert "cannot name a node" in result.stderr
+    assert db["nodes"].count_documents({}) == 0
+    assert "no bridge has reported yet" in node.spinney("bridges")
 
 
 def test_kills_and_an_absent_database_lose_and_double_nothing(
