@@ -14,12 +14,13 @@ from spinney.client import AsyncClient, Client
 from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
 from spinney.commands.job_filter import JobFilterBody
 from spinney.commands.job_queries import ListAttempts, ListJobs, ShowJob
-from spinney.features.accounts.commands import ShowUser
+from spinney.features.accounts.commands import MakeToken, ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.jobs.commands import RetryJob
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.features.types.commands import ShowType
+from spinney.model.access import Rights, Role
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope
@@ -240,6 +241,20 @@ def test_a_client_serves_several_threads(client: Client) -> None:
     # then
     assert len(names) == 4
     assert len(set(names)) == 1
+
+
+def test_a_token_may_come_from_a_file_with_its_line_feed(site: Both, client: Client) -> None:
+    made = client.do(MakeToken(name="file", rights=Rights(role=Role.VIEWER)))
+
+    with Client(site.url, token=f"{made.secret}\n") as opened:
+        assert opened.me().name == "token:file"
+
+
+@pytest.mark.parametrize("token", ["spn_hush\nspn_hush", "spn_hush\u00e9", "spn_hush\x00"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_quoted(token: str) -> None:
+    with pytest.raises(UsageError, match="token") as error:
+        Client("http://127.0.0.1:9", token=token)
+    assert "hush" not in str(error.value)
 
 
 def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:

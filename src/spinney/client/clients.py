@@ -62,7 +62,7 @@ class _Place:
                 f"{url!r} is no server; write https://spinney.example.org, or unix:/path/of/server.sock"
             )
         self.base = "http://localhost" if self.socket is not None else url.rstrip("/")
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.headers = {"Authorization": f"Bearer {_require_token(token)}"} if token else {}
         self.shown = url
         # Reading all certificates of this host takes longer than a request; without https nothing needs them.
         self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -82,6 +82,17 @@ class _Place:
         return ServerUnavailable(
             f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
         )
+
+
+def _require_token(token: str) -> str:
+    """Return the token without the line feed of the file that it may come from. Raises UsageError, which does not quote
+    it, for one that cannot be sent: httpx would quote it whole, and messages come into logs."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError(
+            "the token has characters that no token has; give it as 'spinney token make' printed it"
+        )
+    return token
 
 
 def _request(call: Call[Any]) -> dict[str, Any]:
