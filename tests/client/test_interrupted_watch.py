@@ -11,6 +11,8 @@ from unittest import mock
 import pytest
 
 from spinney.client import AsyncClient, Client, clients
+from spinney.client.errors import UnexpectedResponse
+from spinney.commands.job_queries import ListJobs
 from spinney.model.errors import Forbidden, SpinneyError
 
 STREAM = b'id: a.%d\nevent: overview\ndata: {"n": %d}\n\n'
@@ -18,7 +20,8 @@ STREAM = b'id: a.%d\nevent: overview\ndata: {"n": %d}\n\n'
 
 @contextmanager
 def proxy(*statuses: int) -> Iterator[str]:
-    """A server that answers one request after another so; 200 is a stream that breaks off after one event."""
+    """A server that answers one request after another so; 200 is a stream that breaks off after one event, and all
+    others are pages."""
     left = iter(enumerate(statuses, 1))
 
     class Handler(BaseHTTPRequestHandler):
@@ -26,6 +29,7 @@ def proxy(*statuses: int) -> Iterator[str]:
             number, status = next(left)
             content = STREAM % (number, number) if status == 200 else b"<html>Bad Gateway</html>"
             self.send_response(status)
+            self.send_header("Content-Type", "text/event-stream" if status == 200 else "text/html")
             self.end_headers()
             self.wfile.write(content)
 
@@ -81,7 +85,30 @@ def test_a_watch_that_may_go_on_no_more_is_told_why(watch: object) -> None:
 
 
 @pytest.mark.parametrize("watch", WATCHES)
+@pytest.mark.parametrize("statuses", [(203, 203), (200, 203, 203)], ids=["at first", "later"])
+def test_a_page_in_place_of_the_stream_ends_the_watch(watch: object, statuses: tuple[int, ...]) -> None:
+    assert callable(watch)
+    with proxy(*statuses) as url, pytest.raises(UnexpectedResponse, match="Bad Gateway"):
+        watch(url, 2)
+
+
+@pytest.mark.parametrize("watch", WATCHES)
 def test_a_server_that_is_away_at_first_is_told_by_the_watch(watch: object) -> None:
     assert callable(watch)
     with proxy(502) as url, pytest.raises(SpinneyError):
         watch(url, 1)
+
+
+def test_a_page_in_place_of_an_answer_is_no_answer_of_spinneys() -> None:
+    async def listed(url: str) -> None:
+        async with AsyncClient(url) as client:
+            await client.do(ListJobs())
+
+    with (
+        proxy(203) as url,
+        Client(url) as client,
+        pytest.raises(UnexpectedResponse, match=r"answered 203.*Bad Gateway"),
+    ):
+        client.do(ListJobs())
+    with proxy(203) as url, pytest.raises(UnexpectedResponse, match=r"answered 203.*Bad Gateway"):
+        asyncio.run(listed(url))

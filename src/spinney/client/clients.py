@@ -16,15 +16,21 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import httpx
 import orjson
+from pydantic import ValidationError
 
 from spinney.client.calls import NDJSON, Call, command_call, path
 from spinney.client.command_lines import CommandLines
-from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
+from spinney.client.errors import (
+    IncompleteResponse,
+    ServerUnavailable,
+    error_from_response,
+    unexpected_response,
+)
 from spinney.client.inbox_uploads import send_file
 from spinney.client.streaming import Event, EventParser, lines, lines_async
 from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
-from spinney.model.errors import UsageError
+from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.settings.inboxes import Upload
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -44,6 +50,8 @@ AGAIN_S = 1.0
 _PASSING = (429, 502, 503, 504)
 """Answers of a server that restarts behind a proxy, or has no database or no room for now: a stream that had begun is
 requested again."""
+EVENT_STREAM = "text/event-stream"
+"""The media type of a stream of events."""
 UNIX = "unix:"
 """How the address of a socket begins."""
 _ONE_BYTE = {"Range": "bytes=0-0"}
@@ -157,10 +165,25 @@ def _from(start: int) -> dict[str, str]:
 
 
 def _decoded(call: Call[T], status: int, content: bytes) -> T:
-    """Return the decoded answer to a call. Raises what the server refused it with."""
+    """Return the decoded answer to a call. Raises what the server refused it with, and UnexpectedResponse for an
+    answer of another form, as of a proxy that shows its own page."""
     if not 200 <= status < 300:
         raise error_from_response(status, content)
-    return call.decode(content)
+    try:
+        return call.decode(content)
+    except ValidationError:
+        raise unexpected_response(status, content) from None
+
+
+def _is_stream(answer: httpx.Response) -> bool:
+    """Return whether an answer is a stream of events."""
+    return answer.is_success and answer.headers.get("Content-Type", "").startswith(EVENT_STREAM)
+
+
+def _watch_error(status: int, content: bytes) -> SpinneyError:
+    """Return the error for an answer that is no stream of events."""
+    success = 200 <= status < 300
+    return unexpected_response(status, content) if success else error_from_response(status, content)
 
 
 class Client(Verbs):
@@ -283,20 +306,21 @@ class Client(Verbs):
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind
         its last event; ``last``: the id of the event to continue behind. Raises ServerUnavailable when the server does
-        not answer at first; later it is asked again for as long as it is away or overloaded."""
+        not answer at first; later it is asked again for as long as it is away or overloaded. Raises UnexpectedResponse
+        when a page comes in place of the stream."""
         begun = False
         while True:
             events = EventParser()
             try:
                 with self._http.stream(**_events(topics, last)) as answer:
-                    if answer.is_success:
+                    if _is_stream(answer):
                         begun = True
                         for line in lines(answer.iter_bytes()):
                             for event in events.feed(line):
                                 last = event.id
                                 yield event
                     elif not (begun and answer.status_code in _PASSING):
-                        raise error_from_response(answer.status_code, answer.read())
+                        raise _watch_error(answer.status_code, answer.read())
             except httpx.TransportError as error:
                 if not begun:  # the address may be wrong; a server that has answered comes back
                     raise self._place.away(error) from error
@@ -413,14 +437,14 @@ class AsyncClient(Verbs):
             events = EventParser()
             try:
                 async with self._http.stream(**_events(topics, last)) as answer:
-                    if answer.is_success:
+                    if _is_stream(answer):
                         begun = True
                         async for line in lines_async(answer.aiter_bytes()):
                             for event in events.feed(line):
                                 last = event.id
                                 yield event
                     elif not (begun and answer.status_code in _PASSING):
-                        raise error_from_response(answer.status_code, await answer.aread())
+                        raise _watch_error(answer.status_code, await answer.aread())
             except httpx.TransportError as error:
                 if not begun:
                     raise self._place.away(error) from error

@@ -53,6 +53,14 @@ class UnexpectedResponse(SpinneyError):
     """What answered is no server of Spinney, or something stands between; the message tells what it said."""
 
 
+def unexpected_response(status: int, content: bytes) -> UnexpectedResponse:
+    """Return the error for a response that no Spinney server gives, with the beginning of its body."""
+    text = content[:200].decode("utf-8", "replace").strip()
+    return UnexpectedResponse(
+        f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address"
+    )
+
+
 def error_from_response(status: int, content: bytes) -> SpinneyError:
     """Return the exception for a response whose status is no success. Its message is the server's. It is
     UnexpectedResponse when the body is no problem document (RFC 9457), as when a proxy answers."""
@@ -60,10 +68,7 @@ def error_from_response(status: int, content: bytes) -> SpinneyError:
         problem = orjson.loads(content)
         word, detail = str(problem["type"]).removeprefix(_TYPE), str(problem["detail"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        text = content[:200].decode("utf-8", "replace").strip()
-        return UnexpectedResponse(
-            f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address"
-        )
+        return unexpected_response(status, content)
     return _made(_BY_WORD.get(word, SpinneyError), detail, problem)
 
 
