@@ -15,7 +15,7 @@ from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.apps.monitor.tasks.task_list import Task
 from spinney.tables.database import Database
-from spinney.tables.errors import TablesAway
+from spinney.tables.errors import TablesAway, TablesUnusable
 from spinney.testing import StageHarness
 
 from .monitor import PATIENCE_S, Monitor, service
@@ -505,11 +505,19 @@ def test_while_the_tables_are_away_a_mail_that_was_sent_is_not_forgotten(
     assert entities.mailed(tables, 1) == (1, 1)
 
 
-def test_while_the_tables_are_away_checks_and_sequences_wait(
-    tables: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [
+        TablesAway("the database does not answer"),
+        TablesUnusable("the database does not answer as it is; run init"),
+    ],
+    ids=["away", "unusable"],
+)
+def test_while_the_tables_cannot_be_used_checks_and_sequences_wait(
+    tables: Database, monkeypatch: pytest.MonkeyPatch, error: TablesUnusable
 ) -> None:
     def away(*args: object) -> None:
-        raise TablesAway("the database does not answer")
+        raise error
 
     monkeypatch.setattr(services, "get", away)
     monkeypatch.setattr(services, "all_present", away)

@@ -12,7 +12,7 @@ from spinney.apps.monitor import settings
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
-from spinney.tables import TablesAway
+from spinney.tables import TablesUnusable
 
 AWAY_S = 10.0
 """How long a stage waits before it tries again whether the database of the tables answers."""
@@ -45,12 +45,13 @@ checks = app.pipeline("monitor.check", queue=CHECKS, description="Check one serv
 
 @contextmanager
 def tables_awaited() -> Iterator[None]:
-    """Let a stage wait while the database of the tables does not answer: all jobs of that stage sleep, and one of them
-    tries whether it is back. So an outage uses no attempts, and what is to be checked is checked afterwards."""
+    """Let a stage wait while the database of the tables does not answer, or cannot be used until an operator has done
+    what the message says: all jobs of that stage sleep, and one of them tries whether it works again. So an outage uses
+    no attempts, and what is to be checked is checked afterwards."""
     try:
         yield
-    except TablesAway as away:
-        raise Defer(AWAY_S, str(away), lane=True) from away
+    except TablesUnusable as error:
+        raise Defer(AWAY_S, str(error), lane=True) from error
 
 
 def mail_settings() -> MailSettings:
