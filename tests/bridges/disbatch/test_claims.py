@@ -429,3 +429,16 @@ def test_tasks_with_odd_claims_and_queues_do_not_stop_the_others(db: Database) -
         str(copied): ("8", "demo"),
         str(lost): ("9", "unknown plugin "),  # it waits until somebody has corrected it
     }
+
+
+def test_a_server_that_is_away_is_told_of_in_one_sentence() -> None:
+    with (
+        MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client,
+        pytest.raises(ForeignAway) as away,
+    ):
+        node(client["t"]).tend()
+
+    assert str(away.value) == (
+        "no primary of MongoDB answers (127.0.0.1:1: [Errno 111] Connection refused); start it, or repair the network. "
+        "The bridge connects again by itself"
+    )

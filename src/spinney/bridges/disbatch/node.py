@@ -8,6 +8,7 @@ The bridge's thread calls everything but ``_beat``, which has a thread of its ow
 longer than other nodes wait for a beat."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ import orjson
 from bson import ObjectId, json_util
 from bson.errors import BSONError
 from pymongo import UpdateOne
-from pymongo.errors import BulkWriteError, DocumentTooLarge, PyMongoError, WriteError
+from pymongo.errors import BulkWriteError, ConnectionFailure, DocumentTooLarge, PyMongoError, WriteError
 
 from spinney.bridges.disbatch import limits, results
 from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, Claims, utc_now
@@ -331,5 +332,12 @@ def _reached() -> Iterator[None]:
     can help; the bridge tries again."""
     try:
         yield
+    except ConnectionFailure as error:
+        # The driver's message goes on with its timeouts and the state of all servers, or with a whole answer.
+        reason = re.split(r" \(configured|, Timeout: |, full error: ", str(error))[0][:300]
+        raise ForeignAway(
+            f"no primary of MongoDB answers ({reason}); start it, or repair the network. The bridge connects again by "
+            "itself"
+        ) from error
     except (PyMongoError, BSONError) as error:
         raise ForeignAway(f"MongoDB: {str(error).splitlines()[0][:300]}") from error
