@@ -65,6 +65,11 @@ def test_it_is_paused_and_goes_on(world: World) -> None:
     client = world.client()
     paused = client.patch(f"{WEBHOOKS}/archive", json={"paused": True, "reason": "they move house"}).json()
     assert paused["paused"] == "they move house"
+    read = client.get(f"{WEBHOOKS}/archive").json()
+    back = {
+        name: read[name] for name in ("url", "events", "type", "collection", "queue", "roots_only", "paused")
+    }
+    assert client.patch(f"{WEBHOOKS}/archive", json=back).json()["paused"] == "they move house"
     assert client.patch(f"{WEBHOOKS}/archive", json={"paused": False}).json()["paused"] is None
 
 

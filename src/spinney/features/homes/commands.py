@@ -32,7 +32,9 @@ class HomeStatus(Home):
     """How many jobs are ready for its nodes alone, counted to 10,000."""
 
 
-class ListHomes(Command, route="GET /homes", role=Role.ADMIN, everywhere=True, to=_ACTION):
+class ListHomes(
+    Command, route="GET /homes", role=Role.ADMIN, everywhere=True, to="see the folder roots of hosts"
+):
     """List the folder roots of a host.
 
     Those that have not been released, each with the jobs that are ready for its nodes alone."""

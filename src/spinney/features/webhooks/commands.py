@@ -124,8 +124,10 @@ class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR,
     collection: Name | None = Field(default=None, description="Only of jobs of this collection.")
     queue: Name | None = Field(default=None, description="Only of jobs in this queue.")
     roots_only: bool | None = Field(default=None, description=_ROOTS)
-    paused: bool | None = Field(
-        default=None, description="Whether deliveries wait until this is false again."
+    paused: bool | str | None = Field(
+        default=None,
+        description="Whether deliveries wait until this is false again. The text that answers have here means true, so "
+        "that what was read can be sent back.",
     )
     reason: Reason = None
 
@@ -147,7 +149,7 @@ class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR,
             webhook = hooks.change(self.name, change, service.actor(self.reason), now_us=service.clock())
         if self.paused is not None:
             actor = service.actor(self.reason)
-            webhook = hooks.pause(self.name, actor, paused=self.paused, now_us=service.clock())
+            webhook = hooks.pause(self.name, actor, paused=bool(self.paused), now_us=service.clock())
         return webhook
 
 
