@@ -55,13 +55,13 @@ def select(terminal: Terminal, beginning: str) -> None:
 def test_it_shows_queues_nodes_and_what_runs_and_goes_on_looking(busy: tuple[Shell, str]) -> None:
     shell, job = busy
     with top(shell) as terminal:
-        terminal.wait_for("RUNNING JOB")
+        # The last line of the picture, so that it is drawn whole.
+        terminal.wait_for(lambda t: "RUNNING JOB" in t.text and "q quit" in t.lines[-1])
 
         assert any(line.startswith("default ") for line in terminal.lines)
         assert any(line.startswith(f"{job} ") and "until" in line and "n1" in line for line in terminal.lines)
         assert "slots: n1 1/2" in terminal.text
         assert "1 running" in terminal.lines[0]
-        assert "q quit" in terminal.lines[-1]
 
         output = shell.ok("submit", "double", "-p", "n=1", "--wait")
 

@@ -87,7 +87,7 @@ async def test_a_task_is_cancelled_and_cleans_up(host, worker):
     host.give(worker, "task_waits", (1, "{}"), (2, "{}"), type_="many")
     await host.until(lambda: host.printed(1) and host.printed(2))
     worker.request_cancel(1)
-    await host.until(lambda: 1 in host.marked)
+    await host.until(lambda: 1 in host.marked and 1 in host.rows)
     assert host.detail(1)["outcome"] == "cancelled"
     assert host.printed(1) == "begun\ncleaned up\n"
     assert ([line.fence for line in worker.running()], host.printed(2)) == ([2], "begun\n")

@@ -20,6 +20,7 @@ import os
 import select
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,8 +31,9 @@ STREAMS = ("stdout", "stderr")
 _READING_OUT, _PUMPED_OUT, _READING_ERR, _PUMPED_ERR = range(CELL_PUMP, CELL_PUMP + 4)
 _FENCE_BYTES = 8
 _INT_BYTES = 4
-_YIELDS = 100
-"""How often the worker yields the processor to the pump before bytes that it has not counted are ignored."""
+_LOOKS = 50
+"""How often the worker looks again while the pump reads, before bytes that it has not counted are ignored."""
+_LOOK_AGAIN_S = 0.001
 
 
 def boundary_prefix(token: bytes) -> bytes:
@@ -101,15 +103,13 @@ class BoundaryWriter:
 
     def written_bytes(self) -> int:
         """Return how many bytes were written into the pipes so far, as far as this process can see."""
-        for _ in range(_YIELDS):
-            if not (self._cells[_READING_OUT] or self._cells[_READING_ERR]):
+        for _ in range(_LOOKS):
+            written = [self._exactly(stream, fd) for stream, fd in enumerate(self._fds)]
+            if None not in written:
+                self._most = max(self._most, sum(filter(None, written)))
                 break
-            os.sched_yield()  # the pump has read bytes and is about to count them
-        written = sum(
-            self._cells[CELL_PUMP + 2 * stream + 1] + _waiting(fd) for stream, fd in enumerate(self._fds)
-        )
-        # The sum is too small where the pump has not counted them even then, because its process is suspended.
-        self._most = max(self._most, written)
+            # The pump has read bytes and is about to count them; on a busy machine it may have to wait for its turn.
+            time.sleep(_LOOK_AGAIN_S)
         return self._most
 
     def set(self, fence: int) -> None:
