@@ -2,7 +2,6 @@
 
 import fcntl
 import logging
-import re
 import signal
 import subprocess
 import sys
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from spinney.bridges.bridge import Bridge
 from spinney.command_line import resolve_settings
-from spinney.errors import UsageError
+from spinney.errors import BadName, UsageError
+from spinney.jobs import names
 
 if TYPE_CHECKING:
     from spinney.operations import Control
@@ -23,19 +23,15 @@ log = logging.getLogger("spinney.bridges")
 
 PATIENCE_S = 60.0
 """How long a takeover waits for the other process, in seconds."""
-_NAME = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
 
 
 def node_name(name: str) -> str:
     """Return the name of the node that runs the jobs of the bridge with this name. Raises UsageError for one that no
     node can have."""
-    node = name.replace(":", "-")
-    if not _NAME.fullmatch(node) or ".." in node:
-        raise UsageError(
-            f"{node!r}, which is made of the system, its database and --name, cannot name a node: use letters, digits "
-            "or _ . @ - (no '..'), and at most 100 characters in all"
-        )
-    return node
+    try:
+        return names.name("node", name.replace(":", "-"))
+    except BadName as error:
+        raise UsageError(f"{error}; it is made of the system, its database and --name") from error
 
 
 def types_at_work(control: "Control") -> set[str]:

@@ -169,8 +169,9 @@ def _usage(error: "Any") -> str:
     )
     problems = getattr(error.__cause__, "errors", None)  # of pydantic, where Typer converts values by it
     if problems is not None:
-        text = re.sub(r", unable to parse .*", "", text).replace("a valid integer", "a whole number")
-        text = text.replace("Input should", f"{problems()[0]['input']!r} should")
+        from spinney.model.values.texts import plain_number_words
+
+        text = plain_number_words(text).replace("Input should", f"{problems()[0]['input']!r} should")
     context = getattr(error, "ctx", None)
     unknown_option = hasattr(error, "possibilities") and not error.possibilities
     if unknown_option and context and hasattr(context.command, "list_commands"):

@@ -42,6 +42,7 @@ from spinney.model.errors import (
     UsageError,
 )
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.texts import plain_number_words
 
 log = logging.getLogger(__name__)
 
@@ -299,9 +300,7 @@ def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
     place, *names = error["loc"]
     if place not in ("path", "query") or not names:
         return f"{problem['where']}: {problem['problem']}"
-    # "Input should be a valid integer, unable to parse string as an integer", "Field required"
-    words = error["msg"].partition(", unable to parse")[0].replace("a valid integer", "a whole number")
-    first, should, rest = words.partition(" should ")
+    first, should, rest = plain_number_words(error["msg"]).partition(" should ")  # or "Field required"
     words = f"must {rest}" if should else "is missing" if error["type"] == "missing" else f"is wrong: {first}"
     return f"{_where(tuple(names))!r} in the address {words}"
 

@@ -43,6 +43,7 @@ _DEFAULT_MAX = 200
 _NO_INSTANCES = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
+"""Have orjson refuse what is not JSON already, instead of converting it."""
 _CHUNK = 1000
 """How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
 

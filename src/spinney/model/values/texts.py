@@ -1,6 +1,12 @@
-"""Texts as both databases store them."""
+"""Texts as both databases store them, and as people read them."""
 
 
 def without_nul(text: str | None) -> str | None:
     """Return the text with a replacement character for each NUL, which PostgreSQL does not store in a text."""
     return None if text is None else text.replace("\0", "\ufffd")
+
+
+def plain_number_words(message: str) -> str:
+    """Return a message of pydantic about a value that is no whole number ("Input should be a valid integer, unable to
+    parse string as an integer") in the words of a user."""
+    return message.partition(", unable to parse")[0].replace("a valid integer", "a whole number")

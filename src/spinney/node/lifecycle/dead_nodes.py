@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
+from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.store.parts import Store
 
@@ -31,18 +31,17 @@ def require_silent(store: Store, name: str) -> None:
 
     The time of its last heartbeat, by its host's clock, does not show this: a node whose clock is behind seems to be
     silent for as long as the clocks differ."""
-    beats: dict[int, int] = {}
-    until_s = time.monotonic() + WATCH_S
+    watch, until_s = LivenessWatch(), time.monotonic() + WATCH_S
     while True:
-        for node in store.nodes():
-            if node.name != name or node.state == "left":
-                continue
-            if beats.setdefault(node.id, node.beat) != node.beat:
-                raise Refused(
-                    f"node {name} on {node.host} has just sent a heartbeat, so it is not dead, and its clock may be "
-                    f"wrong; stop it there (its pid is {node.pid})"
-                )
-        if not beats or time.monotonic() >= until_s:
+        queried_s = time.monotonic()
+        nodes = [node for node in store.nodes() if node.name == name and node.state != "left"]
+        watch.look(nodes, queried_s, time.monotonic())
+        for node in filter(watch.alive, nodes):
+            raise Refused(
+                f"node {name} on {node.host} has just sent a heartbeat, so it is not dead, and its clock may be "
+                f"wrong; stop it there (its pid is {node.pid})"
+            )
+        if not nodes or time.monotonic() >= until_s:
             return
         time.sleep(_LOOK_S)
 

@@ -30,8 +30,6 @@ from spinney.jobs import State
 STDIN = "-"
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 """What a server accepts as the value of the header ``Idempotency-Key``."""
-
-
 FAILED_SHOWN = 5
 """How many objects that failed are named after a wait."""
 

@@ -129,8 +129,7 @@ class Objects(Verb, long=True):
         and after which job the next page begins (``next``; None: this is the last).
 
         Deleted objects are listed only where that state is named, and those of an earlier run of the whole batch
-        never. Raises UsageError, Refused and NoSuchJob
-        for a name of no batch.
+        never. Raises UsageError, Refused and NoSuchJob for a name of no batch.
         """
         filter_ = Filter(
             type=OBJECT,
@@ -217,6 +216,10 @@ def _facts(batch: Batch) -> dict[str, Any]:
     }
 
 
+_OF_SUBJOBS = ("its subjob ", "one of its subjobs ")
+"""How the engine begins to say that a job failed because of a subjob; the second for those who may not see which."""
+
+
 def _message(batch: Batch) -> str:
     """Return the message about the state of a batch, in words for its objects where the engine has some for the subjobs
     of any job."""
@@ -228,10 +231,6 @@ def _message(batch: Batch) -> str:
     if job.state is State.FAILED and batch.failed and message.startswith(_OF_SUBJOBS):
         return f"{counted(batch.failed, 'object')} failed"
     return message
-
-
-_OF_SUBJOBS = ("its subjob ", "one of its subjobs ")
-"""How the engine begins to say that a job failed because of a subjob; the second for those who may not see which."""
 
 
 def _object(job: Job) -> dict[str, Any]:
