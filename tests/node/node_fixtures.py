@@ -28,6 +28,22 @@ from waiting import until
 T = TypeVar("T")
 HERE = Path(__file__).parent
 DEADLINE_S = 60.0
+NODE = NodeInfo(
+    id=1,
+    name="oak",
+    boot_id="b",
+    host="h",
+    pid=4,
+    slots=1,
+    state="active",
+    beat=7,
+    started_us=5,
+    seen_us=0,
+    version="1",
+    types=(),
+    lease_s=15.0,
+)
+"""A node as its row shows it, for tests without one."""
 """Only for what never happens: on a busy machine everything may take many times as long as on an idle one."""
 _RUN = (
     "import sys\n"

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from node_fixtures import Cluster, cluster, now_us
+from node_fixtures import NODE, Cluster, cluster, now_us
 
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.clock_watch import ClockWatch
@@ -13,26 +13,12 @@ from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 
-NODE = NodeInfo(
-    id=1,
-    name="oak",
-    boot_id="b",
-    host="elsewhere",
-    pid=4,
-    slots=1,
-    state="active",
-    beat=7,
-    started_us=5,
-    seen_us=0,
-    version="1",
-    types=(),
-    lease_s=600.0,
-)
+ELSEWHERE = replace(NODE, host="elsewhere", lease_s=600.0)
 NOW_US = 1_800_000_000_000_000
 
 
 def beaten(beat: int, ahead_s: float) -> NodeInfo:
-    return replace(NODE, beat=beat, seen_us=NOW_US + round(ahead_s * 1e6))
+    return replace(ELSEWHERE, beat=beat, seen_us=NOW_US + round(ahead_s * 1e6))
 
 
 def test_only_a_node_that_has_just_beaten_shows_how_its_clock_differs() -> None:
@@ -58,7 +44,7 @@ def test_an_observer_that_stood_still_takes_no_clock_for_wrong(ahead_s: float) -
 def test_the_leader_logs_that_the_clock_of_another_host_is_wrong(cluster: Cluster) -> None:
     over = threading.Event()
     hour_us = 3_600_000_000
-    oak = cluster.store.join(replace(NODE, seen_us=now_us() - hour_us), now_us=now_us() - hour_us)
+    oak = cluster.store.join(replace(ELSEWHERE, seen_us=now_us() - hour_us), now_us=now_us() - hour_us)
 
     def beat() -> None:
         with closing(open_store(cluster.url)) as store:

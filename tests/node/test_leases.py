@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, lines
+from node_fixtures import NODE, Cluster, cluster, lines
 
 from new_store import new_store
 from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S
-from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.node.settings import NodeSettings
@@ -20,21 +19,6 @@ from waiting import until
 
 __all__ = ["cluster"]
 
-NODE = NodeInfo(
-    id=1,
-    name="oak",
-    boot_id="b",
-    host="h",
-    pid=4,
-    slots=1,
-    state="active",
-    beat=7,
-    started_us=5,
-    seen_us=0,
-    version="1",
-    types=(),
-    lease_s=15.0,
-)
 LONG = replace(NODE, id=2, name="elm", lease_s=60.0)
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, now_us
+from node_fixtures import NODE, Cluster, cluster, lines, now_us
 
 from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
@@ -30,22 +30,6 @@ from spinney.store.sql import open_store
 from waiting import until
 
 __all__ = ["cluster"]
-
-NODE = NodeInfo(
-    id=1,
-    name="oak",
-    boot_id="b",
-    host="h",
-    pid=4,
-    slots=1,
-    state="active",
-    beat=7,
-    started_us=5,
-    seen_us=0,
-    version="1",
-    types=(),
-    lease_s=15.0,
-)
 
 
 def test_what_a_lost_answer_left_of_a_start_does_not_stay(tmp_path: Path) -> None:
