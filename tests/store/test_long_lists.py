@@ -10,6 +10,7 @@ from new_store import new_store
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest, Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.submit import job_inserts
 
 SLOTS = 9
 
@@ -25,7 +26,10 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     store.close()
 
 
-def test_jobs_are_claimed_whose_parameters_are_too_long_together(store: SqlStore) -> None:
+def test_jobs_are_submitted_and_claimed_whose_parameters_are_too_long_together(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_inserts, "LIST_CHARS", 50_000)
     params = [f'{{"n": {n}, "text": "{"x" * 20_000}"}}' for n in range(SLOTS)]
     ids = list(store.submit([Submission(type="t", params=params)], now_us=1).ids)
     info = NodeInfo(

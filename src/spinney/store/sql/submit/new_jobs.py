@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
 import orjson
 
@@ -29,7 +30,7 @@ from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
-from spinney.store.sql.submit import root_inserts
+from spinney.store.sql.submit import job_inserts
 from spinney.store.sql.transitions import hold_moves
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.tracing import traceparents
@@ -219,59 +220,56 @@ def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
     return p.parent.row.share if p.parent.row.share < 0 else p.parent.row.root_id
 
 
-_COLUMNS = (
-    "id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, params, created_us, collection, "
-    "submitter, key, queue_moved, queue_named, queue_parent, spawn_stage, at_us, special, trace"
-)
-
-
 def write_rows(
     tx: Tx, p: Plan, share: int, ids: range, params: Sequence[str], keys: Sequence[str] | None, now_us: int
 ) -> None:
     """Write the ``jobs`` rows of a run of ids. Plain ones are pending, the others are waiting until they are placed.
     Raises Refused for a tree that would be too deep."""
-    if p.parent is None and keys is None:
-        head, tail = _head_and_tail(p, now_us)
-        root_inserts.write(tx, head, share, ids[0], params, tail)
+    path = p.parent.row.lineage if p.parent else None
+    if p.parent and lineages.depth(p.parent.row.lineage) + 1 > lineages.MAX_DEPTH:
+        raise Refused(f"a tree may be {lineages.MAX_DEPTH} deep; does job {p.parent.row.id} spawn itself?")
+    common = _common(p, share, now_us)
+    if keys is None:
+        job_inserts.write(tx, common, ids[0], path, params)
         return
-    up = p.parent
-    state = State.PENDING if p.plain else State.WAITING
-    path = up.row.lineage if up else None
-    if path is not None and lineages.depth(path) + 1 > lineages.MAX_DEPTH:
-        raise Refused(
-            f"a tree may be {lineages.MAX_DEPTH} deep; does job {up.row.id if up else 0} spawn itself?"
-        )
+    root_id = common.pop("root_id", None)
     tx.insert(
         "jobs",
-        _COLUMNS,
+        ", ".join(["id", "root_id", "lineage", "params", "key", *common]),
         [
-            (
-                i,
-                p.spec.name,
-                state.value,
-                p.stage,
-                p.queue,
-                p.priority,
-                share,
-                lineages.lineage(i, path),
-                up.row.root_id if up else i,
-                up.row.id if up else None,
-                j,
-                now_us,
-                p.collection,
-                p.submitter,
-                keys[n] if keys else None,
-                up.row.queue_moved if up else None,
-                p.submission.queue,
-                up.row.queue if up else None,
-                up.row.stage if up else None,
-                p.submission.at_us,
-                1 if keys or (up and up.serial) else None,
-                p.submission.trace,
-            )
-            for n, (i, j) in enumerate(zip(ids, params, strict=True))
+            (job_id, root_id or job_id, lineages.lineage(job_id, path), text, key, *common.values())
+            for job_id, text, key in zip(ids, params, keys, strict=True)
         ],
     )
+
+
+def _common(p: Plan, share: int | None, now_us: int) -> dict[str, Any]:
+    """Return the columns that the rows of a plan have in common."""
+    submission, parent = p.submission, p.parent
+    columns = {
+        "type": p.spec.name,
+        "state": (State.PENDING if p.plain else State.WAITING).value,
+        "stage": p.stage,
+        "queue": p.queue,
+        "priority": p.priority,
+        "share": share,
+        "created_us": now_us,
+        "collection": p.collection,
+        "submitter": p.submitter,
+        "queue_named": submission.queue,
+        "at_us": submission.at_us,
+        "special": 1 if submission.keys or (parent and parent.serial) else None,
+        "trace": submission.trace,
+    }
+    if parent is not None:
+        columns |= {
+            "root_id": parent.row.root_id,
+            "parent_id": parent.row.id,
+            "queue_moved": parent.row.queue_moved,
+            "queue_parent": parent.row.queue,
+            "spawn_stage": parent.row.stage,
+        }
+    return columns
 
 
 def write_extras(
@@ -432,22 +430,12 @@ def _accept(tx: Tx, registry: Registry, p: Plan, now_us: int) -> int:
     queue, params = registry.queue(p.queue), p.submission.params
     lane = registry.lane_to_fill(tx, p.queue, p.spec.name, p.stage, 0)
     named = None if p.submission.share is None and p.beside is None else share_of(tx, registry, p, 0)
-    head, tail = _head_and_tail(p, now_us)
-    first_id = root_inserts.accept(tx, queue, lane, head, named, params, tail)
+    first_id = job_inserts.accept(tx, queue, lane, _common(p, named, now_us), params)
     if tx.postgresql:  # a file has no marks
         share = ready_share(queue, first_id if named is None else named)
         ends = (position(queue, i, f"{i:012d}") for i in (first_id, first_id + len(params) - 1))
         registry.watermarks.entered(tx, lane, (p.priority, share, min(ends)))
     return first_id
-
-
-def _head_and_tail(p: Plan, now_us: int) -> tuple[root_inserts.Head, root_inserts.Tail]:
-    """Return the columns that the rows of root jobs have in common."""
-    state = State.PENDING if p.plain else State.WAITING
-    head = (p.spec.name, state.value, p.stage, p.queue, p.priority)
-    submission = p.submission
-    tail = (now_us, p.collection, p.submitter, submission.queue, submission.at_us, submission.trace)
-    return head, tail
 
 
 def size(plans: Sequence[Plan]) -> int:
