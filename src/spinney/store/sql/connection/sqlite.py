@@ -412,16 +412,17 @@ class SqliteTx(Tx):
         self._connection.text_factory = str
         self._lenient = False
 
-    def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[Any]:
-        # As one text, because the driver releases the interpreter's lock and waits for it at every row.
+    def columns(self, names: Sequence[str], source: str, args: Sequence[Any] = ()) -> list[Sequence[Any]]:
+        # As texts, because the driver releases the interpreter's lock and waits for it at every row.
+        lists = ", ".join(f"json_group_array({name})" for name in names)
         try:
-            text = self.value(f"select json_group_array(json_array({columns})) {source}", args)
-            rows: list[Any] = orjson.loads(text)
+            return list(map(orjson.loads, self.one(f"select {lists} {source}", args)))
         except (sqlite3.DataError, sqlite3.OperationalError, ValueError):
             # No text is longer than a billion bytes: the parameters of a thousand jobs may be. Or one is damaged.
-            plain = self.all(f"select {columns} {source}", args)
-            return [[damaged(value) if isinstance(value, bytes) else value for value in row] for row in plain]
-        return rows
+            return [
+                [damaged(value) if isinstance(value, bytes) else value for value in column]
+                for column in super().columns(names, source, args)
+            ]
 
     def take(self, counter: str, n: int = 1) -> int:
         # Two statements, because SQLite builds a table for the row of a ``returning``, which costs more.

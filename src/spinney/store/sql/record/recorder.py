@@ -38,9 +38,9 @@ from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 # In characters; a longer message of an attempt is cut.
 MESSAGE_MAX = 2_000
-_LEASE = "job_id, fence, node_id, slot, lane, attempt, parent_id, plain"
-_LEASES = (_LEASE, "from json_each(?) j cross join leases where job_id = j.value")
-_LEASES_POSTGRESQL = (_LEASE, f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}")
+_LEASE = ("job_id", "fence", "node_id", "slot", "lane", "attempt", "parent_id", "plain")
+_LEASES = "from json_each(?) j cross join leases where job_id = j.value"
+_LEASES_POSTGRESQL = f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}"
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
 # Which tables have rows at all: most of them are empty most of the time, and then no job has to be looked up
 # in them.
@@ -113,7 +113,8 @@ class Recorder:
         that the record finds none."""
         ids = orjson.dumps([r[0] for r in records]).decode()
         leases = _LEASES_POSTGRESQL if self.tx.postgresql else _LEASES
-        return {row[1]: row for row in self.tx.all_at_once(*leases, (ids,))}
+        columns = self.tx.columns(_LEASE, leases, (ids,))
+        return dict(zip(columns[1], zip(*columns, strict=True), strict=True))
 
     def _special(self, records: Sequence[Record]) -> set[int]:
         """Return the jobs of this flush that have rows in other tables, and so are not plain."""

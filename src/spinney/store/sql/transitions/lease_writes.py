@@ -6,15 +6,25 @@ determine the order within a slot. (A job's id has 40 bits, which leaves 23 for 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import orjson
 
 from spinney.model.jobs import ClaimRequest, Lease
 from spinney.model.values.named_tuples import named
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, transposed
 from spinney.store.sql.connection.postgres_dialect import each_row
-from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import locks
+
+
+class _LaneJobs(NamedTuple):
+    """The jobs of a lane that are assigned, in order."""
+
+    ids: list[int]
+    slots: list[int]
+    packed: list[int]
 
 
 def grant(
@@ -35,39 +45,47 @@ def grant(
     registry.watermarks.granted(total)
     turns = max(Counter(slot for slot, _ in assigned).values())
     places = (max(slot for slot, _ in assigned) + 1) * turns
-    by_lane: dict[int, list[int]] = {}
+    by_lane: dict[int, _LaneJobs] = {}
     begun: Counter[int] = Counter()
     for (slot, lane_id), ids in assigned.items():
         place = slot * turns + begun[slot]
         begun[slot] += 1
-        by_lane.setdefault(lane_id, []).extend([job_id * places + place for job_id in ids])
+        jobs = by_lane.setdefault(lane_id, _LaneJobs([], [], []))
+        jobs.ids.extend(ids)
+        jobs.slots.extend([slot] * len(ids))
+        jobs.packed.extend([job_id * places + place for job_id in ids])
     # On a server one statement may both number and write the leases.
     fence = None if tx.postgresql and len(by_lane) == 1 else tx.take("fence", total * turns)
     leases: list[Lease] = []
-    for lane_id, packed in by_lane.items():
+    for lane_id, jobs in by_lane.items():
         lane = registry.lanes[lane_id]
         needs_locks = bool(claim_request.lanes[(lane.type, lane.stage)].locks)
         shared = registry.queue(lane.queue).shared != "none"
-        listed = (places, turns, total, orjson.dumps(packed).decode())
+        listed = (places, turns, total, orjson.dumps(jobs.packed).decode())
         values = (claim_request.node_id, lane_id, shared, not needs_locks, now_us)
         if fence is None:
-            lease_rows = tx.all(_NUMBER_AND_GRANT, (total, total, *listed, *values, lane.type, lane.stage))
+            columns = transposed(tx.all(_NUMBER_AND_GRANT, (total, total, *listed, *values)), len(_LEASED))
         elif tx.postgresql:
-            lease_rows = tx.all(_GRANT, (fence, *listed, *values, lane.type, lane.stage))
+            columns = transposed(tx.all(_GRANT, (fence, *listed, *values)), len(_LEASED))
         else:
             tx.run(_INSERT_LEASES, (fence, *listed, *values))
-            rows = tx.all_at_once(*_LEASED, listed)
-            lease_rows = [
-                (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id, trace)
-                for job_id, at, slot, attempt, params, parent_id, root_id, trace in rows
-            ]
-        granted = list(named(Lease, lease_rows))
+            columns = tx.columns(_LEASED, _OF_LISTED, (fence, *listed))
+        granted = list(named(Lease, _lease_rows(lane, jobs, columns)))
         if needs_locks:
             for lease in granted:
                 locks.fence_claimed(tx, lease.job_id, lease.fence)
         leases += granted
-        fence = None if fence is None else fence + len(packed)
+        fence = None if fence is None else fence + len(jobs.ids)
     return leases if len(by_lane) == 1 else _in_order(leases, assigned)
+
+
+def _lease_rows(lane: Lane, jobs: _LaneJobs, columns: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
+    """Return the values of a Lease for each row of ``columns`` (``_LEASED``). A row names its job by the index in
+    ``jobs``: the database need not send what is known here."""
+    indexes, fences, *others = columns
+    ids, slots = map(jobs.ids.__getitem__, indexes), map(jobs.slots.__getitem__, indexes)
+    # The first three end with the indexes.
+    return zip(ids, fences, slots, repeat(lane.type), repeat(lane.stage), *others, strict=False)
 
 
 def _in_order(leases: Iterable[Lease], assigned: Mapping[tuple[int, int], Sequence[int]]) -> list[Lease]:
@@ -87,11 +105,16 @@ _INSERT_LEASES = (
     "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2"
 )
 _LEASED = (
-    "jobs.id, j.key + j.value % ?2 * ?3, j.value % ?1 / ?2, jobs.attempts + 1, jobs.params, jobs.parent_id, "
-    "jobs.root_id, jobs.trace",
-    "from json_each(?4) j cross join jobs where jobs.id = j.value / ?1",
+    "j.key",
+    "?1 + j.key + j.value % ?3 * ?4",
+    "jobs.attempts + 1",
+    "jobs.params",
+    "jobs.parent_id",
+    "jobs.root_id",
+    "jobs.trace",
 )
-"""The columns of a Lease, in the order of the list."""
+"""The index in the list, the fence, and what a Lease takes from the job's row."""
+_OF_LISTED = "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2"
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (
@@ -105,8 +128,7 @@ _GRANTING = (
     "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select id, fence, ?, slot, ?, share * ?, attempt, parent_id, "
     "case when ? = 1 and special is null then 1 else 0 end, ? from given) "
-    "select id, fence, slot, cast(? as text), cast(? as text), attempt, params, parent_id, root_id, trace "
-    "from given order by key"
+    "select key, fence, attempt, params, parent_id, root_id, trace from given order by key"
 )
 _GRANT = f"with n as (select cast(? as bigint) as first), {_GRANTING}"
 _NUMBER_AND_GRANT = (
