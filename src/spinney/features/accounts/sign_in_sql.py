@@ -22,7 +22,7 @@ from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert, upsert
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 WAIT_MOST_S = 300
 """The longest delay of an attempt, in seconds."""
@@ -47,12 +47,9 @@ _FIRST_ADMIN = ""
 """The user name in the row of the link that creates the first admin: no user can have an empty name."""
 
 
-class SqlSignIn:
+class SqlSignIn(SqlPart):
     """Sign-in: sessions, one-time links, and the delay of those who guess passwords. All secrets come as
     digests, and the store never has them in clear text."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     # --- slowing --------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 SEEN_EVERY_US = 60_000_000
 """How exactly the last use of a token or session is recorded, in microseconds: one write a minute, whatever
@@ -29,7 +29,7 @@ _TOKENS = RowMap(Token, "tokens", decode={"rights": rights_in, "owner": lambda o
 """How rows of ``tokens`` become ``Token``. The owner of a machine's token is stored as an empty text."""
 
 
-class SqlAccounts:
+class SqlAccounts(SqlPart):
     """Users and tokens.
 
     The caller has checked names and rights; passwords come as hashes, secrets as digests
@@ -37,9 +37,6 @@ class SqlAccounts:
     is. Whether an admin remains is checked here, in the transaction that makes the change, since two admins
     may remove each other.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     # --- users ----------------------------------------------------------------------------
 

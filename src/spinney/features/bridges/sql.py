@@ -14,7 +14,7 @@ from spinney.model.errors import NoSuch, Refused
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.records import RowMap
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 AT_WORK_S = 60
 """Within how many seconds of its last report a bridge counts as at work."""
@@ -26,11 +26,8 @@ _STATUSES = RowMap(
 _LINKS = RowMap(Link, "bridge_links")
 
 
-class SqlBridges:
+class SqlBridges(SqlPart):
     """The bridges to other systems: which process runs each, how far behind it is, and its last trouble."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def take(self, name: str, system: str, owner: str, *, now_us: int) -> None:
         """Make a process (``owner``) the one that works under a name. The one before sees that at its next

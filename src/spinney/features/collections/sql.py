@@ -10,17 +10,14 @@ from spinney.model.rights.actor import Actor
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
 from spinney.store.sql.registry import job_rows
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 STEP = 500
 """How many jobs one transaction assigns."""
 
 
-class SqlCollections:
+class SqlCollections(SqlPart):
     """Collections of jobs: labels to which rights, holds and filters refer."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def assign(self, root_id: int, collection: str | None, actor: Actor, *, now_us: int) -> None:
         """Assign a settled job without a parent to a collection, or to none; ``assign_below`` does the jobs below it.

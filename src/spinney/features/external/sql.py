@@ -28,7 +28,7 @@ from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry import nodes
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 _WISHED = (
     "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
@@ -38,14 +38,11 @@ _WISHED = (
 job (``jobs``): the lineages of the jobs below a job lie between its own with "." and with "/" appended."""
 
 
-class SqlExternalWorkers:
+class SqlExternalWorkers(SqlPart):
     """External workers: programs of others that run external stages.
 
     To the rest of the store each is a node: ``Store.beat``, ``flush_and_claim`` and ``recover`` take its id.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self) -> Sequence[ExternalWorker]:
         """Return the external workers that have not left, silent ones included, in the order in which they

@@ -17,14 +17,11 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 
-class SqlFailures:
+class SqlFailures(SqlPart):
     """Failed jobs, grouped by the fingerprint of their cause."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def groups(
         self,

@@ -16,7 +16,7 @@ from spinney.model.values.unreadable import Unreadable, json_object
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 AT_ONCE = 32
 """How many requests are open at a time, answered or not: with 64 kB each, some megabytes at most."""
@@ -24,16 +24,13 @@ KEPT_US = 60_000_000
 """The age at which requests expire, in microseconds."""
 
 
-class SqlFetches:
+class SqlFetches(SqlPart):
     """Requests for pieces of files in job folders on another host, which the nodes there answer through
     the store.
 
     They are few and small: the caller waits for the answer and takes it away; those that nobody takes
     expire.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def expire(self, tx: Tx, now_us: int) -> None:
         """Remove, in the caller's transaction, requests and answers for which nobody waits any more."""

@@ -14,7 +14,7 @@ from spinney.model.states import State
 from spinney.store.sql.audit import note
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 3
@@ -23,16 +23,13 @@ _SKIPPED_FENCES = 1_000_000
 """How many fences are skipped after a restore: more than attempts are likely to have begun since the backup."""
 
 
-class SqlHomes:
+class SqlHomes(SqlPart):
     """Where jobs have their folders, in a store whose folders are local (``spinney.model.homes``).
 
     A job's home is the folder root where its last attempt began; only nodes with that root may claim the job. Folders
     are never moved. A job that is released from its home begins with an empty folder wherever it runs next, at the
     stage where it stopped; no file is touched by that.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self) -> Sequence[Home]:
         """Return every folder root that a node has joined with, also those that were released;

@@ -42,7 +42,7 @@ from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import require_name, upsert
 from spinney.store.sql.registry import job_rows
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.transitions.job_operations import Operation
 
@@ -60,12 +60,9 @@ _EXAMPLE = Drop(name="a", kind=Kind.FILE, size=0, identity="", owner="a", droppe
 """Any drop, to find out whether an inbox can make jobs at all."""
 
 
-class SqlInboxes:
+class SqlInboxes(SqlPart):
     """Inboxes, and the arrivals in each: what was dropped there, and what became of it. Changes by people
     are audited."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     # --- what people decide ---------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from spinney.model.states import State
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry.job_rows import VISIBLE
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 RELATIVES_MAX = 10_000
 """How many relatives of one kind are looked at. That there are more is reported, but not how many."""
@@ -54,11 +54,8 @@ class Group:
     """How many jobs it has."""
 
 
-class SqlRelatives:
+class SqlRelatives(SqlPart):
     """Read the relatives of a job: its subjobs, those that it needs, and those that need it."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def ids(self, job_id: int, relation: Relation) -> list[int]:
         """Return the jobs that this one needs, or that need it, by number, at most ``RELATIVES_MAX``, visible to

@@ -12,7 +12,7 @@ import orjson
 from spinney.model.jobs import Filter
 from spinney.store import skip_scan
 from spinney.store.sql.read import filter_queries
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 SORTED_MAX = 3_000
 """How many of the newest matching jobs are sorted."""
@@ -47,11 +47,8 @@ class SortedIds:
     """Whether more jobs may match, of which only the newest were sorted. The page says so."""
 
 
-class SqlJobLists:
+class SqlJobLists(SqlPart):
     """Read what lists of jobs need beside the jobs: an order, and names to choose from."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def sorted_ids(
         self,

@@ -21,7 +21,7 @@ from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import capacities
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions import deadlocks, locks
 from spinney.store.sql.transitions.cascades import Cascade
 
@@ -36,12 +36,9 @@ _LOST = RowChange("locks", "name = ? and job_id = ?")
 """Takes a lock away from one job."""
 
 
-class SqlLocks:
+class SqlLocks(SqlPart):
     """Locks, as operators see and change them. Changes are audited in their own transaction, and wake
     waiting jobs in it."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(
         self, *, after: str = "", limit: int = 1000, within: AccessScope | None = None

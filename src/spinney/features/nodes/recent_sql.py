@@ -10,7 +10,7 @@ from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry.job_rows import VISIBLE
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 LOOKED_AT = 2_000
 """How many of the newest jobs are looked through."""
@@ -32,11 +32,8 @@ class NodeAttempt(NamedTuple):
     """When it ended, in microseconds since 1970 UTC; None: it runs."""
 
 
-class SqlNodeAttempts:
+class SqlNodeAttempts(SqlPart):
     """Read the attempts that a node runs now or has ended lately, for the page of a node."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def running(self, node_id: int, within: AccessScope | None) -> list[NodeAttempt]:
         """Return the attempts that a node runs now on visible jobs, by slot, at most ``ATTEMPTS_MAX``."""

@@ -23,21 +23,18 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import upsert
 from spinney.store.sql.recover import leadership
 from spinney.store.sql.registry import nodes
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 _DIED_TEXT = "it died, or could not be reached for longer than its lease; its jobs were taken back"
 """What people read for a node that others have declared dead."""
 
 
-class SqlFleet:
+class SqlFleet(SqlPart):
     """The nodes, and operators' orders for them. Every order is audited in its own transaction.
 
     An order is kept by the node's name, so it outlasts restarts. No claim contradicts it from the moment
     the method returns; the node itself learns of it within two seconds.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self, *, now_us: int) -> Sequence[NodeStatus]:
         """Return the nodes in the order in which they joined.

@@ -26,10 +26,10 @@ from spinney.store.sql.read import filter_queries
 from spinney.store.sql.records import upsert
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 
-class SqlQueues:
+class SqlQueues(SqlPart):
     """The settings of queues. What operators set overrides what applications declare, at once and on all
     nodes.
 
@@ -37,9 +37,6 @@ class SqlQueues:
     limit was lowered, the occupied slots become fewer as runs end, and no more are granted before that.
     Changes are audited in their own transaction.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self, *, within: AccessScope | None = None) -> Sequence[QueueInfo]:
         """Return the queues that are declared, set or named, in the order of their names.

@@ -22,18 +22,15 @@ from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions import removal, trusted_clock
 
 _MINUTE_US = 60_000_000
 
 
-class SqlRetention:
+class SqlRetention(SqlPart):
     """Set and apply how long settled jobs are kept; ``spinney.model.settings.retention`` says which
     setting wins."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     # --- the rules ------------------------------------------------------------------------
 

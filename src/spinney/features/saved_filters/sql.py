@@ -4,17 +4,14 @@ from collections.abc import Mapping
 
 from spinney.model.errors import Refused
 from spinney.store.sql.records import upsert
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 SAVED_MAX = 50
 """How many saved filters a user may have."""
 
 
-class SqlSavedFilters:
+class SqlSavedFilters(SqlPart):
     """Filters by owner and name. They change nothing for anybody else, and so are not in the audit."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self, owner: str) -> Mapping[str, str]:
         """Return a user's saved filters: name to query string, by name."""

@@ -8,17 +8,14 @@ anything.
 from collections.abc import Sequence
 
 from spinney.model.errors import Refused
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 KEPT_US = 60_000_000
 """The age at which requests expire, in microseconds."""
 
 
-class SqlStackRequests:
+class SqlStackRequests(SqlPart):
     """Requests for stacks by the fence of the attempt: at most one for each, however many people ask."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def ask(self, job_id: int, *, now_us: int) -> int:
         """Request the stacks of the attempt of a job that runs now, and return its fence.

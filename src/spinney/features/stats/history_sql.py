@@ -21,7 +21,7 @@ from typing import NamedTuple
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import duration_samples
 from spinney.store.sql.record import throughput
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions import trusted_clock
 
 MINUTE_S, QUARTER_S, HOUR_S = 60, 900, 3600
@@ -65,12 +65,9 @@ class Figures(NamedTuple):
     """How long attempts ran, in seconds, averaged as ``wait_s`` is; None: not measured."""
 
 
-class SqlThroughputHistory:
+class SqlThroughputHistory(SqlPart):
     """Read and write figures over time for each lane: attempts that ended and failed, jobs pending and
     running, times waited and run. Slices are named by their width in seconds and their number."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def record(self, *, now_us: int) -> None:
         """Roll up what happened until the last full minute, and delete what is older than ``KEPT``

@@ -23,19 +23,16 @@ from spinney.store.sql.read.duration_samples import Sample, Wait
 from spinney.store.sql.record import throughput
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 K = TypeVar("K")
 _SHOWN_INACTIVE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
 """The states of inactive jobs that ``QueueStats`` has a field for."""
 
 
-class SqlStatistics:
+class SqlStatistics(SqlPart):
     """Compute figures for people: queue depths, rates, times and slots. Nothing here is written, and no
     decision uses it."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def stats(self, *, window_s: float, now_us: int, within: AccessScope | None = None) -> Stats:
         """Return the figures of one snapshot, within 200 ms beside a million finished jobs.

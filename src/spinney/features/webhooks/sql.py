@@ -35,7 +35,7 @@ from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert, require_name
 from spinney.store.sql.registry.registry import read_webhook
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions import trusted_clock
 
 KEPT_US = 30 * 86_400 * 1_000_000
@@ -65,7 +65,7 @@ class _Row(NamedTuple):
     webhook: Webhook
 
 
-class SqlWebhooks:
+class SqlWebhooks(SqlPart):
     """Webhooks and their deliveries.
 
     The transaction that settles a job writes the deliveries about it, so nothing is reported that did not
@@ -76,9 +76,6 @@ class SqlWebhooks:
     maker is no operator any more, it is paused. Methods raise NoSuch for an unknown webhook or delivery.
     Every change is audited in its own transaction, without the secret.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def expire(self, tx: Tx, now_us: int) -> bool:
         """Remove, in the caller's transaction, at most ``STEP`` of the oldest expired deliveries, and

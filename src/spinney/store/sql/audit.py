@@ -18,7 +18,7 @@ from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, dig
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.records import insert
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 _COLUMNS = "seq, at_us, by, verb, what, count, reason, call, link"
 _LAST = "select seq, link from audit where seq = (select max(seq) from audit)"
@@ -47,11 +47,8 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any
     insert(tx, "audit", asdict(entry) | {"link": digest(before, entry)})
 
 
-class SqlAudit:
+class SqlAudit(SqlPart):
     """The audit: an append-only chain of entries; see ``spinney.model.operators.audits``."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def enter(
         self, verb: str, details: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int

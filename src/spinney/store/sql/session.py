@@ -103,3 +103,10 @@ class Session:
             self._connected = self.database.connected
             self.registry.forget()
         self.registry.refresh(tx)
+
+
+class SqlPart:
+    """What the parts of a store have in common (``spinney.store.parts``): the session in which they read and write."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session

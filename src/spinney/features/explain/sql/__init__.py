@@ -17,14 +17,11 @@ from spinney.features.explain.cause import Cause
 from spinney.features.explain.sql.claimable import Claimable
 from spinney.features.explain.sql.unclaimable import Unclaimable
 from spinney.store.sql.registry import job_rows
-from spinney.store.sql.session import Session
+from spinney.store.sql.session import SqlPart
 
 
-class SqlExplainer:
+class SqlExplainer(SqlPart):
     """Explains why a job is not running."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def explain(self, job_id: int, *, now_us: int) -> Cause:
         """Return the one cause for which a job is not running now. Raises NoSuchJob, also for a job whose
