@@ -2,11 +2,12 @@
 (``endpoint`` decides which).
 
 ``open_commands``     performs commands on either of them; what most commands use
+``perform``           performs one command on either of them
 ``open_client``       only a server, for routes of applications
 ``open_control``      only a store, for what cannot be done through a server
 ``open_local_store``  only a store, without a caller: to create, copy or check it
 
-Each is a context manager that closes the store or the connections at its end.
+Each that opens is a context manager that closes the store or the connections at its end.
 """
 
 import getpass
@@ -26,11 +27,12 @@ from spinney.terminal import endpoint
 
 if TYPE_CHECKING:
     from spinney.cli.remote import RetryingClient
-    from spinney.commands import Performs
+    from spinney.commands import Performs, Returns
     from spinney.control import Control
     from spinney.service.service import Service
     from spinney.store.parts import Store
 
+T = TypeVar("T")
 ServiceT = TypeVar("ServiceT", bound="Service")
 
 
@@ -81,20 +83,22 @@ def open_control(store: str | None, by: str | None = None) -> "AbstractContextMa
     return _open_locally(Control, store, by)
 
 
-def open_commands(
-    store: str | None, by: str | None = None, *, wait_for_server: bool = True
-) -> "AbstractContextManager[Performs]":
+def open_commands(store: str | None, by: str | None = None) -> "AbstractContextManager[Performs]":
     """Open what performs commands in the name of the caller: a store, or the client of a server, which knows
-    the user by the token.
-
-    ``wait_for_server``: whether a call waits for a server that stops answering (``cli.remote``). Raises
-    UsageError for ``by`` with a server, and for the name of a caller that is not valid.
+    the user by the token. Raises UsageError for ``by`` with a server, and for the name of a caller that is not valid.
     """
     if endpoint.server(store) is not None:
-        return open_client(store, by, wait_for_server=wait_for_server)
+        return open_client(store, by)
     from spinney.commands import CompletePerformer
 
     return _open_locally(CompletePerformer, store, by)
+
+
+def perform(command: "Returns[T]", store: str | None, by: str | None = None) -> T:
+    """Perform one command and return its answer, for what needs no other. Raises what ``open_commands`` and
+    ``Performs.do`` raise."""
+    with open_commands(store, by) as performer:
+        return performer.do(command)
 
 
 @contextmanager

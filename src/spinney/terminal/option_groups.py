@@ -14,13 +14,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import open_commands, perform
 
 if TYPE_CHECKING:
-    from spinney.commands import Performs
+    from spinney.commands import Performs, Returns
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,10 @@ class ChangeOptions:
     def open_commands(self) -> "AbstractContextManager[Performs]":
         """Open what performs the change, in the name and on the store of the options."""
         return open_commands(self.store, self.by)
+
+    def perform(self, command: "Returns[T]") -> T:
+        """Perform the change, and return its answer."""
+        return perform(command, self.store, self.by)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

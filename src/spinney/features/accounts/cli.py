@@ -26,7 +26,7 @@ from spinney.terminal.arguments import (
     option,
 )
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import now_us, open_commands
+from spinney.terminal.connection import now_us, open_commands, perform
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def add(
 
     new_rights = rights.applied_to(None)
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-    with open_commands(store, by) as performer:
-        user = performer.do(AddUser(name=name, rights=new_rights, password=secret, reason=reason))
+    user = perform(AddUser(name=name, rights=new_rights, password=secret, reason=reason), store, by)
     typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
@@ -103,8 +102,7 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the users, by name."""
     from spinney.features.accounts.commands import ListUsers
 
-    with open_commands(store) as performer:
-        users = performer.do(ListUsers()).items
+    users = perform(ListUsers(), store).items
     display.print_list(
         users,
         {
@@ -225,8 +223,7 @@ def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> 
     """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
     from spinney.features.accounts.commands import MakeLink
 
-    with open_commands(store, by) as performer:
-        new_link = performer.do(MakeLink(name=name))
+    new_link = perform(MakeLink(name=name), store, by)
     typer.echo(new_link.path)
     typer.echo(f"valid once, until {display.format_time(new_link.ends_us)}", err=True)
 
@@ -285,8 +282,7 @@ def list_tokens(
     """List the tokens with their rights, their state and when each was last used, machine tokens first."""
     from spinney.features.accounts.commands import ListTokens
 
-    with open_commands(store) as performer:
-        tokens = performer.do(ListTokens(owner=user)).items
+    tokens = perform(ListTokens(owner=user), store).items
     display.print_list(
         tokens,
         {
@@ -326,8 +322,7 @@ def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None,
     """Disable a user, or enable it again."""
     from spinney.features.accounts.commands import ChangeUser
 
-    with open_commands(store, by) as performer:
-        performer.do(ChangeUser(name=name, disabled=disabled, reason=reason))
+    perform(ChangeUser(name=name, disabled=disabled, reason=reason), store, by)
     typer.echo(f"user {name} is {'disabled' if disabled else 'enabled'}")
 
 

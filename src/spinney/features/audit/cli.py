@@ -18,7 +18,7 @@ from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.values.counts import counted
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, option
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import open_commands, perform
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
     """Print the audit log's head. Kept elsewhere, it lets 'audit verify HEAD' prove that nothing before was changed."""
     from spinney.features.audit.commands import ShowAuditHead
 
-    with open_commands(store) as performer:
-        head = performer.do(ShowAuditHead()).head
+    head = perform(ShowAuditHead(), store).head
     display.print_result({"entries": int(head.partition(":")[0]), "head": head}, head, json=json)
 
 

@@ -6,7 +6,7 @@ import typer
 
 from spinney.terminal import completion
 from spinney.terminal.arguments import ByOption, JobArgument, ReasonOption, StoreOption
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import perform
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,6 +31,5 @@ def relabel(
     """Assign a settled job, with all jobs below it, to another collection."""
     from spinney.features.collections.commands import RelabelJob
 
-    with open_commands(store, by) as performer:
-        performer.do(RelabelJob(job=job, collection=collection, reason=reason))
+    perform(RelabelJob(job=job, collection=collection, reason=reason), store, by)
     typer.echo(f"Job {job} and the jobs below it belong to {collection or 'no collection'}")

@@ -9,7 +9,7 @@ from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, option
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import perform
 
 SHOWN_DIGITS = 8
 """How many digits of a fingerprint are shown; more where two of the shown ones begin alike."""
@@ -32,8 +32,7 @@ def failures(
     """List failed jobs grouped by cause, the most frequent cause first."""
     from spinney.features.failures.commands import ListFailures
 
-    with open_commands(store) as performer:
-        groups = performer.do(ListFailures(type=type_, limit=limit))
+    groups = perform(ListFailures(type=type_, limit=limit), store)
     if json:
         display.print_json_lines(groups.groups)
         return

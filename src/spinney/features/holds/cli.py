@@ -28,7 +28,7 @@ from spinney.terminal.arguments import (
     StoreOption,
     option,
 )
-from spinney.terminal.connection import now_us, open_commands
+from spinney.terminal.connection import now_us, open_commands, perform
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
 
@@ -156,8 +156,7 @@ def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the active holds, the oldest first."""
     from spinney.features.holds.commands import ListHolds
 
-    with open_commands(store) as performer:
-        active = performer.do(ListHolds()).items
+    active = perform(ListHolds(), store).items
     display.print_list(
         active,
         {

@@ -25,7 +25,7 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.connection import open_client, open_commands, open_control, resolve_settings
+from spinney.terminal.connection import open_client, open_commands, open_control, perform, resolve_settings
 from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the inboxes, by name."""
     from spinney.features.inboxes.commands import ListInboxes
 
-    with open_commands(store) as performer:
-        inboxes = performer.do(ListInboxes()).items
+    inboxes = perform(ListInboxes(), store).items
     display.print_list(
         inboxes,
         {
@@ -198,8 +197,7 @@ def scan(name: NameArgument, *, options: ChangeOptions) -> None:
     """Take all files that are in an inbox now, without waiting until they have stopped changing."""
     from spinney.features.inboxes.commands import ScanInbox
 
-    with options.open_commands() as performer:
-        inbox = performer.do(ScanInbox(name=name, reason=options.reason))
+    inbox = options.perform(ScanInbox(name=name, reason=options.reason))
     display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=options.json)
 
 
@@ -247,16 +245,14 @@ def remove(name: NameArgument, *, options: ChangeOptions) -> None:
     """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""
     from spinney.features.inboxes.commands import RemoveInbox
 
-    with options.open_commands() as performer:
-        performer.do(RemoveInbox(name=name, reason=options.reason))
+    options.perform(RemoveInbox(name=name, reason=options.reason))
     display.print_result({"removed": name}, f"inbox {name} is removed", json=options.json)
 
 
 def _set_paused(name: str, paused: bool, options: ChangeOptions) -> None:
     from spinney.features.inboxes.commands import PauseInbox
 
-    with options.open_commands() as performer:
-        inbox = performer.do(PauseInbox(name=name, paused=paused, reason=options.reason))
+    inbox = options.perform(PauseInbox(name=name, paused=paused, reason=options.reason))
     display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=options.json)
 
 

@@ -15,7 +15,7 @@ from spinney.model.fleet import SLOTS_MAX
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, argument
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import perform
 from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the nodes with their state, slots, load and queues, and which of them is the leader."""
     from spinney.features.nodes.commands import ListNodes
 
-    with open_commands(store) as performer:
-        statuses = performer.do(ListNodes()).items
+    statuses = perform(ListNodes(), store).items
     display.print_list(
         statuses,
         {

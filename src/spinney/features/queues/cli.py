@@ -15,7 +15,7 @@ from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import JsonOption, StoreOption, argument, option
-from spinney.terminal.connection import open_commands, open_local_store
+from spinney.terminal.connection import open_commands, open_local_store, perform
 from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def queues(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the queues with their limits, default types, nodes and jobs."""
     from spinney.features.queues.commands import ListQueues
 
-    with open_commands(store) as performer:
-        infos = performer.do(ListQueues()).items
+    infos = perform(ListQueues(), store).items
     display.print_list(
         infos,
         {

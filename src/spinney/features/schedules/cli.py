@@ -22,7 +22,7 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import open_commands, perform
 from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the schedules, by name."""
     from spinney.features.schedules.commands import ListSchedules
 
-    with open_commands(store) as performer:
-        schedules = performer.do(ListSchedules()).items
+    schedules = perform(ListSchedules(), store).items
     display.print_list(
         schedules,
         {
@@ -230,8 +229,7 @@ def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store
     """Submit one job of a schedule now, besides its times, and print its number."""
     from spinney.features.schedules.commands import RunSchedule
 
-    with open_commands(store, by) as performer:
-        job_id = performer.do(RunSchedule(name=name)).id
+    job_id = perform(RunSchedule(name=name), store, by).id
     display.print_result({"schedule": name, "job": job_id}, str(job_id), json=json)
 
 
@@ -241,8 +239,7 @@ def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store
 def _set_paused(name: str, paused: bool, options: ChangeOptions) -> None:
     from spinney.features.schedules.commands import PauseSchedule
 
-    with options.open_commands() as performer:
-        schedule = performer.do(PauseSchedule(name=name, paused=paused, reason=options.reason))
+    schedule = options.perform(PauseSchedule(name=name, paused=paused, reason=options.reason))
     display.print_result(schedule, f"schedule {name} {_next(schedule)}", json=options.json)
 
 

@@ -24,7 +24,7 @@ from spinney.terminal.arguments import (
     option,
 )
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import now_us, open_commands, open_local_store
+from spinney.terminal.connection import now_us, open_local_store, perform
 from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 
 if TYPE_CHECKING:
@@ -108,17 +108,16 @@ def add(
     from spinney.model.settings.webhooks import private_host
 
     limits = {key: limit for key, limit in _limits(type_, collection, queue).items() if limit is not None}
-    with options.open_commands() as performer:
-        created = performer.do(
-            AddWebhook(
-                name=name,
-                url=url,
-                events=event or ["*"],
-                roots_only=not each,
-                reason=options.reason,
-                **limits,
-            )
+    created = options.perform(
+        AddWebhook(
+            name=name,
+            url=url,
+            events=event or ["*"],
+            roots_only=not each,
+            reason=options.reason,
+            **limits,
         )
+    )
     host = private_host(url)
     if host is not None:
         typer.echo(
@@ -134,8 +133,7 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.webhooks.commands import ListWebhooks
     from spinney.model.settings.webhooks import shown
 
-    with open_commands(store) as performer:
-        webhooks = performer.do(ListWebhooks()).items
+    webhooks = perform(ListWebhooks(), store).items
     display.print_list(
         webhooks,
         {
@@ -154,8 +152,7 @@ def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None
     """Show a webhook, without its secret."""
     from spinney.features.webhooks.commands import ShowWebhook
 
-    with open_commands(store) as performer:
-        webhook = performer.do(ShowWebhook(name=name))
+    webhook = perform(ShowWebhook(name=name), store)
     _print_webhook(webhook, json=json)
 
 
@@ -186,8 +183,7 @@ def change(
         changes["roots_only"] = not each
     if not changes:
         raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
-    with options.open_commands() as performer:
-        webhook = performer.do(ChangeWebhook(name=name, reason=options.reason, **changes))
+    webhook = options.perform(ChangeWebhook(name=name, reason=options.reason, **changes))
     _print_webhook(webhook, json=options.json)
 
 
@@ -196,8 +192,7 @@ def rotate(name: NameArgument, *, options: ChangeOptions) -> None:
     """Replace a webhook's signing secret and print the new one, which is shown only once."""
     from spinney.features.webhooks.commands import RotateWebhook
 
-    with options.open_commands() as performer:
-        rotated = performer.do(RotateWebhook(name=name, reason=options.reason))
+    rotated = options.perform(RotateWebhook(name=name, reason=options.reason))
     _print_secret(rotated, json=options.json)
 
 
@@ -207,8 +202,7 @@ def ping(
     """Send a test event; 'webhook deliveries' shows its result."""
     from spinney.features.webhooks.commands import PingWebhook
 
-    with open_commands(store, by) as performer:
-        delivery = performer.do(PingWebhook(name=name))
+    delivery = perform(PingWebhook(name=name), store, by)
     sentence = (
         f"delivery {delivery.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
     )
@@ -268,8 +262,7 @@ def deliveries(
     """List a webhook's deliveries, the newest first, with attempts, last response and next attempt."""
     from spinney.features.webhooks.commands import ListDeliveries
 
-    with open_commands(store) as performer:
-        page = performer.do(ListDeliveries(name=name, limit=limit, after=after, outcome=_outcome(outcome)))
+    page = perform(ListDeliveries(name=name, limit=limit, after=after, outcome=_outcome(outcome)), store)
     display.print_list(
         page.items,
         {
@@ -296,8 +289,7 @@ def retry(
     """Send a delivery again, whatever its result; it keeps its id."""
     from spinney.features.webhooks.commands import RetryDelivery
 
-    with options.open_commands() as performer:
-        due = performer.do(RetryDelivery(delivery=delivery, reason=options.reason))
+    due = options.perform(RetryDelivery(delivery=delivery, reason=options.reason))
     sentence = f"delivery {delivery} is due; a running server sends it, or 'spinney webhook deliver'"
     display.print_result(due, sentence, json=options.json)
 
@@ -388,8 +380,7 @@ def _limits(type_: str | None, collection: str | None, queue: str | None) -> dic
 def _set_paused(name: str, paused: bool, options: ChangeOptions) -> "Webhook":
     from spinney.features.webhooks.commands import ChangeWebhook
 
-    with options.open_commands() as performer:
-        return performer.do(ChangeWebhook(name=name, paused=paused, reason=options.reason))
+    return options.perform(ChangeWebhook(name=name, paused=paused, reason=options.reason))
 
 
 def _outcome(word: str | None) -> DeliveryOutcome | None:
