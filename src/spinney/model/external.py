@@ -21,6 +21,7 @@ from spinney.model.outcomes import PASSED, STAGE_WORDS, Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.types import StageSpec
 from spinney.model.values import durations, names
+from spinney.model.values.texts import whole_number
 
 LEASE_S = (2.0, 86_400.0)
 """The shortest and the longest lease of an external worker, in seconds: so long it may send no heartbeat."""
@@ -81,10 +82,11 @@ class ExternalWorker:
 
 def parse_key(key: str) -> tuple[int, int]:
     """Return (id, join count) of an external worker's key. Raises NoSuchExternalWorker for a malformed key."""
-    id_, _, join_count = key.partition("-")
-    if not all(part.isascii() and part.isdigit() and len(part) < 18 for part in (id_, join_count)):
+    first, _, second = key.partition("-")
+    id_, join_count = whole_number(first), whole_number(second)
+    if id_ is None or join_count is None:
         raise NoSuchExternalWorker(key)
-    return int(id_), int(join_count)
+    return id_, join_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from spinney.model.homes import FolderRoot
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
+from spinney.model.values.texts import whole_number
 
 JOB_ID_MAX = 10**lineage.WIDTH - 1
 """The largest id of a job: a lineage has no room for more digits."""
@@ -27,6 +28,11 @@ PARAMS_MAX_BYTES = 2**20
 """The longest parameters of one job, as JSON text."""
 DATA_MAX_BYTES = 2**16
 """The longest entry of ``job.data``, as JSON text."""
+
+
+def job_number(text: str) -> int | None:
+    """Return the number of a job that a text is; None for any other text, and for a number that no job can have."""
+    return whole_number(text, digits=lineage.WIDTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

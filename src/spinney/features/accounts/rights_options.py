@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import UsageError
+from spinney.model.values.texts import whole_number
 from spinney.terminal import completion
 from spinney.terminal.arguments import option
 
@@ -134,13 +135,9 @@ def _priorities(text: str) -> tuple[int, int] | None:
     if text == ANY:
         return None
     first, dots, last = text.partition("..")
-    numbers = [
-        part
-        for part in (first, last if dots else first)
-        if part.isascii() and part.isdigit() and len(part) < 3
-    ]
-    if len(numbers) != 2:
+    lowest, highest = whole_number(first, digits=2), whole_number(last if dots else first, digits=2)
+    if lowest is None or highest is None:
         raise UsageError(
             f"--priority {text!r:.60} is not a range of priorities; write 40..60, or '*' for any"
         )
-    return int(numbers[0]), int(numbers[1])
+    return lowest, highest

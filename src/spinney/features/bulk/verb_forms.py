@@ -14,7 +14,7 @@ from spinney.features.bulk.page import BulkRun
 from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
 from spinney.model.errors import NoSuchJob, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.jobs import Filter, job_number
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import Plan, Report
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
@@ -22,6 +22,7 @@ from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
+from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.pages.forms import listed_in_words
 from spinney.web.request_context import Principal, RequestContext, now_us
@@ -88,7 +89,7 @@ def order(form: Form) -> Order:
     verb_ = verb(form.get("verb", ""))
     until = form.get("until", "").strip()
     priority = form.get("to_priority", "").strip()
-    if priority and not (priority.isascii() and priority.isdigit() and len(priority) < 3):
+    if priority and whole_number(priority, digits=2) is None:
         raise UsageError(f"{priority[:40]!r} is no priority; use 0 (first) to 99 (last)")
     reruns = verb_ in (Verb.RETRY, Verb.RERUN)
     return Order(
@@ -108,9 +109,10 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
     ``IDS_MAX`` jobs."""
     if len(texts) > IDS_MAX:
         raise UsageError(f"more than {IDS_MAX:,} jobs were chosen; choose by a filter instead")
-    if not all(t.isascii() and t.isdigit() and len(t) <= len(str(JOB_ID_MAX)) for t in texts):
+    job_ids = [job_id for text in texts if (job_id := job_number(text)) is not None]
+    if len(job_ids) < len(texts):
         raise UsageError("a job is chosen by its number; go back and choose again")
-    return tuple(dict.fromkeys(int(text) for text in texts))
+    return tuple(dict.fromkeys(job_ids))
 
 
 async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:

@@ -14,7 +14,7 @@ from spinney.commands import Command, LocalPerformer, Performs
 from spinney.commands.fields import JobNumber, Moment, Reason, RequiredReason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.jobs import Filter, job_number
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.settings.holds import (
     SWEEP_REST_FACTOR,
@@ -237,12 +237,13 @@ def held_filter(service: Service, hold: Hold) -> Filter | None:
     """
     states = (State.HELD,)
     if hold.scope in (Scope.JOB, Scope.TREE):
-        if not hold.name.isdigit() or int(hold.name) > JOB_ID_MAX:
+        job_id = job_number(hold.name)
+        if job_id is None:
             return None
         if hold.scope is Scope.JOB:
-            return Filter(states=states, ids=(int(hold.name),))
+            return Filter(states=states, ids=(job_id,))
         try:
-            top = service.part(Queries).job(int(hold.name))
+            top = service.part(Queries).job(job_id)
         except NoSuchJob:
             return None
         if top.root_id == top.id:
@@ -336,6 +337,5 @@ def _no_such_hold(hold_id: int) -> NoSuch:
 
 def _require_number(name: str, verb: Verb) -> None:
     """Raise UsageError unless the name of a hold on a job or tree is a number that a job can have."""
-    digits = name.isascii() and name.isdigit() and len(name) <= len(str(JOB_ID_MAX))
-    if not digits or not 1 <= int(name) <= JOB_ID_MAX:
+    if not job_number(name):
         raise UsageError(f"{name!r:.60} is not the number of a job; name the job to {verb} by its number")

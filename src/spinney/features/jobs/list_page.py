@@ -25,6 +25,7 @@ from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan, StageCount
 from spinney.model.values.counts import counted
+from spinney.model.values.texts import whole_number
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.forms import Form, page_or_part, read_coalesced
@@ -120,14 +121,9 @@ async def search(context: Authenticated, q: str = "") -> Response:
     ignored.
     """
     text = q.strip()
-    plain = text.removeprefix("#")
-    if (
-        plain.isascii()
-        and plain.isdigit()
-        and len(plain) <= len(str(JOB_ID_MAX))
-        and int(plain) <= JOB_ID_MAX
-    ):
-        return redirect(f"/jobs/{int(plain)}")
+    number = whole_number(text.removeprefix("#"))
+    if number is not None and number <= JOB_ID_MAX:
+        return redirect(f"/jobs/{number}")
     if text:
         keyed = await context.run(lambda control: control.queries.jobs(Filter(key=text), limit=1))
         if keyed:

@@ -13,6 +13,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.values.counts import counted
+from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, argument
 from spinney.terminal.connection import perform
@@ -120,11 +121,12 @@ def _number(text: str) -> int | None:
     """Return the number of slots; None for the word ``default``. Raises UsageError."""
     if text == DEFAULT:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    number = whole_number(text, digits=9)
+    if number is None:
         raise UsageError(
             f"{text!r:.40} is not a number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}' for that of its start"
         )
-    return int(text)
+    return number
 
 
 def _running(performer: "Performs", name: str) -> "Sequence[NodeStatus]":

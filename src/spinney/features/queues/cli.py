@@ -13,6 +13,7 @@ from spinney.model.errors import NoSuch, UsageError
 from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
+from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import JsonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands, open_local_store, perform
@@ -258,11 +259,12 @@ def _slots(text: str) -> Limit | None:
     if text.endswith("%"):
         limits.check("--limit", text)
         return text
-    if not (text.isascii() and text.isdigit()) or len(text) > 10:
+    number = whole_number(text, digits=10)
+    if number is None:
         raise UsageError(
             f"--limit {text!r:.80} is not a number of slots; write --limit 4, 50%, 'none' or 'declared'"
         )
-    return int(text)
+    return number
 
 
 def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:

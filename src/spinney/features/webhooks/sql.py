@@ -31,6 +31,7 @@ from spinney.model.settings.webhooks import (
     WebhookHealth,
     shown,
 )
+from spinney.model.values.texts import whole_number
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, insert, require_name
@@ -454,9 +455,7 @@ def _find_delivery(tx: Tx, delivery: str) -> Delivery:
     """Return a delivery by its id. Raises NoSuch, also where only the number is right: the mark cannot be
     guessed."""
     mark, _, seq = delivery.rpartition("-")
-    existing = None
-    if seq.isascii() and seq.isdigit() and len(seq) <= 18:
-        existing = _DELIVERIES.one(tx, "where e.seq = ? and w.mark = ?", (int(seq), mark))
+    existing = _DELIVERIES.one(tx, "where e.seq = ? and w.mark = ?", (whole_number(seq), mark))
     if existing is None:
         raise NoSuch(
             f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"

@@ -6,6 +6,11 @@ def without_nul(text: str | None) -> str | None:
     return None if text is None else text.replace("\0", "\ufffd")
 
 
+def whole_number(text: str, digits: int = 18) -> int | None:
+    """Return the number that is written in ASCII digits; None for any other text, and for one with more digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 def plain_number_words(message: str) -> str:
     """Return a message of pydantic about a value that is no whole number ("Input should be a valid integer, unable to
     parse string as an integer") in the words of a user."""

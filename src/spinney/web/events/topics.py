@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.jobs import Filter, job_number
 from spinney.model.operators.stats import Stats
 from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean, listed
@@ -136,9 +136,10 @@ _PLAIN: Mapping[str, Look] = MappingProxyType(
 
 def _number(text: str) -> int:
     """Return the number of a job. Raises UsageError."""
-    if text.isascii() and text.isdigit() and len(text) <= len(str(JOB_ID_MAX)):
-        return int(text)
-    raise UsageError(f"{text[:40]!r} is no job's number; write the topic as job:17")
+    number = job_number(text)
+    if number is None:
+        raise UsageError(f"{text[:40]!r} is no job's number; write the topic as job:17")
+    return number
 
 
 _TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")

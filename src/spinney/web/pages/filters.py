@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from spinney.control import Control
 from spinney.model.errors import UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.jobs import Filter, job_number
 from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.times import parse_time
@@ -154,9 +154,8 @@ def _number(name: str, values: Mapping[str, tuple[str, ...]], errors: dict[str, 
     """Return the number of a job, with or without ``#``; None without a value, and for an invalid one, whose
     error is added."""
     for text in values.get(name, ()):
-        plain = text.removeprefix("#")
-        if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
-            return int(plain)
+        if number := job_number(text.removeprefix("#")):
+            return number
         errors[name] = f"{text[:40]!r} is no job's number; write it as 17"
     return None
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.pages.page_responses import page, part, redirect, wants_part
 from spinney.web.pages.request_coalescer import RequestCoalescer
@@ -25,8 +26,6 @@ T = TypeVar("T")
 
 FORM_ERRORS = (UsageError, Refused, NoSuchJob)
 """Errors that the page of the form shows. Others, such as missing rights, have a page of their own."""
-_DIGITS = 18
-"""More digits are no number that anything here can hold."""
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -64,9 +63,10 @@ class FormFields:
         text = self.text(name).replace(",", "")
         if not text:
             return None
-        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        number = whole_number(text)
+        if number is None:
             raise UsageError(f"{self.text(name)[:40]!r} is not a {noun}; enter a whole number, such as 4")
-        return int(text)
+        return number
 
     def moment(self, name: str) -> int | None:
         """Return a future time in µs since 1970; None if the field is empty. Raises UsageError."""

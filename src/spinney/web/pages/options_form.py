@@ -9,6 +9,7 @@ from typing import Any
 
 from spinney.define.job.options import Options
 from spinney.model.errors import UsageError
+from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 
 LABELS = {
@@ -52,6 +53,7 @@ def _value(name: str, text: str, now_us: int) -> Any:
             raise UsageError(f"{text[:40]!r} is after the year 9999; enter an earlier time") from None
     if name != "priority":
         return text
-    if text.isascii() and text.isdigit() and len(text) < 3:
-        return int(text)
-    raise UsageError(f"{text[:40]!r} is not a priority; enter 0 (first) to 99 (last)")
+    priority = whole_number(text, digits=2)
+    if priority is None:
+        raise UsageError(f"{text[:40]!r} is not a priority; enter 0 (first) to 99 (last)")
+    return priority

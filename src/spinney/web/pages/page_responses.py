@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, Stric
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spinney.model.access import Role
-from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.jobs import job_number
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
 from spinney.model.values.counts import counted
@@ -34,9 +34,6 @@ FLASH_MAX = 800
 """The maximum length of a message that the next page shows."""
 _FLASH_S = 60
 """How many seconds a message waits for the next page."""
-
-_DIGITS = len(str(JOB_ID_MAX))
-"""More digits are no number that anything here can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +204,7 @@ def segment(text: str) -> str:
 def number_of(text: str) -> int:
     """Return a number that an address has, such as that behind which a page begins; 0 for what is no number: the
     address may be typed by hand."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+    return job_number(text) or 0
 
 
 def with_query(path: str, /, **query: Any) -> str:
