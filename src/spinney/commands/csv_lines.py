@@ -20,6 +20,8 @@ from typing import Any
 
 import orjson
 
+from spinney.model.values.plain_json import plain
+
 CSV = "text/csv"
 _BLANK, _BLANK_OR_QUOTE = r"[\s;\ufeff]", r"[\s;\"\ufeff]"
 _BEFORE_SIGN = re.compile(
@@ -86,14 +88,7 @@ def _cell(value: Any) -> str | int | float:
 
 def _json(value: Any) -> str:
     """Return a value as JSON text on one line."""
-    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
-
-
-def _plain(value: Any) -> Any:
-    """Convert what orjson does not know by itself."""
-    if hasattr(value, "items"):
-        return dict(value)
-    return list(value) if isinstance(value, Iterable) else str(value)
+    return orjson.dumps(value, default=plain, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _written(rows: Iterable[Sequence[Any]]) -> bytes:

@@ -9,14 +9,13 @@ import codecs
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from spinney.host.standard_streams import drop_output
+from spinney.model.values.plain_json import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +69,7 @@ def print_json(value: Any) -> None:
     option = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     with closed_pipe_ends_output():
         sys.stdout.flush()
-        _write(orjson.dumps(value, default=_plain, option=option))
+        _write(orjson.dumps(value, default=plain, option=option))
 
 
 def print_json_lines(values: Iterable[Any]) -> None:
@@ -85,7 +84,7 @@ def print_json_lines(values: Iterable[Any]) -> None:
     with closed_pipe_ends_output():
         sys.stdout.flush()  # what was printed as text comes before it
         for value in values:
-            _write(orjson.dumps(value, default=_plain, option=option))
+            _write(orjson.dumps(value, default=plain, option=option))
             if isinstance(values, Iterator):  # which may rest before the next
                 sys.stdout.flush()
 
@@ -118,19 +117,6 @@ def _write(text: bytes) -> None:
     # In pieces: where Python runs unbuffered, it drops what one write to a pipe leaves over.
     for start in range(0, len(text), _PIECE):
         sys.stdout.buffer.write(text[start : start + _PIECE])
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in a form that JSON has; called by orjson for the types that it does not know."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    if isinstance(value, Enum):
-        return value.value
-    if hasattr(value, "items"):
-        return dict(value)
-    if isinstance(value, Iterable):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -284,5 +270,5 @@ def short_json(value: Any, limit: int = 60) -> str:
     """Return a JSON value on one line, cut at ``limit`` characters."""
     import orjson
 
-    text = orjson.dumps(value, default=_plain).decode()
+    text = orjson.dumps(value, default=plain).decode()
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -119,22 +119,15 @@ class FilterOptions:
         line. Raises UsageError for a state that does not exist, an age or time that cannot be read, and a
         text that is empty or too long.
         """
-        values = {
+        same = ("queue", "stage", "collection", "submitter", "node", "root", "parent", "failure")
+        values = {name: getattr(self, name) for name in same} | {
             "state": _states(self.state),
             "type": self.type_,
-            "queue": self.queue,
-            "stage": self.stage,
-            "collection": self.collection,
-            "submitter": self.submitter,
-            "node": self.node,
-            "root": self.root,
-            "parent": self.parent,
             "roots": self.roots or None,
             "created_before": _ago(self.older_than, "--older-than"),
             "created_after": _ago(self.newer_than, "--newer-than or --since"),
             "settled_before": _ago(self.settled_before, "--settled-before"),
             "message": _text(self.message),
-            "failure": self.failure,
         }
         return {name: value for name, value in values.items() if value is not None}
 

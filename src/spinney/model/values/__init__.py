@@ -13,6 +13,7 @@
 ``products``      results for people, as entries in the data of a tree's root
 ``texts``         texts as both databases store them
 ``lists``         one page of a list, or a whole one
+``plain_json``    the JSON form of values that orjson does not know
 ``unreadable``    what stands for JSON of the database that cannot be read
 ``named_tuples``  many named tuples at a fraction of the usual cost
 

@@ -6,8 +6,7 @@ route knows is refused, too: a filter with a typing error must not list everythi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
-from dataclasses import is_dataclass
+from collections.abc import Awaitable, Callable, Iterable, Set
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -22,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.plain_json import plain
 from spinney.web.problems import Unidentified, documented
 from spinney.web.request_context import optional_context, require_context
 
@@ -217,10 +217,4 @@ def _require_json(request: Request) -> None:
 
 def _plain(value: Any) -> Any:
     """Convert what orjson does not know by itself."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Set | range):
-        return list(value)
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__name__} is no JSON{' (a class)' if is_dataclass(value) else ''}")
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else plain(value)

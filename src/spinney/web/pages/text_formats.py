@@ -1,12 +1,13 @@
 """Numbers, times and sizes as text for people; templates add the exact value, which is shown on hover."""
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 import orjson
+
+from spinney.model.values.plain_json import plain
 
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -148,7 +149,7 @@ def exception(name: str) -> str:
 def json_text(value: Any, *, indent: bool = True) -> str:
     """Return a value as JSON text, indented by two blanks or on one line."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
-    return orjson.dumps(value, default=_plain, option=option).decode()
+    return orjson.dumps(value, default=plain, option=option).decode()
 
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-Z\\^-~]")
@@ -165,12 +166,3 @@ def cut(text: str | None, most: int = 160) -> str:
     """Return the beginning of a text on one line, at most ``most`` characters long."""
     line = " ".join((text or "").split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
-def _plain(value: Any) -> Any:
-    """Convert what orjson does not know by itself: other mappings and sets, and anything else as its text."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, tuple | set | frozenset):
-        return list(value)
-    return str(value)
