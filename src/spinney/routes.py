@@ -22,7 +22,7 @@ from fastapi import APIRouter
 
 from spinney.commands.csv_lines import harmless as csv_text
 from spinney.web.api import json_routes
-from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
+from spinney.web.api.request_types import REPLAYED, IdempotencyKey, replayed
 from spinney.web.bodies import LargeBody
 from spinney.web.files.multipart import MULTIPART as FORM
 from spinney.web.files.responses import BINARY, attachment

@@ -16,7 +16,7 @@ from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.redaction import REDACTED
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
-from spinney.features.explain.cause import Cause
+from spinney.features.explain.explanation import Cause
 from spinney.features.explain.service import Explainer
 from spinney.features.external.service import External
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock

@@ -15,8 +15,7 @@
 ``clients``        ``Client`` and ``AsyncClient``, which send calls and read streams
 ``calls``          a call as a value: the request, and how its answer is decoded
 ``verbs``          the methods of both clients for what is not a command: files, output, the caller
-``command_lines``  the answer of a command that tells how far it is
-``streaming``      server-sent events, line by line
+``streaming``      answers that come line by line: of a command that tells how far it is, and server-sent events
 ``inbox_uploads``  uploads of whole files to inboxes
 ``errors``         errors of a server as the exceptions of a store
 

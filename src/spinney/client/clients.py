@@ -19,7 +19,6 @@ import orjson
 from pydantic import ValidationError
 
 from spinney.client.calls import NDJSON, Call, command_call, path
-from spinney.client.command_lines import CommandLines
 from spinney.client.errors import (
     IncompleteResponse,
     ServerUnavailable,
@@ -27,7 +26,7 @@ from spinney.client.errors import (
     unexpected_response,
 )
 from spinney.client.inbox_uploads import send_file
-from spinney.client.streaming import Event, EventParser, lines, lines_async
+from spinney.client.streaming import CommandLines, Event, EventParser, lines, lines_async
 from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
 from spinney.model.errors import SpinneyError, UsageError

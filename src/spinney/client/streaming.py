@@ -1,12 +1,17 @@
-"""Lines of an answer, and the server-sent events of which they are (WHATWG HTML, section 9.2.6)."""
+"""Answers that come as lines: of JSON from a command that reports progress (``spinney.web.api.command_progress`` writes
+them), and of server-sent events (WHATWG HTML, section 9.2.6)."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import orjson
 
-from spinney.client.errors import error_from_response
+from spinney.client.calls import decode_json
+from spinney.client.errors import IncompleteResponse, error_from_response
+from spinney.commands.command import Command, Returns
+
+T = TypeVar("T")
 
 _END = "end"
 """The event by which a server ends the stream of somebody who may watch no more."""
@@ -85,3 +90,35 @@ class EventParser:
             self._topic = value
         elif name == "id":
             self._id = value
+
+
+class CommandLines(Generic[T]):
+    """Takes the lines of one answer in turn: an object each, with one of the keys of the command's progress,
+    ``report`` or ``problem``. ``tell`` is called with each report of progress."""
+
+    def __init__(self, command: Returns[T], tell: Callable[[Any], None] | None) -> None:
+        self._command = cast("Command", command)
+        self._tell = tell
+        self._report: T | None = None
+
+    @property
+    def expected(self) -> bool:
+        """Whether the answer of the command comes as lines; of all others it is one JSON value."""
+        return bool(self._command.progress)
+
+    @property
+    def report(self) -> T:
+        """The answer of the command. Raises IncompleteResponse when the lines have ended without it."""
+        if self._report is None:
+            raise IncompleteResponse
+        return self._report
+
+    def take(self, line: str) -> None:
+        """Take the next line. Raises the error that a line with a problem describes, and what ``tell`` raises."""
+        ((name, value),) = orjson.loads(line).items()
+        if name == "problem":
+            raise error_from_response(int(value.get("status", 0)), orjson.dumps(value))
+        if name == "report":
+            self._report = decode_json(self._command.answer())(orjson.dumps(value))
+        elif self._tell is not None and name in self._command.progress:
+            self._tell(decode_json(self._command.progress[name])(orjson.dumps(value)))

@@ -35,7 +35,6 @@ from spinney.features.stats import activity_page as activity
 from spinney.features.stats import page as overview
 from spinney.features.submission import batch_page as batch
 from spinney.features.submission import batches_page as batches
-from spinney.features.submission import job_upload_page as job_upload
 from spinney.features.submission import page as submit
 from spinney.features.webhooks import page as webhooks
 from spinney.pages import Pages
@@ -76,7 +75,6 @@ def routers() -> list[APIRouter]:
         batch.router,
         failures.router,
         submit.router,
-        job_upload.router,
         schedules.router,
         bridges.router,
         inboxes.router,

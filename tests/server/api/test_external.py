@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from contract.words import kind, stage
-from spinney.features.external import output as external_output
+from spinney.features.external import api as external_output
 from spinney.features.jobs.commands import CancelJob
 from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role

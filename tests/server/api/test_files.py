@@ -10,7 +10,7 @@ from deep_folders import deep_folder
 from spinney.files.paths import DEPTH_MAX
 from spinney.folders.folders import OWN
 from spinney.model.jobs import Lease
-from spinney.web.files.ranges import Unsatisfiable, requested
+from spinney.web.files.responses import Unsatisfiable, requested
 
 from ..conftest import World
 

@@ -1,9 +1,8 @@
 """Why a job does not run: the one reason that holds it, found by the rules that the claim goes by.
 
-``cause``            what the store answers: a word for the cause, and facts
 ``sql``              how the store finds the cause, within one snapshot
 ``cause_words``      the sentence for each cause, and the command that would change it
-``explanation``      what the caller gets: cause, sentence, command, expected start
+``explanation``      what the store answers (a cause and facts), and what the caller gets (sentence, command, start)
 ``service``          from cause to explanation, for one caller
 ``commands``         the explanation of one job, and the obstacles of a page of a list
 ``obstacle_messages``  the column of lists that names such obstacles

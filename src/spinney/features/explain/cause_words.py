@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spinney.features.explain.cause import COUNTED, NAMED, Cause
+from spinney.features.explain.explanation import COUNTED, NAMED, Cause
 from spinney.model.values import durations
 from spinney.model.values.counts import counted
 

@@ -8,9 +8,8 @@ What is left is worded.
 from dataclasses import replace
 from typing import Any
 
-from spinney.features.explain.cause import Cause
 from spinney.features.explain.cause_words import words
-from spinney.features.explain.explanation import Explanation
+from spinney.features.explain.explanation import Cause, Explanation
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
 from spinney.service.queries import Queries

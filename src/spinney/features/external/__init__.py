@@ -4,9 +4,8 @@
 ``service``       join, claim, heartbeat, settle and leave, in the name of an account
 ``claim_rights``  which job types and queues an account may claim, and what its subjobs may name
 ``settlements``   the texts of a settlement: bounded, without secrets and NUL
-``output``        what an attempt prints, kept where a node would keep it
 ``commands``      what an external worker asks for, as commands
-``api``           the route for output, which goes to a file
+``api``           the route for output, which is kept where a node would keep it
 
 To the rest of the store an external worker is a node: it is given leases by the rules of any claim, and fences refuse
 what a late one writes. It differs in that nobody supervises it. Each request names the highest fence that the worker

@@ -5,10 +5,9 @@
 ``cli``              the command ``submit``, and options that ``schedule add`` shares
 ``wait_cli``         the command ``wait``
 ``batches``          a job at the top with all below it, and how far they are
-``page``             the form of a job type
+``page``             the form of a job type, and that for files of a job that is there already
 ``batches_page``     the list of batches
 ``batch_page``       one batch as a grid of states
-``job_upload_page``  files for a job that is there already
 
 Checks and rights are in ``spinney.service.submitter`` and ``submit_rights``: all jobs of a submission are
 accepted in one transaction, or none. So a crash before the commit leaves nothing, and after it everything;

@@ -3,6 +3,10 @@
 With the page's script the form is sent beside the page: files go to disk as they come, and what is written stays where
 something is wrong. Without it the browser sends the form as any other, with less room for files. Either way the form
 bears a key that is good once, so that sent twice it makes one job.
+
+Files can be put into the folder of a job that is there already, such as one that its next attempt needs. The folder is
+written only while no attempt of the job runs. That is checked before files are received, and again before they are put
+there, because receiving them may take minutes.
 """
 
 import asyncio
@@ -20,11 +24,13 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.define.job.options import Options
-from spinney.features.files import job_uploads
+from spinney.features.files import folder_writes, job_uploads
+from spinney.features.jobs.job_page import JobId
 from spinney.model.access import Role
-from spinney.model.errors import Refused, SpinneyError, UnknownType
+from spinney.model.errors import Refused, SpinneyError, UnknownType, UsageError
 from spinney.model.rights.submit_rights import may_submit
 from spinney.model.types import TypeSpec
+from spinney.model.values.counts import counted
 from spinney.model.values.hints import did_you_mean
 from spinney.service.submit_rights import require_type
 from spinney.store.contract import SubmissionKey, SubmitResult
@@ -303,3 +309,25 @@ def _fits(spec: TypeSpec, text: str) -> bool:
     """Return whether a type's name or description contains a text, which is in lower case; the empty text
     fits all."""
     return text in spec.name.lower() or text in spec.description.lower()
+
+
+@router.post("/jobs/{job}/upload", summary="Upload files into a job's folder")
+async def upload(request: Request, context: Authenticated, job: JobId) -> Response:
+    """Put the files into the folder, unless the job is at work, and redirect to its page, which says what
+    became of them."""
+    root, back = request.app.state.folders, f"/jobs/{job}"
+
+    try:
+        await job_uploads.require_put(context, root, job)
+        with spool.upload(root) as received:
+            await read_form(request, context, received)
+            if not received.files:
+                return redirect_from(request, back, refused="no file was chosen; choose one, then upload it")
+            await job_uploads.require_put(context, root, job)  # it may have begun meanwhile
+            await asyncio.to_thread(folder_writes.put, root, job, received.files)
+            count = len(received.files)
+    except (Refused, UsageError, HTTPException) as error:
+        return redirect_from(request, back, refused=str(getattr(error, "detail", error)))
+    return redirect_from(
+        request, back, done=f"{counted(count, 'file')} uploaded into the folder of job {job}"
+    )

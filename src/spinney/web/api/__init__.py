@@ -4,8 +4,7 @@
 ``command_routes``    routes that are made from commands
 ``command_progress``  commands that tell how far they are, as lines of JSON
 ``csv_lists``         lists as CSV, page by page
-``request_types``     types of bodies for routes by hand
-``idempotency``       the header ``Idempotency-Key``, and the mark of a repeated answer
+``request_types``     types of parameters and bodies for routes by hand, and the header ``Idempotency-Key``
 ``examples``          examples for the OpenAPI document
 
 Most routes are not written: ``command_routes`` makes them from the fields, the docstring and the ``route`` of each

@@ -1,8 +1,7 @@
 """Files of jobs over HTTP: downloads, output as it is written, and uploads.
 
 ``content``           a file that is sent, from this host or through a node
-``ranges``            Range and conditional requests
-``responses``         a file as a response, which no browser takes for a page of this server
+``responses``         a file as a response, whole or a range, which no browser takes for a page of this server
 ``spool``             uploads on their way, in a directory of their own
 ``multipart``         a form with files, written to disk as it comes
 ``single_file_form``  a form of fields and then one file, whose fields are known before the file comes

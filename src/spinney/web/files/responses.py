@@ -1,6 +1,11 @@
-"""A file as a response, whole or in part, with headers that keep a browser from running it as a page of this server."""
+"""A file as a response, whole or in part, with headers that keep a browser from running it as a page of this server.
+
+Of range requests (RFC 9110, section 14) only single ranges of bytes are served. For several at once, another unit or a
+malformed header the whole file is sent, as the standard allows.
+"""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from email.utils import quote
 from urllib.parse import quote as percent
@@ -10,7 +15,6 @@ from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
 from spinney.web.files.content import Content, pieces_of
-from spinney.web.files.ranges import Unsatisfiable, fits, requested
 from spinney.web.long_responses import or_abort, permission, permission_for, while_allowed
 from spinney.web.problems import of_status
 from spinney.web.quotas import acquire_quota
@@ -22,6 +26,8 @@ TEXT = "text/plain; charset=utf-8"
 LONG_BYTES = 2**20
 """A longer response counts against the quota of downloads."""
 _SANDBOX = "default-src 'none'; sandbox"
+_ONE = re.compile(r"bytes\s*=\s*(?:(\d{1,18})\s*-\s*(\d{1,18})?|-\s*(\d{1,18}))\s*", re.IGNORECASE)
+"""A header with a single range of bytes."""
 
 
 async def answer(
@@ -106,3 +112,33 @@ def _kept_as(name: str | None) -> dict[str, str]:
     return {
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{percent(name, safe='')}"
     }
+
+
+class Unsatisfiable(Exception):
+    """The file has no bytes in the requested range; the answer is 416."""
+
+
+def requested(header: str | None, size: int) -> range | None:
+    """Return the byte range that a Range header requests of a file of ``size`` bytes, cut to the file. None:
+    the whole file, also for a header that is no single range of bytes. Raises Unsatisfiable."""
+    match = _ONE.fullmatch(header or "")
+    if match is None:
+        return None
+    first, last, suffix = match.groups()
+    if suffix is not None:
+        byte_range = range(max(0, size - int(suffix)), size)
+    elif last is not None and int(last) < int(first):
+        return None
+    else:
+        byte_range = range(int(first), size if last is None else min(size, int(last) + 1))
+    if not byte_range:
+        raise Unsatisfiable
+    return byte_range
+
+
+def fits(header: str | None, etag: str) -> bool:
+    """Return whether an If-None-Match header has this ETag, by the weak comparison."""
+    if header is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or etag in tags

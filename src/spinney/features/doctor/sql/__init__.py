@@ -3,8 +3,7 @@
 ``rule``         what a rule is: the query that finds violations, the message, and perhaps a repair
 ``integrity``    what lies below all other rules: the database's own checks, unreadable values, the chain of the audit
 ``nodes``        nodes that have died, the leader, and the counters from which ids come
-``schedules``    schedules, and the makers for whom schedules and webhooks act
-``inboxes``      inboxes, and uploads whose file does not come
+``settings``     schedules, webhooks and inboxes, and the makers for whom they act
 ``jobs``         a job's own row, and its row in ``inactive_jobs``
 ``claims``       what is ready or leased
 ``trees``        lineages, and the lists of children
@@ -30,12 +29,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.sql import (
     claims,
-    inboxes,
     integrity,
     jobs,
     leftovers,
     nodes,
-    schedules,
+    settings,
     stuck_waits,
     trees,
     unfinished,
@@ -58,8 +56,7 @@ STEPS = 100_000
 RULES: tuple[Rule, ...] = (
     *integrity.RULES,
     *nodes.RULES,
-    *schedules.RULES,
-    *inboxes.RULES,
+    *settings.RULES,
     *jobs.RULES,
     *claims.RULES,
     *trees.RULES,

@@ -13,7 +13,7 @@ it.
 Specified by ``tests/contract/test_explainer.py`` (which compares each cause with a claim).
 """
 
-from spinney.features.explain.cause import Cause
+from spinney.features.explain.explanation import Cause
 from spinney.features.explain.sql.claimable import Claimable
 from spinney.features.explain.sql.unclaimable import Unclaimable
 from spinney.store.sql.registry import job_rows

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spinney.features.explain.cause import Cause
+from spinney.features.explain.explanation import Cause
 from spinney.model.fleet import SILENT_US, presumed_dead
 from spinney.model.jobs import NodeInfo
 from spinney.model.settings.holds import Hold

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from spinney.features.explain.cause import COUNTED, NAMED, Cause
+from spinney.features.explain.explanation import COUNTED, NAMED, Cause
 from spinney.features.explain.sql import obstacles
 from spinney.features.explain.sql.case import Case
 from spinney.features.explain.sql.obstacles import Obstacle

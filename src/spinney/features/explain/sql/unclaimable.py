@@ -6,7 +6,7 @@ A lease is looked at before the state, because the row of a job that runs still 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spinney.features.explain.cause import COUNTED, NAMED, Cause
+from spinney.features.explain.explanation import COUNTED, NAMED, Cause
 from spinney.features.explain.sql.case import Case
 from spinney.model.external import bare_name
 from spinney.model.jobs import NodeInfo

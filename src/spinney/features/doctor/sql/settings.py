@@ -1,4 +1,5 @@
-"""Rules about schedules, and about the rights with which schedules and webhooks act for the user who made them."""
+"""Rules about schedules, webhooks and inboxes: the rights with which the first two act for the user who made them, what
+the node that looks into an inbox has seen there, and uploads whose file does not come."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from spinney.features.doctor.sql.rule import (
     MAYBE_JOB,
     CheckContext,
     Facts,
+    Join,
     Paged,
     Repair,
     RepairContext,
@@ -22,11 +24,13 @@ from spinney.features.doctor.sql.rule import (
 from spinney.features.schedules import sql as schedules
 from spinney.features.webhooks import sql as webhooks
 from spinney.model.errors import SpinneyError
+from spinney.model.settings.inboxes import UPLOAD_HELD_REASON
 from spinney.model.settings.schedules import Schedule
 from spinney.scheduling import recurrence
 
 LATE_US = 10 * GRACE_US
-"""A schedule whose next time is longer past is served by no node."""
+"""A schedule whose next time is longer past is served by no node. Nodes and servers finish uploads whose process has
+died within a minute, so after this time nothing that could finish them is at work, or the file is lost."""
 RUNS = 100
 """How many of the latest times of a schedule are searched for gaps."""
 _SCHEDULES = Walk("schedules", ("name",), rows=20, subject="schedule {name}")
@@ -194,5 +198,26 @@ RULES: tuple[Rule, ...] = (
         columns=("page.job_id",),
         sentence="schedule {schedule} submitted job {job_id}, but there is no such job; if its work is still wanted: "
         "spinney schedule run {schedule}",
+    ),
+    Paged(
+        name="inbox-stuck",
+        about="The folder of each inbox that is not paused exists, and nodes can take what is dropped into it.",
+        walk=Walk("inboxes", ("name",), subject="inbox {name}"),
+        join=Join("left join nodes on nodes.id = page.node_id"),
+        # What a dead node has seen may have changed since.
+        where="page.paused = 0 and page.problem is not null and (page.node_id is null or nodes.state = 'active')",
+        columns=("page.problem",),
+        sentence="inbox {name} does not take what is dropped there: {problem}; what becomes of it: spinney inbox show "
+        "{name}",
+    ),
+    Paged(
+        name="upload-without-file",
+        about="The job of an upload is held for some minutes at most, until its file is in its folder.",
+        walk=Walk("holds", ("id",), subject="hold {id}"),
+        where="page.scope = 'job' and page.reason = ? and page.since_us < ?",
+        binds=lambda check: (UPLOAD_HELD_REASON, check.now_us - LATE_US),
+        columns=("page.name",),
+        sentence="job {name} is held for the file of an upload, which does not come: start a node or a server that "
+        "sees the folder root; if they run, the file is lost: cancel the job, and upload the file again",
     ),
 )
