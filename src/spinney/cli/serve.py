@@ -230,7 +230,7 @@ def _serve(
     can connect. Raises SpinneyError when that node has failed.
     """
     from spinney.node.run import set_up_log
-    from spinney.server.http_server import serve as serve_until_told
+    from spinney.server.http_server import serve as run_server
 
     set_up_log(settings.log_level)
 
@@ -240,10 +240,10 @@ def _serve(
         sys.stdout.flush()
 
     if not node:
-        serve_until_told(app, sockets, settings, on_listening=print_addresses)
+        run_server(app, sockets, settings, on_listening=print_addresses)
         return
     with _beside(node) as process:
-        serve_until_told(app, sockets, settings, on_listening=print_addresses)
+        run_server(app, sockets, settings, on_listening=print_addresses)
         failed = process.poll()
     if failed:
         raise SpinneyError(

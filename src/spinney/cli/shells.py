@@ -21,13 +21,13 @@ LINE, PIECE = "_SPINNEY_LINE", "_SPINNEY_PIECE"
 # mapfile, since what comes from a command's output by itself would have its wildcards expanded.
 BASH = f"""
 %(complete_func)s() {{
-    local program=${{1/#\\~\\//"$HOME/"}} said
-    mapfile -t said < <(
+    local program=${{1/#\\~\\//"$HOME/"}} lines
+    mapfile -t lines < <(
         {LINE}="${{COMP_LINE:0:COMP_POINT}}" {PIECE}="${{2-}}" \\
             %(autocomplete_var)s=complete_bash "$program" 2>/dev/null
     )
-    COMPREPLY=("${{said[@]:1}}")
-    [[ ${{said[0]-}} != files ]] || compopt -o default
+    COMPREPLY=("${{lines[@]:1}}")
+    [[ ${{lines[0]-}} != files ]] || compopt -o default
 }}
 
 complete -F %(complete_func)s %(prog_name)s

@@ -46,19 +46,19 @@ def of_any_node(incomplete: str) -> list[str]:
 
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the stages of the job type on the line, or of all types if the line names none."""
-    return _known(ctx, incomplete, "stage", type=_given(ctx, "type_"))
+    return _names_of(ctx, incomplete, "stage", type=_option_value(ctx, "type_"))
 
 
 def queues(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the queues that the store knows."""
     from spinney.model.types import DEFAULT_QUEUE
 
-    return _known(ctx, incomplete, "queue", default=DEFAULT_QUEUE)
+    return _names_of(ctx, incomplete, "queue", default=DEFAULT_QUEUE)
 
 
 def lock_owners(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the numbers of the jobs that have the lock on the line."""
-    return _known(ctx, incomplete, "lock's owner", lock=_given(ctx, "name"))
+    return _names_of(ctx, incomplete, "lock's owner", lock=_option_value(ctx, "name"))
 
 
 def _of(kind: str) -> Offered:
@@ -66,7 +66,7 @@ def _of(kind: str) -> Offered:
     ``store.completion_names``."""
 
     def offered(ctx: typer.Context, incomplete: str) -> list[str]:
-        return _known(ctx, incomplete, kind)
+        return _names_of(ctx, incomplete, kind)
 
     return offered
 
@@ -88,7 +88,7 @@ webhooks = _of("webhook")
 failures = _of("failure")
 
 
-def _known(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | None) -> list[str]:
+def _names_of(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | None) -> list[str]:
     """Return the names of this kind that the store knows and that begin with ``incomplete``; none through a
     server, and none where the store cannot be read, because there is no place for an error."""
     from spinney.config import settings
@@ -96,9 +96,9 @@ def _known(ctx: typer.Context, incomplete: str, kind: str, **criteria: str | Non
     from spinney.terminal import endpoint
 
     try:
-        if endpoint.server(_given(ctx, "store")) is not None:
+        if endpoint.server(_option_value(ctx, "store")) is not None:
             return []  # a shell does not wait for a server
-        config = settings(_given(ctx, "store"), environment=os.environ, directory=Path.cwd())
+        config = settings(_option_value(ctx, "store"), environment=os.environ, directory=Path.cwd())
         return _fitting(names(config.store, kind, incomplete, **criteria), incomplete)
     except (SpinneyError, OSError):
         return []
@@ -109,7 +109,7 @@ def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
     return sorted({str(word) for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)})
 
 
-def _given(ctx: typer.Context, option: str) -> str | None:
+def _option_value(ctx: typer.Context, option: str) -> str | None:
     """Return the value of an option that stands before the word that is completed; None: it has none."""
     value = ctx.params.get(option)
     return value if isinstance(value, str) else None

@@ -304,10 +304,10 @@ class Job:
         number = _as_float(fraction)
         if number is None or not 0 <= number <= 1:
             # Of other values the type alone: nobody recognises a secret that is cut.
-            given = (
+            shown = (
                 f"{fraction!r}" if isinstance(fraction, float | int) else f"of type {type(fraction).__name__}"
             )
-            raise UsageError(f"progress takes a fraction from 0.0 to 1.0, such as done / total, not {given}")
+            raise UsageError(f"progress takes a fraction from 0.0 to 1.0, such as done / total, not {shown}")
         if not isinstance(message, str | None):
             raise UsageError(
                 f"progress takes a message as text or none, not of type {type(message).__name__}"

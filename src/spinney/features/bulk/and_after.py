@@ -102,7 +102,7 @@ class AndAfterRun:
                     hold_id = self._lay(root_id, reason)
                 again = replace(self._order, verb=Verb.RERUN, stage=None)
                 yield from self._step_run(again).to_all(completed, last)
-            yield from self._asked_for(root_id, job_filter, ids, last, resumed=root_id in left)
+            yield from self._requested(root_id, job_filter, ids, last, resumed=root_id in left)
             if self._trial or (hold_id is None and root_id not in left):
                 continue
             if hold_id is not None:
@@ -138,7 +138,7 @@ class AndAfterRun:
         """Place the hold on a tree, and return its id."""
         return self._store.holds.lay(Scope.TREE, str(root_id), reason, self._actor, now_us=self._clock()).id
 
-    def _asked_for(
+    def _requested(
         self, root_id: int, job_filter: Filter | None, ids: Sequence[int], last: int, *, resumed: bool
     ) -> Iterator[BulkStep]:
         """Yield the steps that apply the order to the requested jobs of one tree.

@@ -326,8 +326,8 @@ class External(Service):
         except NoSuchJob:
             raise StaleFence(job_id, fence) from None
         if settlement.outcome is Outcome.RETURNED:
-            given = fence <= self.store.external_workers.last_fence()
-            same = given and all(a.fence != fence for a in attempts)
+            was_leased = fence <= self.store.external_workers.last_fence()
+            same = was_leased and all(a.fence != fence for a in attempts)
         else:
             record = (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)
             same = any((a.fence, a.outcome, a.node) == record for a in attempts)

@@ -136,7 +136,7 @@ async def search(context: Authenticated, q: str = "") -> Response:
 async def plan(request: Request, context: Authenticated) -> Response:
     """Show the page that asks for confirmation of a verb, with what it would do to how many jobs."""
     pairs = request.query_params.multi_items()
-    return await _asked_about(request, context, pairs)
+    return await _verb_page(request, context, pairs)
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
@@ -161,10 +161,10 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
     try:
         bulk_plan = await context.run(call)
     except UsageError as error:
-        return await _asked_about(request, context, pairs, refused=str(error))
+        return await _verb_page(request, context, pairs, refused=str(error))
     if expected is not None and bulk_plan.jobs > expected:
         more = f"{bulk_plan.jobs:,} jobs match now, not {expected:,} as shown before; check them, and confirm"
-        return await _asked_about(request, context, pairs, refused=more)
+        return await _verb_page(request, context, pairs, refused=more)
     back = f"/jobs?{filters.query()}" if filters.any else "/jobs"
     run = await request.app.state.runs.begin(
         bulk_plan, context.principal.name, back, lambda run: verbs.run_plan(context, run)
@@ -377,7 +377,7 @@ async def _counts(
 # --- verbs ------------------------------------------------------------------------------------
 
 
-async def _asked_about(
+async def _verb_page(
     request: Request, context: RequestContext, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
 ) -> Response:
     """Show the page that asks for confirmation of a verb. ``refused``: why a confirmation just now was

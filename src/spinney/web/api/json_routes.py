@@ -57,7 +57,7 @@ class ApiRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         status = more.get("status_code") or 200
         super().__init__(path, _answering(endpoint, status), **more | {"response_model": None})
-        self._known = _query_names(self.dependant)
+        self._params = _query_names(self.dependant)
         self.asks = depends_on(self.dependant, require_context)
         """Whether the route refuses callers who are not authenticated."""
 
@@ -78,21 +78,21 @@ class ApiRoute(APIRoute):
         async def handled(request: Request) -> Response:
             if self.asks and await optional_context(request) is None:
                 raise Unidentified  # before the body is read
-            self._require_known(request)
+            self._require_known_params(request)
             if self.body_field is not None:
                 _require_json(request)
             return await handle(_Request(request.scope, request.receive))
 
         return handled
 
-    def _require_known(self, request: Request) -> None:
+    def _require_known_params(self, request: Request) -> None:
         """Raise HTTPException (422) for a query parameter that the route does not have, with the name that
         was probably meant."""
         for name in request.query_params:
-            if name not in self._known:
-                can = f"; use one of: {listed(self._known)}" if self._known else "; it takes none"
+            if name not in self._params:
+                can = f"; use one of: {listed(self._params)}" if self._params else "; it takes none"
                 raise HTTPException(
-                    422, f"there is no query parameter {name!r:.100}{did_you_mean(name, self._known) or can}"
+                    422, f"there is no query parameter {name!r:.100}{did_you_mean(name, self._params) or can}"
                 )
 
 

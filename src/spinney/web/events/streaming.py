@@ -54,7 +54,7 @@ class Stream:
         more. While nothing happens a comment goes out every ``BEAT_S`` seconds. While the store does not
         answer nothing is sent, and the events are kept."""
         yield f"retry: {RETRY_MS}\n\n".encode()
-        told_s = self._monotonic()
+        sent_s = self._monotonic()
         while not self._watcher.ended:
             await self._watcher.wait(self._renewal.every_s)
             try:
@@ -67,8 +67,8 @@ class Stream:
                 yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
                 return
             text = b"".join(_written(self._watcher.event_id(event), event) for event in events)
-            if text or self._monotonic() - told_s >= BEAT_S:
-                told_s = self._monotonic()
+            if text or self._monotonic() - sent_s >= BEAT_S:
+                sent_s = self._monotonic()
                 yield text or _BEAT
 
     async def _allowed(self) -> list[Event]:

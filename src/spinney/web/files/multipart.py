@@ -159,7 +159,7 @@ class _Form:
         self._part: ExitStack | None = None
         self._file: BinaryIO | None = None
         self._text: bytearray | None = None
-        self._said_bytes = 0
+        self._text_bytes = 0
         self.texts: list[tuple[str, bytearray]] = []
         self.whole = False
 
@@ -208,8 +208,8 @@ class _Form:
             self._file.write(data)
         elif self._text is not None:
             self._text += data
-            self._said_bytes += len(data)
-            if self._said_bytes > JOB_MAX_BYTES:
+            self._text_bytes += len(data)
+            if self._text_bytes > JOB_MAX_BYTES:
                 noun = "what is written into the form" if self._only is None else f"the part {self._only!r}"
                 raise UsageError(f"{noun} is longer than {JOB_MAX_BYTES:,} bytes; put more into files")
 

@@ -37,7 +37,7 @@ class StoreAuthenticator:
     def __init__(self, stores: StorePool, settings: ServerSettings, *, kept_s: float = KEPT_S) -> None:
         """``kept_s``: how long an answer of the store is kept, in seconds."""
         self._stores, self._settings = stores, settings
-        self._known: TimedCache[Identity | None] = TimedCache(kept_s)
+        self._identities: TimedCache[Identity | None] = TimedCache(kept_s)
         self._users: TimedCache[User | None] = TimedCache(kept_s)
         self._cookies: Cookies | None = None
         self._once = asyncio.Lock()
@@ -70,7 +70,7 @@ class StoreAuthenticator:
 
     def forget(self) -> None:
         """Drop what is remembered of tokens, sessions and users, because this server has just changed some of them."""
-        self._known.forget()
+        self._identities.forget()
         self._users.forget()
 
     def address(self, request: Request) -> str | None:
@@ -121,7 +121,7 @@ class StoreAuthenticator:
         audit."""
         identity = None
         if token_id(secret) is not None:
-            identity = await self._known.get(
+            identity = await self._identities.get(
                 digest(secret), lambda: self.sign_in(lambda sign_in: sign_in.known_by_token(secret))
             )
         if identity is None or identity.token is None or not identity.token.good(now_us()):
@@ -160,7 +160,7 @@ class StoreAuthenticator:
         if secret is None:
             return None
         session_digest = digest(secret)
-        identity = await self._known.get(
+        identity = await self._identities.get(
             (session_digest, used),
             lambda: self.sign_in(lambda sign_in: sign_in.known_by_session(secret, used=used)),
         )

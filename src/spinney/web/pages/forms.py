@@ -80,13 +80,13 @@ class FormFields:
         return {name: value for name, value in self.pairs if name != "csrf"}
 
 
-async def _given(request: Request) -> FormFields:
+async def _form_fields(request: Request) -> FormFields:
     """Return the text fields of a request's form; files are left out."""
     form = await request.form()
     return FormFields(pairs=[(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
 
-Form = Annotated[FormFields, Depends(_given)]
+Form = Annotated[FormFields, Depends(_form_fields)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
