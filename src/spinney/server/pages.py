@@ -19,7 +19,7 @@ from spinney.features.bulk.page import BulkRuns
 from spinney.features.failures import page as failures
 from spinney.features.holds import page as holds
 from spinney.features.inboxes import page as inboxes
-from spinney.features.jobs import columns
+from spinney.features.jobs import columns, verbs_page
 from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
 from spinney.features.jobs import tree_page as job_tree
@@ -66,6 +66,7 @@ def routers() -> list[APIRouter]:
         overview.router,
         activity.router,
         jobs.router,
+        verbs_page.router,
         columns.router,
         saved_filters.router,
         job.router,

@@ -6,7 +6,8 @@ from server.conftest import World
 from spinney.features.holds.commands import LayHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.page import notes
-from spinney.features.stats.page import BATCHES, OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.features.stats.action_needed import BATCHES, OLD_HOLD_US, Overview, needs
+from spinney.features.stats.page import queue_lines, read
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope

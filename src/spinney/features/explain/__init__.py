@@ -2,6 +2,7 @@
 
 ``sql``              how the store finds the cause, within one snapshot
 ``cause_words``      the sentence for each cause, and the command that would change it
+``node_words``       the same for causes that lie with nodes and external workers
 ``explanation``      what the store answers (a cause and facts), and what the caller gets (sentence, command, start)
 ``service``          from cause to explanation, for one caller
 ``commands``         the explanation of one job, and the obstacles of a page of a list

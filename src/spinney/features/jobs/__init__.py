@@ -5,7 +5,8 @@
 ``cli``            the commands ``list``, ``show`` and ``tree``
 ``sql``            sorted lists, and the names that filters propose
 ``relatives_sql``  subjobs and needs of a job, counted by type and state
-``list_page``      the list of jobs, the search, and verbs on what was chosen
+``list_page``      the list of jobs, and the search
+``verbs_page``     verbs on the jobs that were chosen from the list
 ``columns``        the columns of the list and its order
 ``job_page``       one job: state, reason, stages, output, files
 ``job_history``    what operators did to a job and to those below it

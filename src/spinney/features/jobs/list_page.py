@@ -1,44 +1,32 @@
-"""The list of jobs with its filters, the search, and verbs on many jobs of the list.
-
-Filters, sort and page are in the address, so that a list can be kept as a link. A verb takes two requests: the first
-plans it and shows how many jobs match, the second repeats the plan and carries it out, unless more jobs match by then.
-A run that takes longer than a moment continues in the server, and its page shows how far it is
-(``spinney.features.bulk.page``).
-"""
+"""The list of jobs with its filters, and the search. Filters, sort and page are in the address, so that a list can be
+kept as a link."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
-from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import columns
 from spinney.features.jobs.columns import Sort
 from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
-from spinney.model.errors import Refused, SpinneyError, UsageError
+from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.operators.bulk_orders import Order, Verb
-from spinney.model.operators.bulk_runs import Plan, StageCount
-from spinney.model.values.counts import counted
 from spinney.model.values.texts import whole_number
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
-from spinney.web.pages.forms import Form, page_or_part, read_coalesced
-from spinney.web.pages.page_responses import number_of, page, redirect
+from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.page_responses import number_of, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 """How many jobs a page of the list has."""
-SAMPLE = 10
-"""How many of the jobs that a verb would change are shown for confirmation."""
-_BESIDE = ("after", "sort", "page")
+BESIDE = ("after", "sort", "page")
 """Parameters of the address that are no filters."""
 
 
@@ -66,25 +54,6 @@ class FilterNames:
     nodes: Sequence[str]
     collections: Sequence[str]
     submitters: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerbPreview:
-    """What a verb would do, and to which jobs, as the page shows it that asks for confirmation."""
-
-    plan: Plan
-    """The jobs and the order."""
-    stages: Sequence[StageCount]
-    """For retry and rerun: the stages that would run again, each with the number of jobs; empty for other
-    verbs."""
-    sample: Sequence[Job]
-    """The newest of the jobs, at most ``SAMPLE``."""
-    queues: Sequence[str]
-    """The queues that the form may name as a target."""
-    types: Mapping[str, Any]
-    """The job types, whose stages a form may name."""
-    still_held: str
-    """For release: the other holds by which the jobs stay held; empty: there are none."""
 
 
 _NOTHING = JobPage(jobs=(), next=None, hint=None)
@@ -132,60 +101,6 @@ async def search(context: Authenticated, q: str = "") -> Response:
     return redirect(f"/jobs?{query}" if query else "/jobs")
 
 
-@router.get("/jobs/verbs", summary="What a verb on many jobs would do")
-async def plan(request: Request, context: Authenticated) -> Response:
-    """Show the page that asks for confirmation of a verb, with what it would do to how many jobs."""
-    pairs = request.query_params.multi_items()
-    return await _verb_page(request, context, pairs)
-
-
-@router.post("/jobs/verbs", summary="Do a verb to many jobs")
-async def do(request: Request, context: Authenticated, form: Form) -> Response:
-    """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again.
-
-    Fewer are no reason to ask, since some may have settled meanwhile. A short run ends with the list and
-    its outcome, a long one continues in the server, and the answer redirects to the page of its progress.
-    """
-    pairs = form.pairs
-    ids, filters = _whom(pairs)
-    expected = form.whole("expect", "number of jobs")
-    if not ids and expected is None:
-        raise UsageError(
-            "'all' needs 'expect', the number of jobs that the page showed; go back, and confirm again"
-        )
-
-    def call(control: Control) -> Plan:
-        fits = None if ids else filters.resolve(control)
-        return control.part(Bulk).plan(verbs.order(form.values), fits, ids, exact=True)
-
-    try:
-        bulk_plan = await context.run(call)
-    except UsageError as error:
-        return await _verb_page(request, context, pairs, refused=str(error))
-    if expected is not None and bulk_plan.jobs > expected:
-        more = f"{bulk_plan.jobs:,} jobs match now, not {expected:,} as shown before; check them, and confirm"
-        return await _verb_page(request, context, pairs, refused=more)
-    back = f"/jobs?{filters.query()}" if filters.any else "/jobs"
-    run = await request.app.state.runs.begin(
-        bulk_plan, context.principal.name, back, lambda run: verbs.run_plan(context, run)
-    )
-    if not run.done:
-        return redirect(f"/jobs/runs/{run.id}")
-    done, refused = await verbs.outcome(context, bulk_plan, run.report)
-    return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
-
-
-@router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
-async def run(request: Request, context: Authenticated, run_id: str) -> Response:
-    """Show the progress of a verb on many jobs that the caller started; 404 for a run of others, or one
-    that is forgotten."""
-    bulk_run = request.app.state.runs.of(run_id, context.principal.name)
-    if bulk_run is None:
-        raise HTTPException(404)
-    done, refused = await verbs.outcome(context, bulk_run.plan, bulk_run.report)
-    return page_or_part(request, context, "run", run=bulk_run, done=done, refused=refused)
-
-
 # --- the list ---------------------------------------------------------------------------------
 
 
@@ -193,7 +108,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     """Return the values of the template. An invalid filter shows no jobs, and never those that match
     without it."""
     pairs = request.query_params.multi_items()
-    filters = parse_filters(pairs, now_us(), beside=_BESIDE)
+    filters = parse_filters(pairs, now_us(), beside=BESIDE)
     after = number_of(request.query_params.get("after", ""))
     page_number = min(number_of(request.query_params.get("page", "")), SORTED_MAX // PAGE)
     sort = columns.parse_sort(request.query_params.get("sort", ""))
@@ -372,89 +287,3 @@ async def _counts(
         return context.stores.stats_cache.get(filters.topic, key, lambda: dict(control.queries.counts(every)))
 
     return await read_coalesced(request, key, lambda: context.run(call))
-
-
-# --- verbs ------------------------------------------------------------------------------------
-
-
-async def _verb_page(
-    request: Request, context: RequestContext, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
-) -> Response:
-    """Show the page that asks for confirmation of a verb. ``refused``: why a confirmation just now was
-    not enough."""
-    values = dict(pairs)
-    verb = verbs.verb(values.get("verb", ""))
-    ids, filters = _whom(pairs)
-
-    def call(control: Control, form: verbs.Form = values) -> VerbPreview:
-        return _preview(control, verbs.order(form), ids, filters)
-
-    try:
-        preview = await context.run(call, long=True)
-    except UsageError as error:
-        # The form is shown again with all that was entered, and beside it what the verb does without the wrong detail.
-        plain: verbs.Form = {name: values[name] for name in ("verb", "and_after", "tree") if name in values}
-        preview, refused = await context.run(lambda control: call(control, plain), long=True), str(error)
-    count = f"{'more than ' if preview.plan.more else ''}{counted(preview.plan.jobs, 'job')}"
-    return page(
-        request,
-        context.principal,
-        "verbs.html",
-        status=422 if refused else 200,
-        verb=str(verb),
-        ids=ids,
-        filters=filters,
-        preview=preview,
-        count=count,
-        values=values,
-        refused=refused,
-        stage_names=_stage_names(preview, filters.job_filter.type),
-        back=f"/jobs?{filters.query()}" if filters.any else "/jobs",
-    )
-
-
-def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: FilterQuery) -> VerbPreview:
-    """Return what a verb would do, without doing it. Raises UsageError for details of the verb that do
-    not fit."""
-    bulk_plan = verbs.planned(control, order, None if ids else filters.resolve(control), ids)
-    sample = Filter(ids=bulk_plan.newest[:SAMPLE])
-    return VerbPreview(
-        plan=bulk_plan,
-        stages=control.part(Bulk).stages(bulk_plan) if order.verb in (Verb.RETRY, Verb.RERUN) else (),
-        sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample.ids else (),
-        queues=[queue.queue for queue in control.queries.queues()],
-        types=control.queries.types(),
-        still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),
-    )
-
-
-def _stage_names(preview: VerbPreview, only_type: str | None) -> Sequence[str]:
-    """Return the stages from which the jobs of a preview may run again, by name.
-
-    They are those of the jobs' types, or of all types where not all jobs were looked at and the filter
-    does not name the type.
-    """
-    if preview.plan.more and only_type is None:
-        types = set(preview.types)
-    else:
-        types = {job.type for job in preview.sample} | {count.type for count in preview.stages}
-        types |= set() if only_type is None else {only_type}
-    return sorted(
-        {stage.name for name in types & preview.types.keys() for stage in preview.types[name].stages}
-    )
-
-
-def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
-    """Return the jobs that were chosen by their boxes, and the filter; no jobs if the box ``all`` chose
-    all that match it.
-
-    Raises UsageError if nothing was chosen, and for an invalid filter: without it, more jobs would match.
-    """
-    every = any(name == "all" and value for name, value in pairs)
-    ids = () if every else verbs.numbers([value for name, value in pairs if name == "id"])
-    if not every and not ids:
-        raise UsageError("no job is chosen; go back and tick jobs, or all that match")
-    filters = parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))
-    if filters.errors:
-        raise UsageError(next(iter(filters.errors.values())))
-    return ids, filters

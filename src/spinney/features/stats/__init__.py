@@ -9,6 +9,7 @@
 ``top_board``      the state of ``top``, without terminal and store
 ``top_view``       that state as lines that fill a terminal
 ``page``           the overview: what needs attention first
+``action_needed``  what needs attention, and what would help
 ``activity_page``  charts of an hour, a day or a week
 ``metrics``        the route ``/metrics`` of a server
 

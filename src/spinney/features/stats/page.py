@@ -1,13 +1,13 @@
-"""The overview: what needs attention first, then what runs, how fast, and what failed.
+"""The overview: what needs attention first (``action_needed``), then what runs, how fast, and what failed.
 
-``needs`` decides what needs attention: work that does not continue until somebody acts. The parts are read
+The parts are read
 within a moment, but not in one snapshot, and the result is shared by callers with the same limits. Those that
 take long on a large store are kept a little longer (``stats_cache``). The charts come from what this server
 has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is limited
 to some collections gets none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +15,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.stats.action_needed import BAD, BATCHES, CAUSES, LOOKED_AT, FailedBatch, Overview, needs
 from spinney.features.webhooks.commands import ListWebhooks
 from spinney.model.access import Role
-from spinney.model.attempts.failure_groups import Failure, FailureGroups
-from spinney.model.fleet import OVER, NodeStatus
-from spinney.model.jobs import Filter, Job
-from spinney.model.operators.queues import QueueInfo
+from spinney.model.jobs import Filter
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
-from spinney.model.outcomes import Outcome
-from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.settings.webhooks import WebhookHealth
 from spinney.model.states import State
-from spinney.model.values.counts import counted
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.page_responses import segment, with_query
-from spinney.web.pages.text_formats import cut, exception
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import OVERVIEW, StatsCache
 
@@ -40,45 +33,8 @@ router = APIRouter(include_in_schema=False)
 
 CHARTED_US = 600_000_000
 """The period of the charts in microseconds: ten minutes."""
-OLD_HOLD_US = 86_400_000_000
-"""A hold that is older than a day (in microseconds) may have been forgotten. One on everything is listed at
-once."""
 LISTED = 8
 """How many failures are listed, and how many shares of a queue."""
-BATCHES = 5
-"""How many failed batches are listed."""
-CAUSES = 3
-"""How many causes of failures are named, of a batch and in all."""
-_MESSAGE_MAX = 48
-"""How many characters of a failure's message stand with a cause that is named among others."""
-LOOKED_AT = 1_000
-"""How many of the latest batches are looked at for failed ones."""
-_POISON = "poison"
-"""The exception of jobs that failed as poison."""
-_BAD = (State.FAILED, State.ORPHANED)
-"""The states of a batch that has come to a bad end."""
-_UNWELL = ("dead", "silent", "degraded")
-"""States of nodes that need attention."""
-_TAKES_NOTHING = ("draining", "drained")
-"""States of nodes that are about to end, and of those that an operator has drained."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionNeeded:
-    """Something that does not continue until somebody acts."""
-
-    id: str
-    """Identifies the line while the page is updated."""
-    kind: str
-    """A state or outcome, by which the page chooses shape and colour."""
-    title: str
-    """What does not continue."""
-    more: str
-    """The details, and what would help."""
-    path: str
-    """The page to which it leads."""
-    label: str
-    """The text of that link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,38 +44,6 @@ class QueueLine:
     stats: QueueStats
     depth: Spark | None
     throughput: Spark | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedBatch:
-    """A failed job that has subjobs, with the causes in its tree."""
-
-    job: Job
-    causes: FailureGroups
-    """The causes of the failures in its tree."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """Everything that the page shows, read within a moment, but not in one snapshot."""
-
-    stats: Stats
-    failures: FailureGroups
-    """The causes with the most failed jobs, at most ``LISTED``."""
-    nodes: Sequence[NodeStatus]
-    """The nodes that have not left, and those that died lately; external workers are among them."""
-    holds: Sequence[Hold]
-    """The holds in force that cover visible jobs, the oldest first."""
-    queues: Sequence[QueueInfo]
-    """The visible queues with what keeps their jobs from running."""
-    failed: Sequence[FailedBatch]
-    """The latest failed jobs that have subjobs, at most ``BATCHES``. Single jobs are among the failures by cause."""
-    more_failed: int
-    """How many other of the ``LOOKED_AT`` latest batches have failed."""
-    held_by_stages: int
-    """How many jobs are held by their own stages, and by no hold."""
-    webhooks: Mapping[str, WebhookHealth]
-    """Webhooks whose deliveries are not accepted, by name; for operators only."""
 
 
 @router.get("/", summary="The overview")
@@ -155,7 +79,7 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
     looked for."""
     look = control.queries
     stats = stats_cache.stats(control)
-    bad = sum(stats.states.get(state, 0) for state in _BAD)
+    bad = sum(stats.states.get(state, 0) for state in BAD)
     failed, more_failed = (
         stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look)) if bad else ((), 0)
     )
@@ -201,33 +125,6 @@ def _unwell_webhooks(control: Control) -> Mapping[str, WebhookHealth]:
         return {}
     at_work = [webhook.name for webhook in control.do(ListWebhooks()).items if webhook.paused is None]
     return {name: health[name] for name in at_work if name in health and health[name].is_unwell}
-
-
-def needs(shown: Overview) -> Iterator[ActionNeeded]:
-    """Yield what needs attention, the worst first.
-
-    The order is: nothing can run; jobs that kill their workers; nodes in trouble; failed batches; other
-    causes of failures; held jobs; webhooks; and holds that may have been forgotten, or that a circuit
-    breaker has placed.
-    """
-    yield from _stuck(shown.queues, shown.nodes)
-    groups = shown.failures.groups
-    yield from (_poison(group) for group in groups if group.exception == _POISON)
-    yield from (_cause(group, "died", group.message) for group in groups if group.exception == Outcome.DIED)
-    yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
-    yield from (_failed_batch(batch) for batch in shown.failed)
-    if shown.more_failed:
-        yield _more_failed(shown.more_failed)
-    others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
-    for group in others[:CAUSES]:
-        yield _cause(group, "failed", f"{exception(group.exception)}: {group.message}")
-    if shown.held_by_stages:
-        yield _held(shown.held_by_stages)
-    yield from (_unwell_webhook(name, health) for name, health in shown.webhooks.items())
-    for hold in shown.holds:
-        is_old = shown.stats.at_us - hold.since_us > OLD_HOLD_US
-        if is_old or hold.automatic or hold.scope is Scope.EVERYTHING:
-            yield _listed_hold(hold, is_old=is_old)
 
 
 def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
@@ -279,199 +176,3 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
         if share.share is not None and len(of := by_queue.setdefault(share.queue, [])) < LISTED:
             of.append(share)
     return by_queue
-
-
-# --- what needs attention ------------------------------------------------------------------------
-
-
-def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
-    """Yield queues with pending jobs that no node would take.
-
-    Where no node takes anything at all, there is one line for that, instead of the same line for each
-    queue.
-    """
-    pending = [queue for queue in queues if queue.pending]
-    running = [node for node in nodes if node.state not in ("left", "dead")]
-    if pending and all(node.state in _TAKES_NOTHING for node in running):
-        yield _no_node(sum(queue.pending for queue in pending), running)
-        return
-    for queue in pending:
-        if (why := _stuck_queue(queue)) is not None:
-            yield ActionNeeded(
-                id=f"queue-{queue.queue}",
-                kind=why[0],
-                title=f"Queue {queue.queue}: {why[1]}",
-                more=f"{counted(queue.pending, 'job')} pending; {why[2]}",
-                path=with_query("/jobs", queue=queue.queue, state="pending"),
-                label="Jobs",
-            )
-
-
-def _no_node(pending: int, running: Sequence[NodeStatus]) -> ActionNeeded:
-    """Return the line that no node takes jobs.
-
-    ``running``: the nodes that run, all of which take no new jobs. One that is about to end cannot be
-    resumed, so another must be started.
-    """
-    drained = [node for node in running if node.state == "drained"]
-    wait = f"{counted(pending, 'pending job')} {'waits' if pending == 1 else 'wait'}"
-    title = "All nodes are about to end" if running else "No node is running"
-    more = f"{wait} for one: start it with 'spinney node'"
-    if drained:
-        title = (
-            f"Node {drained[0].node} is drained"
-            if len(drained) == 1
-            else f"All {len(drained)} nodes are drained"
-        )
-        by, reason = drained[0].drained_by, drained[0].drained_reason
-        who = f" (by {by}{f': {reason}' if reason else ''})" if by else ""
-        more = f"{wait} until {'it' if len(drained) == 1 else 'one'} is resumed{who}"
-    kind = "drained" if drained else "dead"
-    return ActionNeeded(id="no-node", kind=kind, title=title, more=more, path="/nodes", label="Nodes")
-
-
-def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
-    """Return the kind of trouble, what it is, and what would help; None: there is none.
-
-    The trouble that has to be dealt with first comes first: a type that no node has, then nodes that may
-    not serve the queue.
-    """
-    if queue.unknown:
-        return (
-            "silent",
-            f"no active node knows {_named(queue.unknown)}",
-            "start a node whose application has it",
-        )
-    if queue.unserved or not queue.nodes:
-        return "silent", "no running node may serve it", "start another node, or change the queue's nodes"
-    if queue.in_force.limit == 0:
-        return "held", "its limit is 0", "nothing starts until the limit is raised"
-    return None
-
-
-def _poison(group: Failure) -> ActionNeeded:
-    return ActionNeeded(
-        id=f"poison-{group.fingerprint}",
-        kind="died",
-        title=f"{counted(group.jobs, 'poison job')} in {group.type}.{group.stage}",
-        more="each time one ran, its worker or node died; check the output before you retry",
-        path=with_query("/jobs", failure=group.fingerprint),
-        label="Jobs",
-    )
-
-
-def _is_unwell(node: NodeStatus) -> bool:
-    """Return whether a node needs attention: by its state, or for trouble that has not passed."""
-    return node.state in _UNWELL or (node.trouble is not None and not node.trouble.startswith(OVER))
-
-
-def _unwell(node: NodeStatus) -> ActionNeeded:
-    more = node.trouble or f"no heartbeat; {counted(node.leases, 'job')} claimed by it"
-    return ActionNeeded(
-        id=f"node-{node.id}",
-        kind=node.state if node.state in _UNWELL else "degraded",
-        title=f"Node {node.node} is {node.state}",
-        more=more,
-        path=f"/nodes/{segment(node.node)}",
-        label="Nodes",
-    )
-
-
-def _cause(group: Failure, kind: str, more: str) -> ActionNeeded:
-    """Return the line of a cause of failures. ``kind``: what became of its jobs."""
-    return ActionNeeded(
-        id=f"cause-{group.fingerprint}",
-        kind=kind,
-        title=f"{counted(group.jobs, 'job')} {kind} in {_place(group)}",
-        more=more,
-        path=f"/failures/{group.fingerprint}",
-        label="Cause",
-    )
-
-
-def _held(jobs: int) -> ActionNeeded:
-    return ActionNeeded(
-        id="held",
-        kind="held",
-        title=f"{counted(jobs, 'job')} held by their own stages"
-        if jobs > 1
-        else "1 job held by its own stage",
-        more="they go on when somebody releases them; the list has their reasons",
-        path=with_query("/jobs", state=State.HELD),
-        label="Jobs",
-    )
-
-
-def _place(group: Failure) -> str:
-    """Return the stage of a failure as text; a type with one stage of the same name is named once."""
-    return group.type if group.stage == group.type else f"{group.type}.{group.stage}"
-
-
-def _named_causes(groups: Sequence[Failure]) -> list[str]:
-    """Return causes of failures as short texts. Those of the same exception in the same stage have their messages,
-    which alone tell them apart."""
-    texts = [f"{exception(group.exception)} in {_place(group)}" for group in groups]
-    return [
-        f"{group.jobs:,} × {text}"
-        + (f" ({cut(group.message, _MESSAGE_MAX)})" if texts.count(text) > 1 else "")
-        for group, text in zip(groups, texts, strict=True)
-    ]
-
-
-def _failed_batch(batch: FailedBatch) -> ActionNeeded:
-    job, causes = batch.job, batch.causes
-    named = _named_causes(causes.groups)
-    more = f" and {counted(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
-    return ActionNeeded(
-        id=f"failed-{job.id}",
-        kind=job.state,
-        title=f"#{job.id} {job.type} {job.state}" + (f": {job.subject}" if job.subject else ""),
-        more=f"{', '.join(named)}{more}" if named else job.message or "it failed",
-        path=f"/batches/{job.id}",
-        label="Batch",
-    )
-
-
-def _unwell_webhook(name: str, health: WebhookHealth) -> ActionNeeded:
-    last = " ".join(str(part) for part in (health.status, health.answer) if part)
-    return ActionNeeded(
-        id=f"webhook-{name}",
-        kind="failed",
-        title=f"Webhook {name} reaches no receiver",
-        more=f"{counted(health.failing, 'delivery', 'deliveries')} not accepted since the last that was"
-        + (f": {last}" if last else ""),
-        path=f"/webhooks/{segment(name)}",
-        label="Webhook",
-    )
-
-
-def _more_failed(batches: int) -> ActionNeeded:
-    return ActionNeeded(
-        id="more-failed",
-        kind="failed",
-        title=f"{batches:,} more failed {'batch' if batches == 1 else 'batches'}",
-        more=f"of the {LOOKED_AT:,} latest; only the {BATCHES} latest that failed are shown above",
-        path=with_query("/batches", state=[str(state) for state in _BAD]),
-        label="Batches",
-    )
-
-
-def _listed_hold(hold: Hold, *, is_old: bool) -> ActionNeeded:
-    """Return the line of a hold, with who has placed it and why."""
-    why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}"
-    if is_old and not hold.automatic:
-        why += ", for longer than a day"
-    return ActionNeeded(
-        id=f"hold-{hold.id}",
-        kind="held",
-        title=f"Hold on {scope_text(hold.scope, hold.name)}",
-        more=f"{why}: {hold.reason}",
-        path="/holds",
-        label="Holds",
-    )
-
-
-def _named(names: Sequence[str]) -> str:
-    """Return up to two names, and how many more there are."""
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more

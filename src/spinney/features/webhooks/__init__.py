@@ -1,6 +1,7 @@
 """Webhooks: other services that are notified when jobs settle; their registration, deliveries and sending.
 
 ``sql``           webhooks, and the queue of deliveries, which senders lease for a while
+``webhook_rows``  webhooks as rows: read, checked for the rights of their makers, handed over, paused
 ``health_sql``    how the latest tries of each webhook went
 ``delivery``      one delivery: its body, one try, its result
 ``sender``        the background task of a server that sends what is due

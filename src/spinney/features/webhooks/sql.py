@@ -10,14 +10,11 @@ same id.
 """
 
 import secrets
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-import orjson
-
-from spinney.features.webhooks import health_sql, maker_rights
+from spinney.features.webhooks import health_sql, maker_rights, webhook_rows
 from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
@@ -29,12 +26,11 @@ from spinney.model.settings.webhooks import (
     DueDelivery,
     Webhook,
     WebhookHealth,
-    shown,
 )
 from spinney.model.values.texts import whole_number
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, insert, require_name
+from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.registry.registry import read_webhook
 from spinney.store.sql.session import SqlPart
 from spinney.store.sql.transitions import trusted_clock
@@ -45,8 +41,6 @@ _BEYOND = 2**62
 """Greater than every number of a delivery."""
 STEP = 500
 """How many deliveries one transaction removes, so that none is long."""
-_ACTION = "keep webhooks"
-"""What a maker without the role may not do, for the message."""
 GONE = "its receiver answered 410: it wants no more of these"
 """Why a webhook is paused whose receiver answered 410, shown as the reason of the pause."""
 
@@ -55,15 +49,6 @@ _DELIVERIES = RowMap(
     "webhook_events e join webhooks w on w.id = e.webhook_id",
     columns={"delivery": "w.mark || '-' || e.seq", "webhook": "w.name", "at_us": "e.at_us"},
 )
-
-
-class _Row(NamedTuple):
-    """A row of the table ``webhooks``, with its columns as they are stored and as a ``Webhook``."""
-
-    id: int
-    spec: str
-    """The settings, and the maker (``maker_rights``), as JSON."""
-    webhook: Webhook
 
 
 class SqlWebhooks(SqlPart):
@@ -108,7 +93,7 @@ class SqlWebhooks(SqlPart):
             values = {
                 "id": tx.take("webhook"),
                 "name": webhook.name,
-                "spec": _spec(webhook, maker_rights.new_entry(tx, actor)),
+                "spec": webhook_rows.spec_text(webhook, maker_rights.new_entry(tx, actor)),
                 "secret": secret,
                 # The first part of its deliveries' ids. It makes them unique beyond this store, where numbers
                 # begin at 1 again.
@@ -118,7 +103,7 @@ class SqlWebhooks(SqlPart):
             }
             insert(tx, "webhooks", values)
             self._session.registry.touch(tx)
-            note(tx, now_us, actor, "webhook add", _audit_entry(webhook), 1)
+            note(tx, now_us, actor, "webhook add", webhook_rows.audit_entry(webhook), 1)
         return webhook
 
     def all(self, *, now_us: int) -> Sequence[Webhook]:
@@ -126,14 +111,14 @@ class SqlWebhooks(SqlPart):
         even if nothing has become due since then."""
         with self._session.look() as tx:
             return [
-                replace(row.webhook, paused=row.webhook.paused or _fault(tx, row, now_us))
-                for row in _rows(tx, "order by name")
+                replace(row.webhook, paused=row.webhook.paused or webhook_rows.fault(tx, row, now_us))
+                for row in webhook_rows.rows(tx, "order by name")
             ]
 
     def get(self, name: str) -> Webhook:
         """Return the webhook of this name, paused or not. Raises NoSuch."""
         with self._session.look() as tx:
-            return _find(tx, name).webhook
+            return webhook_rows.find(tx, name).webhook
 
     def change(self, name: str, change: Mapping[str, Any], actor: Actor, *, now_us: int) -> Webhook:
         """Change these fields (``SETTABLE``), and return the webhook as it is then.
@@ -147,23 +132,23 @@ class SqlWebhooks(SqlPart):
                 f"{unknown[0]!r:.80} of a webhook cannot be set; use some of {', '.join(SETTABLE)}"
             )
         with self._session.write() as tx:
-            row = _find(tx, name)
+            row = webhook_rows.find(tx, name)
             webhook = replace(row.webhook, **change)
             if webhook == row.webhook:
                 return webhook
             if webhook.url == row.webhook.url:
-                spec = _spec(webhook, maker_rights.entry_in(row.spec))
+                spec = webhook_rows.spec_text(webhook, maker_rights.entry_in(row.spec))
                 tx.run("update webhooks set spec = ? where id = ?", (spec, row.id))
             else:  # the operator who decides on the receiver becomes the maker
-                webhook = _hand_over(tx, row.id, webhook, actor)
+                webhook = webhook_rows.hand_over(tx, row.id, webhook, actor)
             self._session.registry.touch(tx)
-            note(tx, now_us, actor, "webhook set", _audit_entry(webhook), 1)
+            note(tx, now_us, actor, "webhook set", webhook_rows.audit_entry(webhook), 1)
         return webhook
 
     def rotate(self, name: str, secret: str, actor: Actor, *, now_us: int) -> Webhook:
         """Sign with another secret from now on, also deliveries that wait, and return the webhook."""
         with self._session.write() as tx:
-            row = _find(tx, name)
+            row = webhook_rows.find(tx, name)
             tx.run("update webhooks set secret = ? where id = ?", (secret, row.id))
             note(tx, now_us, actor, "webhook rotate", {"webhook": name}, 1)
         return row.webhook
@@ -177,10 +162,10 @@ class SqlWebhooks(SqlPart):
         reason.
         """
         with self._session.write() as tx:
-            row = _find(tx, name)
+            row = webhook_rows.find(tx, name)
             webhook = row.webhook
-            if not paused and _fault(tx, row, now_us) is not None:
-                webhook = _hand_over(tx, row.id, webhook, actor)
+            if not paused and webhook_rows.fault(tx, row, now_us) is not None:
+                webhook = webhook_rows.hand_over(tx, row.id, webhook, actor)
             elif (webhook.paused is not None) == paused:
                 return webhook
             webhook = replace(webhook, paused=(actor.reason or f"by {actor.by}") if paused else None)
@@ -196,7 +181,7 @@ class SqlWebhooks(SqlPart):
         may be repeated."""
         while True:
             with self._session.write() as tx:
-                webhook_id = _find(tx, name).id
+                webhook_id = webhook_rows.find(tx, name).id
                 tx.run(
                     "delete from webhook_events where seq in "
                     "(select seq from webhook_events where webhook_id = ? order by seq limit ?)",
@@ -215,7 +200,7 @@ class SqlWebhooks(SqlPart):
             seq = tx.take("webhook_event")
             values = {
                 "seq": seq,
-                "webhook_id": _find(tx, name).id,
+                "webhook_id": webhook_rows.find(tx, name).id,
                 "event": PING,
                 "batch": 0,
                 "at_us": now_us,
@@ -239,7 +224,7 @@ class SqlWebhooks(SqlPart):
                 tx,
                 "where e.webhook_id = ? and e.seq < ? and (cast(? as text) is null or e.outcome = ?) "
                 "order by e.seq desc limit ?",
-                (_find(tx, name).id, after or _BEYOND, only, only, limit),
+                (webhook_rows.find(tx, name).id, after or _BEYOND, only, only, limit),
             )
 
     def health(self) -> Mapping[str, WebhookHealth]:
@@ -309,14 +294,14 @@ class SqlWebhooks(SqlPart):
     def _lease(self, tx: Tx, name: str, most: int, now_us: int, until_us: int) -> list[DueDelivery]:
         """Lease due deliveries of one webhook with the current rights of its maker. Where the maker is no operator any
         more, pause it instead."""
-        row = next(_rows(tx, "where name = ? and paused is null", (name,)), None)
+        row = next(webhook_rows.rows(tx, "where name = ? and paused is null", (name,)), None)
         if row is None or row.webhook.paused is not None:  # a webhook that cannot be read counts as paused
             return []
         webhook = row.webhook
         try:
-            rights = maker_rights.require_operator(tx, row.spec, webhook.by, _ACTION, now_us)
+            rights = maker_rights.require_operator(tx, row.spec, webhook.by, webhook_rows.ACTION, now_us)
         except Forbidden as error:
-            _pause(tx, name, str(error), now_us)
+            webhook_rows.pause(tx, name, str(error), now_us)
             return []
         secret, resumed_us = tx.one("select secret, resumed_us from webhooks where id = ?", (row.id,))
         within = webhook.within.narrowed(rights.within)
@@ -355,7 +340,7 @@ class SqlWebhooks(SqlPart):
         """
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
-            if result.outcome is DeliveryOutcome.FAILED and result.sent and _has_moved(tx, due):
+            if result.outcome is DeliveryOutcome.FAILED and result.sent and webhook_rows.has_moved(tx, due):
                 result = replace(result, outcome=DeliveryOutcome.DUE, next_us=now_us, gone=False)
             # A lease sets first_us, and a retry by an operator clears it.
             tx.run(
@@ -364,15 +349,7 @@ class SqlWebhooks(SqlPart):
                 (str(result.outcome), result.next_us, result.status, result.answer, seq, tries),
             )
             if tx.changed() and result.gone:
-                _pause(tx, due.delivery.webhook, GONE, now_us)
-
-
-def without_rights(tx: Tx, now_us: int) -> Iterator[tuple[str, str]]:
-    """Yield the names of webhooks whose makers have lost the right to them, each with the reason."""
-    for row in _rows(tx, "order by name"):
-        fault = _fault(tx, row, now_us)
-        if fault is not None:
-            yield row.webhook.name, fault
+                webhook_rows.pause(tx, due.delivery.webhook, GONE, now_us)
 
 
 def _expired_before_us(tx: Tx, now_us: int) -> int | None:
@@ -405,52 +382,6 @@ def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int)
     )
 
 
-def _pause(tx: Tx, name: str, reason: str, now_us: int) -> None:
-    """Pause a webhook in the name of the engine, since nobody has asked for it."""
-    tx.run("update webhooks set paused = ? where name = ? and paused is null", (reason, name))
-    if tx.changed():
-        actor = Actor(by="spinney", call=uuid.uuid4().hex, reason=reason)
-        note(tx, now_us, actor, "webhook pause", {"webhook": name}, 1)
-
-
-def _has_moved(tx: Tx, due: DueDelivery) -> bool:
-    """Return whether the webhook has another URL than that to which a delivery was sent."""
-    row = next(_rows(tx, "where name = ?", (due.delivery.webhook,)), None)
-    return row is not None and row.webhook.url != due.url
-
-
-def _fault(tx: Tx, row: _Row, now_us: int) -> str | None:
-    """Return why the maker has lost the right to a webhook; None while the maker has it."""
-    try:
-        maker_rights.require_operator(tx, row.spec, row.webhook.by, _ACTION, now_us)
-    except Forbidden as error:
-        return str(error)
-    return None
-
-
-def _hand_over(tx: Tx, webhook_id: int, webhook: Webhook, actor: Actor) -> Webhook:
-    """Store a webhook with this actor as its maker, with whose rights it acts from now on."""
-    spec = _spec(webhook, maker_rights.new_entry(tx, actor))
-    tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, actor.by, webhook_id))
-    return replace(webhook, by=actor.by)
-
-
-def _rows(tx: Tx, rest: str, args: Sequence[Any] = ()) -> Iterator[_Row]:
-    """Yield webhooks, read from their rows. One that cannot be read is yielded as paused, with that as
-    the reason."""
-    for id_, name, spec, paused, by, at_us in tx.all(
-        f"select id, name, spec, paused, by, at_us from webhooks {rest}", args
-    ):
-        webhook = read_webhook(name, spec)
-        yield _Row(id_, spec, replace(webhook, paused=paused or webhook.paused, by=by, at_us=at_us))
-
-
-def _find(tx: Tx, name: str) -> _Row:
-    """Return a webhook by name. Raises NoSuch, with names that are similar."""
-    require_name(tx, "webhooks", "webhook", name)
-    return next(_rows(tx, "where name = ?", (name,)))
-
-
 def _find_delivery(tx: Tx, delivery: str) -> Delivery:
     """Return a delivery by its id. Raises NoSuch, also where only the number is right: the mark cannot be
     guessed."""
@@ -466,15 +397,3 @@ def _find_delivery(tx: Tx, delivery: str) -> Delivery:
 def _delivery(tx: Tx, seq: int) -> Delivery:
     (delivery,) = _DELIVERIES.all(tx, "where e.seq = ?", (seq,))
     return delivery
-
-
-def _spec(webhook: Webhook, maker: Mapping[str, Any]) -> str:
-    """Return the JSON for the row: the settings, and the entry that names the maker."""
-    return orjson.dumps({**webhook.to_json(), **maker}).decode()
-
-
-def _audit_entry(webhook: Webhook) -> Mapping[str, Any]:
-    """Return the settings for the audit, without the query of the URL, which may be a secret."""
-    settings = webhook.to_json()
-    settings = {key: settings[key] for key in settings if settings[key] is not None and key != "within"}
-    return {"webhook": webhook.name, **settings, "url": shown(webhook.url)}

@@ -22,7 +22,7 @@ from spinney.features.doctor.sql.rule import (
     Whole,
 )
 from spinney.features.schedules import sql as schedules
-from spinney.features.webhooks import sql as webhooks
+from spinney.features.webhooks import webhook_rows as webhooks
 from spinney.model.errors import SpinneyError
 from spinney.model.settings.inboxes import UPLOAD_HELD_REASON
 from spinney.model.settings.schedules import Schedule
