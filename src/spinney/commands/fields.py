@@ -1,6 +1,6 @@
 """Types of fields that commands share: their constraints, and the words that describe them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
+from spinney.model.values.times import to_us
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 
@@ -68,7 +69,6 @@ IdempotencyKey = Annotated[
 ]
 """Of a command's field ``idempotency_key``, which travels in the header ``Idempotency-Key``."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_MOMENT = "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
 LATEST_US = 253_402_300_799_999_999
 """The end of the year 9999."""
@@ -94,7 +94,7 @@ def as_moment(value: Any) -> Any:
             raise ValueError(_NO_MOMENT) from None
         if moment.utcoffset() is None:
             raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
-        return (moment - _EPOCH) // datetime.resolution
+        return to_us(moment)
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(_NO_MOMENT)
     return int(value) if isinstance(value, float | str) and len(str(value)) < 25 else value

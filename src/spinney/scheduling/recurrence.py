@@ -4,17 +4,17 @@ Microseconds since 1970 UTC. Everything in this module depends only on the sched
 nodes compute the same."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from spinney.model.settings.schedules import CatchUp, Schedule
+from spinney.model.values.times import from_us
 from spinney.scheduling import cron
 
 LATE_US = 60_000_000
 """A time that is longer past has been missed; until then its job is only a little late."""
 _SECOND_US = 1_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DueTimes(NamedTuple):
@@ -90,7 +90,7 @@ def passed(schedule: Schedule, first_us: int, now_us: int) -> DueTimes:
 
 def in_zone(schedule: Schedule, at_us: int) -> datetime:
     """Return a time of the schedule as the clock of its zone shows it. Raises UsageError."""
-    return (_EPOCH + timedelta(microseconds=at_us)).astimezone(cron.zone_of(schedule.zone))
+    return from_us(at_us).astimezone(cron.zone_of(schedule.zone))
 
 
 def _newest(schedule: Schedule, first_us: int, until_us: int) -> int:

@@ -7,10 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
-from spinney.features.audit.page import in_words
+from spinney.features.audit.page import named
 from spinney.features.holds.commands import LayHold
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.operators.audits import in_words
 from spinney.model.settings.holds import Scope
 
 HTML = {"Accept": "text/html"}
@@ -394,7 +395,7 @@ def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_s
         "every_s": 90.0,
     }
 
-    assert in_words(form) == (
+    assert in_words(form, named) == (
         "queue slow, tree, many 0 1 2 3 4 and 2 more, type work, catch up last, every 1 min 30 s"
     )
 

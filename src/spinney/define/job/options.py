@@ -5,7 +5,7 @@ wrong value is refused with the same sentence wherever it comes from."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from spinney.define.job.data import data_name
@@ -15,9 +15,9 @@ from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Sub
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.times import EPOCH, to_us
 from spinney.tracing import current
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Somewhat before the end of the calendar, so that every zone can show it."""
 
@@ -93,7 +93,7 @@ class Options:
             submitter=self.submitter,
             keys=self.checked_keys(len(texts), keys),
             forever=self.forever,
-            at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
+            at_us=None if self.at is None else to_us(self.at),
             needs=tuple(self.needs),
             data=_data_texts(self.data) if self.data else {},
             trace=current.traceparent(),
@@ -148,9 +148,9 @@ def _check_at(at: datetime | None) -> None:
             f"at must be a datetime with a time zone, not {at!r}; "
             f"for example datetime(2030, 1, 31, 8, tzinfo=UTC)"
         )
-    if not _EPOCH <= at < _LATEST:
+    if not EPOCH <= at < _LATEST:
         raise UsageError(
-            f"at must lie in the years {_EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}"
+            f"at must lie in the years {EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}"
         )
 
 

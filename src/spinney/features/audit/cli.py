@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from spinney.model.operators.audits import AuditCall
     from spinney.model.values.lists import Page
 
-SHOWN_ITEMS = 5
-"""How many items of a list within an entry are shown in the table."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
@@ -210,27 +207,15 @@ def _numbers(line: "AuditCall | ChainedEntry") -> str:
 
 def _details(text: str) -> str:
     """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
-    from spinney.model.operators.audits import details
+    from spinney.model.operators.audits import details, in_words
 
     value = details(text)
-    return _in_words(value) if isinstance(value, dict) else text
+    return in_words(value, _named) if isinstance(value, dict) else text
 
 
-def _in_words(value: Any) -> str:
-    """Return details as text. A flag that is set is shown by its name alone; flags that are not, and empty
-    values, are left out."""
-    if isinstance(value, dict):
-        return ", ".join(
-            name if item is True else f"{name} {_in_words(item)}"
-            for name, item in value.items()
-            if item is not False and _in_words(item)
-        )
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        more = f" and {len(value) - SHOWN_ITEMS:,} more" if len(value) > SHOWN_ITEMS else ""
-        return " ".join(_in_words(item) for item in value[:SHOWN_ITEMS]) + more
-    return str(value)
+def _named(name: str, value: Any, words: str) -> str:
+    """Return one of the details; a flag that is set is shown by its name alone."""
+    return name if value is True else f"{name} {words}"
 
 
 def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:

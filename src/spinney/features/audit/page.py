@@ -15,7 +15,7 @@ from spinney.control import Control
 from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, VerifyAudit
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.operators.audits import AuditCall, details
+from spinney.model.operators.audits import LISTED, AuditCall, details, in_words
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import Form, sentence
@@ -31,8 +31,6 @@ PAGE = 50
 """How many calls a page of the list has."""
 TEXT_MAX = 500
 """How many characters of a filter are used; the rest is cut off."""
-_ITEMS = 5
-"""How many items of a list are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,7 @@ class AuditRow:
     words: str
     """The details of the call as text, without its jobs and its reason, which have columns of their own."""
     jobs: Sequence[int]
-    """The ids of the first jobs that it names, at most ``_ITEMS``."""
+    """The ids of the first jobs that it names, at most ``LISTED``."""
     more: int = 0
     """How many jobs it names beyond those; 0 or less: none."""
 
@@ -133,33 +131,19 @@ def _line(call: AuditCall) -> AuditRow:
     # The reason has a column of its own, and jobs are links.
     plain = {name: value for name, value in what.items() if name not in ("reason", "job", "jobs")}
     jobs = _jobs(what)
-    return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
+    return AuditRow(call=call, words=in_words(plain, named), jobs=jobs[:LISTED], more=len(jobs) - LISTED)
 
 
-def in_words(value: Any) -> str:
-    """Return details as text: ``job 17, tree``. Lists are cut, and empty values are left out."""
-    if isinstance(value, dict):
-        return ", ".join(
-            _named(name, item) for name, item in value.items() if in_words(item) and item is not False
-        )
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        more = f" and {len(value) - _ITEMS:,} more" if len(value) > _ITEMS else ""
-        return " ".join(in_words(item) for item in value[:_ITEMS]) + more
-    return str(value)
-
-
-def _named(name: str, value: Any) -> str:
+def named(name: str, value: Any, words: str) -> str:
     """Return one of the details with its name. Names that end in ``_us`` are times, those that end in ``_s``
     durations."""
     if name == "which":  # the filter of a bulk verb
-        return in_words(value)
+        return words
     if name.endswith("_us") and type(value) is int:
         return f"{_plain(name[:-3])} {moment(value)}"
     if name.endswith("_s") and type(value) in (int, float):
         return f"{_plain(name[:-2])} {lasting(value)}"
-    return _plain(name) if value is True else f"{_plain(name)} {in_words(value)}"
+    return _plain(name) if value is True else f"{_plain(name)} {words}"
 
 
 def _plain(name: str) -> str:

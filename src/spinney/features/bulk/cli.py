@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ import typer
 from spinney.model.errors import Refused, UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values.counts import counted
+from spinney.model.values.times import from_us
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
@@ -375,13 +375,8 @@ def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
         if command.filter is None:
             return f"{again} would run those once more"
         if command.filter.settled_before is None and last.settled_before is not None:
-            option = f" with --settled-before {_exact_time(last.settled_before)}"
+            option = f" with --settled-before {from_us(last.settled_before).isoformat()}"
     return f"{again}{option} goes on with the rest"
-
-
-def _exact_time(at_us: int) -> str:
-    """Return a time to the microsecond, as the options of filters accept it."""
-    return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at_us)).isoformat()
 
 
 # --- afterwards -------------------------------------------------------------------------------

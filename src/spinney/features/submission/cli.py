@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -18,6 +18,7 @@ import typer
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values import names
+from spinney.model.values.times import to_us
 from spinney.terminal import completion, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from spinney.commands import LocalPerformer, Performs
     from spinney.features.submission.commands import SubmitJob, SubmitJobs
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The zero of all times in microseconds."""
 SHOWN_IDS = 20
 """A terminal gets the first and the last of more numbers than this; a pipe gets all."""
@@ -285,7 +285,7 @@ def _time_us(text: str | None) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return ((moment if moment.tzinfo else moment.astimezone()) - _EPOCH) // timedelta(microseconds=1)
+        return to_us(moment if moment.tzinfo else moment.astimezone())
     except (ValueError, OverflowError):  # OverflowError: a local time at an end of the calendar
         raise UsageError(
             f"--at {text!r} is not a time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00"

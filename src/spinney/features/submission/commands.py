@@ -8,7 +8,6 @@ in lines. The commands are the same nevertheless: command line, client and route
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
@@ -35,6 +34,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.values.lists import Page
+from spinney.model.values.times import from_us
 from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.service.queries import Queries
 from spinney.service.service import Service
@@ -54,7 +54,6 @@ NEEDS_MAX = 10_000
 LONG_LINES = 2_000
 """More jobs than this are not written within a moment: the request runs among the long ones, beside the
 short."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SubmissionOptions(BaseModel):
@@ -96,7 +95,7 @@ class SubmissionOptions(BaseModel):
         values = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         if self.at is not None:
             try:
-                values["at"] = _EPOCH + timedelta(microseconds=self.at)
+                values["at"] = from_us(self.at)
             except OverflowError:
                 raise UsageError(
                     f"at must lie in the years 1970 to 8999, not {self.at} µs after the beginning of 1970"

@@ -1,10 +1,22 @@
 """Times as people write them: ``2h`` ago or from now, or ``2030-01-31T08:00``."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def from_us(at_us: int) -> datetime:
+    """Return a time in UTC, exact to the microsecond. Raises OverflowError behind the end of the calendar."""
+    return EPOCH + timedelta(microseconds=at_us)
+
+
+def to_us(moment: datetime) -> int:
+    """Return a time with a zone in microseconds since 1970 UTC."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def now_us() -> int:

@@ -4,13 +4,12 @@ Each field is checked by itself with ``Options``, so that each wrong one is repo
 words of the API; a field that is left empty is an option that is left out."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spinney.define.job.options import Options
 from spinney.model.errors import UsageError
 from spinney.model.values.texts import whole_number
-from spinney.model.values.times import parse_time
+from spinney.model.values.times import from_us, parse_time
 
 LABELS = {
     "queue": "Queue",
@@ -23,7 +22,6 @@ LABELS = {
 """The labels of the fields, by the names of the options."""
 OPTIONS = tuple(LABELS)
 """The names of the fields, in their order."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(values: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[str, str]]:
@@ -48,7 +46,7 @@ def _value(name: str, text: str, now_us: int) -> Any:
     """Return the value of an option as ``Options`` takes it. Raises UsageError."""
     if name == "at":
         try:
-            return _EPOCH + timedelta(microseconds=parse_time(text, now_us, ahead=True))
+            return from_us(parse_time(text, now_us, ahead=True))
         except OverflowError:
             raise UsageError(f"{text[:40]!r} is after the year 9999; enter an earlier time") from None
     if name != "priority":
