@@ -212,7 +212,7 @@ class Scene:
         self.marked: list[int] = []
         self.status = NodeStatus()
         context: Any = SimpleNamespace(
-            signals=NodeSignals(), status=self.status, measurements=None, spans=None
+            signals=NodeSignals(), status=self.status, measurements=None, spans=None, now_us=lambda: 1
         )
         self.dispatcher = Dispatcher(
             context,

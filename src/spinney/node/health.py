@@ -32,13 +32,12 @@ class NodeHealth:
         self,
         *,
         held_back: Callable[[], int] = lambda: 0,
+        on_error: Callable[[StoreUnusable], object] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """``held_back``: how many records wait for the database."""
-        self.on_error: Callable[[StoreUnusable], None] = lambda error: None
-        """Called with each error."""
-        self._held_back, self._monotonic, self._wall = held_back, monotonic, wall
+        """``held_back``: how many records wait for the database. ``on_error`` is called with each error."""
+        self._held_back, self._on_error, self._monotonic, self._wall = held_back, on_error, monotonic, wall
         self._failing: set[str] = set()
         self._degraded = False
         self._has_begun = False
@@ -61,7 +60,8 @@ class NodeHealth:
         """Note that a call of this thread has failed because of the database. The first failure begins the
         trouble, and each is passed to ``on_error``. A node that has not begun ends with an error that is not
         retried, which it prints; nothing is logged of it here."""
-        self.on_error(error)
+        if self._on_error is not None:
+            self._on_error(error)
         if not self._has_begun and not isinstance(error, StoreUnavailable):
             return
         now = self._monotonic()

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -29,6 +28,7 @@ from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
+from spinney.model.values import times
 from spinney.model.values.paths import socket_name
 from spinney.model.values.store_urls import is_postgres, store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
@@ -115,11 +115,6 @@ class _BackgroundTasks:
             task.cancel()
 
 
-def wall_us() -> int:
-    """Return the time in microseconds since 1970 UTC."""
-    return time.time_ns() // 1000
-
-
 class Supervisor:
     """One run of a node. ``await run()`` returns its exit code."""
 
@@ -136,7 +131,7 @@ class Supervisor:
         ending: Callable[[], bool],
         measurements: NodeMeasurements | None = None,
         make_child: Callable[..., Child] = Child,
-        now_us: Callable[[], int] = wall_us,
+        now_us: Callable[[], int] = times.now_us,
     ) -> None:
         """``on_dead`` is called, in any thread, when the node has lost its leases: it must end everything at once and
         not return. ``ending`` tells whether that has begun: attempts that end then are not recorded, so that the
@@ -150,9 +145,10 @@ class Supervisor:
         self._make_child = partial(make_child, settings=settings, live_pids=live_pids, lock_fd=lock_fd)
         self._queue = RecordQueue()
         self._measurements = measurements
-        self._health = NodeHealth(held_back=self._queue.__len__)
-        if measurements is not None:
-            self._health.on_error = measurements.store_failed
+        self._health = NodeHealth(
+            held_back=self._queue.__len__,
+            on_error=None if measurements is None else measurements.store_failed,
+        )
         self._joined = asyncio.Event()
         self._term = asyncio.Event()
         self._hurry = asyncio.Event()

@@ -76,7 +76,7 @@ class Dispatcher:
         """Nothing was claimable at the last exchange, and nothing has happened since."""
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
-        self._queue, self._status = queue, context.status
+        self._queue, self._status, self._now_us = queue, context.status, context.now_us
         self._measurements, self._spans = context.measurements, context.spans
         self._signals = signals = context.signals
         signals.claimable.connect(self.claimable)
@@ -389,7 +389,7 @@ class Dispatcher:
                 "worker %s: %s; each of its %d attempts runs again alone", worker.name, how, len(shared)
             )
             self.pool.crash_suspects.add(shared)
-        now_us = time.time_ns() // 1000
+        now_us = self._now_us()
         records = []
         for fence, task in worker.held.items():
             line, job_id = running.get(fence), task.lease.job_id

@@ -21,9 +21,9 @@ import os
 import shlex
 import signal
 import sys
-import time
 
 from spinney.model.values.store_urls import without_password
+from spinney.model.values.times import now_us
 from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
@@ -53,7 +53,7 @@ AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
 def guard(settings: NodeSettings) -> int:
     """Run a node until it ends; return its exit code. It must be called in the only thread."""
     instances.prepare_run_dir(settings.run_path())
-    instance = Instance(name=settings.name, pid=os.getpid(), started_us=time.time_ns() // 1000)
+    instance = Instance(name=settings.name, pid=os.getpid(), started_us=now_us())
     lock_fd = instances.hold(settings.run_path(), instance)
     proctree.become_subreaper()
     # From here on signals wait until they are fetched: none is lost between two checks.
