@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -95,6 +95,10 @@ def distinguishes_names(folder: Path, first: str, other: str) -> bool:
     return True
 
 
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: opening a named pipe does not wait for a writer; the caller refuses it afterwards."""
+
+
 @contextmanager
 def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
     """Open the regular file at ``path`` below ``root`` for reading, without following links.
@@ -102,7 +106,7 @@ def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
     Raises NotAdmitted for a link, a special file or a missing file, and OSError for other errors of the system.
     """
     try:
-        handle = _open_each_part(root, path.split("/"))
+        handle = open_each_part(root, path.split("/"))
     except OSError as error:
         raise _readable_error(path, error) from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -121,19 +125,15 @@ def _readable_error(path: str, error: OSError) -> Exception:
     return error
 
 
-def _open_each_part(root: Path, parts: list[str]) -> int:
-    """Open each folder from the one above it, without following links, and return a descriptor of the last part."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in parts[:-1]:
-            deeper = os.open(
-                part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor
-            )
-            os.close(descriptor)
-            descriptor = deeper
-        # O_NONBLOCK: opening a named pipe without a writer would wait; the caller refuses it afterwards.
-        return os.open(
-            parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor
-        )
-    finally:
-        os.close(descriptor)
+def open_each_part(root: Path, parts: Iterable[str]) -> int:
+    """Open each part of a path from the one above it, without following links, and return a descriptor of the last. A
+    path may have more parts than a process may open files, so each is closed when the next one is open. Raises
+    OSError."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root itself may be a link
+    for part in parts:
+        above = descriptor
+        try:
+            descriptor = os.open(part, _READ, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor

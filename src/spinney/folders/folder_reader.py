@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spinney.files.paths import open_each_part
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult
 from spinney.model.values.paths import job_folder
-
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""O_NONBLOCK: opening a pipe does not wait for a writer; it is refused afterwards, because it is no plain file."""
 
 
 def read(root: Path, fetch: Fetch) -> FetchResult:
@@ -74,13 +72,9 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _open_path(root: Path, components: list[str]) -> Iterator[int]:
-    """Open one component after the other, and yield the descriptor of the last one. Each is closed when the next one is
-    open, because a path may have more parts than a process may open files."""
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root itself may be a link
+    """Yield a descriptor of what the components lead to, none of which is a link."""
+    fd = open_each_part(root, components)
     try:
-        for component in components:
-            above, fd = fd, os.open(component, _FLAGS, dir_fd=fd)
-            os.close(above)
         yield fd
     finally:
         os.close(fd)
