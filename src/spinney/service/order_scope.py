@@ -60,12 +60,7 @@ class OrderScope:
     def bounded(self, job_filter: Filter) -> Filter:
         """Return the filter, narrowed to the jobs that the order reaches. Raises Forbidden where it names the jobs of
         another submitter."""
-        rights = self.service.rights
-        if not rights.everywhere:
-            within = job_filter.within
-            job_filter = replace(
-                job_filter, within=rights.within if within is None else within.narrowed(rights.within)
-            )
+        job_filter = self.service.within(job_filter)
         if self._operates:
             return job_filter
         if job_filter.submitter not in (None, self.service.by):

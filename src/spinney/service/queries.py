@@ -22,7 +22,7 @@ from spinney.model.subjects import subject
 from spinney.model.types import TypeSpec, known_type, passed_queues
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
-from spinney.model.values.hints import did_you_mean, unknown
+from spinney.model.values.hints import no_such, unknown
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.service import redaction
 from spinney.service.service import Service
@@ -62,13 +62,6 @@ class Queries(Service):
     def below(self, job_ids: Sequence[int]) -> Mapping[int, ChildSummary]:
         """Summarize the visible direct children of visible jobs, by parent."""
         return self.store.below(job_ids, within=self._within)
-
-    def within(self, job_filter: Filter) -> Filter:
-        """Return the filter narrowed to visible jobs, for code that queries the store itself."""
-        if self._within is None:
-            return job_filter
-        both = self._within if job_filter.within is None else job_filter.within.narrowed(self._within)
-        return replace(job_filter, within=both)
 
     def tree(self, job_id: int, *, limit: int = 1000) -> list[Job]:
         """Return the job and all visible jobs below it, in lineage order."""
@@ -259,10 +252,7 @@ class Queries(Service):
     def _schedule(self, name: str) -> "Schedule":
         schedules = {s.name: s for s in self.store.schedules.all() if self._makes_visible(s)}
         if name not in schedules:
-            raise NoSuch(
-                f"there is no schedule {name!r}{did_you_mean(name, schedules)}; 'spinney schedule list' shows those "
-                f"there are"
-            )
+            raise NoSuch(no_such("schedule", name, schedules, "spinney schedule list"))
         return schedules[name]
 
     def _makes_visible(self, schedule: "Schedule") -> bool:

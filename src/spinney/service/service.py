@@ -6,13 +6,13 @@ by the same clock."""
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob
-from spinney.model.jobs import Job
+from spinney.model.jobs import Filter, Job
 from spinney.model.rights.actor import Actor
 from spinney.store.parts import Store
 
@@ -90,6 +90,15 @@ class Service:
             raise Forbidden(
                 f"{self.by} is limited to {limits(self.rights)} and may not {action}, which is not limited to it; {ASK}"
             )
+
+    def within(self, job_filter: Filter) -> Filter:
+        """Return the filter narrowed to visible jobs, for code that queries the store itself."""
+        within = self.rights.within
+        if self.rights.everywhere:
+            return job_filter
+        return replace(
+            job_filter, within=within if job_filter.within is None else job_filter.within.narrowed(within)
+        )
 
     def require_within(self, job: Job) -> None:
         """Raise NoSuchJob for a job that is not visible: the caller must not learn that it exists."""
