@@ -454,8 +454,7 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
     assert remarks == [("anon_inode:[eventpoll]", False)]
 
 
-@pytest.mark.parametrize("with_sight", [True, False], ids=["sight", "blind"])
-def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
+def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path):
     """Given a pump reading as it likes, when attempts write or do not, then a mark is set behind
     every attempt that wrote, and its bytes are under its fence."""
     page = SharedPage.create(tmp_path / "page")
@@ -484,7 +483,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     try:
         for stream in (0, 1):
             os.dup2(pipes[stream][1], stream + 1)
-        marker = boundaries.BoundaryWriter(page, TOKEN, sight_of(pipes) if with_sight else None)
+        marker = boundaries.BoundaryWriter(page, TOKEN, sight_of(pipes))
         for fence, size in wrote.items():
             page.begin(fence, 1)
             if size:

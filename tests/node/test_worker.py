@@ -25,7 +25,7 @@ from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.worker.serial_worker import SerialWorker
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.worker import _load
-from spinney.node.workers.boundaries import BoundaryWriter
+from spinney.node.workers.boundaries import BoundaryWriter, pipe_watch
 from spinney.node.workers.shared_page import CELL_RECALL, SharedPage
 from spinney.node.workers.stack_dump import StackDump
 from spinney.node.workers.stack_memory import StackMemory
@@ -223,6 +223,12 @@ async def test_the_handle_of_an_ended_attempt_does_nothing_in_the_name_of_the_ne
     ] == "false"
 
 
+def watch_of_nothing() -> int:
+    """What a worker inherits, for one whose output is not looked at."""
+    with pipe_watch(()) as watch:
+        return os.dup(watch.fileno())
+
+
 def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     """Given a worker that dies of telling, then its page says that the attempt had begun."""
     page = SharedPage.create(tmp_path / "page")
@@ -237,7 +243,7 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
             Port(Channel(here), page),
             AttemptTools(
                 page=page,
-                marker=BoundaryWriter(page, b"t" * 16),
+                marker=BoundaryWriter(page, b"t" * 16, watch_of_nothing()),
                 stages=StageRunners({}),
                 frames=FailureFrames(str(tmp_path), {}, most_bytes=0, depth=4),
                 stacks=StackDump(StackMemory().fd),
@@ -281,7 +287,7 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
             Port(Channel(here), page),
             AttemptTools(
                 page=page,
-                marker=BoundaryWriter(page, b"t" * 16),
+                marker=BoundaryWriter(page, b"t" * 16, watch_of_nothing()),
                 stages=StageRunners(application.types),
                 frames=FailureFrames(str(tmp_path), application.types, most_bytes=0, depth=4),
                 stacks=StackDump(StackMemory().fd),

@@ -21,8 +21,7 @@ import select
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
 
@@ -74,13 +73,10 @@ def pipe_watch(read_ends: Iterable[int]) -> select.epoll:
 class BoundaryWriter:
     """The worker's side: watches its own two pipes."""
 
-    def __init__(self, page: SharedPage, token: bytes, pipe_watch_fd: int | None = None) -> None:
-        """``pipe_watch_fd``: the descriptor of ``pipe_watch``, which it owns from now on; without it both pipes are
-        always checked."""
+    def __init__(self, page: SharedPage, token: bytes, pipe_watch_fd: int) -> None:
+        """``pipe_watch_fd``: the descriptor of ``pipe_watch``, which it owns from now on."""
         self._cells, self._token = page.cells, token
-        self._look: Callable[[int, int], Any] = (
-            _unseen if pipe_watch_fd is None else select.epoll.fromfd(pipe_watch_fd).poll
-        )
+        self._look = select.epoll.fromfd(pipe_watch_fd).poll
         # Copies, because an attempt may close or redirect 1 and 2.
         self._fds = (os.dup(1), os.dup(2))
         self._most = 0
@@ -133,11 +129,6 @@ def _waiting(fd: int) -> int:
     room = bytearray(_INT_BYTES)
     fcntl.ioctl(fd, termios.FIONREAD, room)
     return int.from_bytes(room, sys.byteorder)
-
-
-def _unseen(timeout_s: int, most: int) -> bool:
-    """Return that there may be output, for a ``BoundaryWriter`` without ``pipe_watch``."""
-    return True
 
 
 def _write(fd: int, text: bytes) -> None:

@@ -41,7 +41,7 @@ class WorkerStartup:
     """The most bytes that are kept of the frames of one failure; 0: none."""
     postmortem_depth: int
     """How many levels of the parts of a variable are kept."""
-    pipe_watch_fd: int | None = None
+    pipe_watch_fd: int
     """The epoll that shows whether anything is in the worker's pipes (``boundaries.pipe_watch``)."""
 
     def to_env(self) -> dict[str, str]:
