@@ -129,7 +129,7 @@ def test_the_table_of_the_file_sets_what_a_node_goes_by(tmp_path):
 )
 def test_a_wrong_key_or_value_is_refused_by_its_name(tmp_path, line, reason):
     (tmp_path / "spinney.toml").write_text(f"[node]\n{line}\n")
-    with pytest.raises(UsageError, match=f"spinney.toml: .node. {reason}"):
+    with pytest.raises(UsageError, match=f"spinney.toml: .node.: {reason}"):
         settings_table.read(tmp_path)
 
 

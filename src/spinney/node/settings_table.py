@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from spinney.config import FILE, table
 from spinney.define.params.duration_field import DurationField
-from spinney.model.errors import UsageError
+from spinney.settings_files import checked
 
 TABLE = "node"
 Duration = Annotated[float, DurationField()]
@@ -62,12 +62,7 @@ class NodeTable(BaseModel):
 def read(directory: Path) -> Mapping[str, Any]:
     """Return the fields of ``NodeSettings`` that the file in this directory sets. Raises UsageError, which names the
     file and the key, for an unknown key or a value of another type; ``NodeSettings`` checks the values."""
-    try:
-        node_table = NodeTable.model_validate(dict(table(TABLE, directory)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; correct it there") from None
+    node_table = checked(NodeTable, table(TABLE, directory), f"{directory / FILE}: [{TABLE}]")
     values = node_table.model_dump(exclude_none=True)
     if "metrics" in values:
         values["metrics"] = str(values["metrics"])

@@ -5,13 +5,13 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from spinney.config import FILE
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Role
-from spinney.model.errors import UsageError
 from spinney.model.values.networks import unmapped
+from spinney.settings_files import checked
 
 TABLE = "server"
 PORT = 8620
@@ -174,9 +174,4 @@ def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:
     """Return the settings in the table; keys that are missing have their defaults. Raises UsageError, which
     names the first key that is unknown or has an invalid value. ``directory``: that of the file, for the
     message."""
-    try:
-        return ServerSettings.model_validate(dict(table))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; correct it there") from None
+    return checked(ServerSettings, table, f"{directory / FILE}: [{TABLE}]")
