@@ -10,7 +10,6 @@
 ``dead_nodes``      the same on an operator's word, for ``spinney doctor``
 ``unsynced_files``  files of killed attempts, which their workers can no longer sync
 ``clock_watch``     whether another host's clock differs from this one's
-``load``            the load of the host, stored with each heartbeat
 
 Two rules carry all others. A node that others may declare dead is dead: its guard ends all of its processes before the
 end of its lease period, measured from the beginning of its last accepted heartbeat (``recovery`` has the proof). And

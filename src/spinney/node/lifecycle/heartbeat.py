@@ -13,15 +13,17 @@ without a beat. When the store refuses a beat, the node has been declared dead, 
 another file or by an older copy, its leases are in no store any more: everything stops at once."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from spinney.model.errors import SpinneyError, StoreLocked, StoreReplaced
+from spinney.model.fleet import Load
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
-from spinney.node.lifecycle.load import measure_load
 from spinney.node.retry_delays import RetryDelays
 from spinney.store.parts import Store
 
@@ -97,7 +99,7 @@ class Heartbeat:
             return False
         try:
             alive = store.beat(
-                self._node_id, load=measure_load(), trouble=self._trouble(), now_us=self._now_us()
+                self._node_id, load=_measure_load(), trouble=self._trouble(), now_us=self._now_us()
             )
         except StoreLocked as error:
             self.held_up = True
@@ -135,3 +137,22 @@ class Heartbeat:
         self._say_again_ns = now_ns + int(self._lease_period_s / _SAYS_A_PERIOD * 1e9)
         ending = "it continues" if self.held_up else "the guard ends it unless that is fixed"
         log.error("this node cannot beat, and %s: %s", ending, error)
+
+
+def _measure_load() -> Load | None:
+    """Return the current load of the host, which the kernel measures anyway; None where it does not report it."""
+    try:
+        memory = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        return Load(
+            one_minute=round(os.getloadavg()[0], 2),
+            cpus=len(os.sched_getaffinity(0)),
+            memory_bytes=_bytes(memory["MemTotal"]),
+            memory_free_bytes=_bytes(memory["MemAvailable"]),
+        )
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes of a value of ``/proc/meminfo``, such as ``  16384 kB``."""
+    return int(text.split()[0]) * 1024
