@@ -64,6 +64,33 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_p
     assert "declared dead" not in "".join(log.read_text() for log in logs.values())
 
 
+def test_a_node_that_is_told_twice_to_end_ends_while_another_program_has_the_file_locked(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a node with a job at work, which cannot be handed back
+    log, notes = tmp_path / "oak.log", cluster.file("notes")
+    node = cluster.start(log=log).joined()
+    (job,) = cluster.submit("wait_for", {"file": str(cluster.file("go")), "note_in": str(notes)})
+    until(lambda: cluster.store.job(job).state == State.RUNNING, "it runs")
+    foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
+    foreign.execute("begin exclusive")
+    node.term()
+    until(lambda: "draining" in log.read_text(), "it drains")
+
+    # When it is told to end for the second time
+    node.term()
+
+    # Then it ends with all its processes, says why, and the next node runs the job
+    assert node.wait() == 1
+    assert not cluster.living()
+    assert "cannot hand back its work: is cut off" in log.read_text()
+    foreign.execute("rollback")
+    foreign.close()
+    cluster.file("go").touch()
+    cluster.start(log=log).joined()
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+
+
 @pytest.mark.parametrize("is_replaced", [True, False])
 def test_a_node_whose_file_is_replaced_or_removed_ends(
     cluster: Cluster, tmp_path: Path, is_replaced: bool

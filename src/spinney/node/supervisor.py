@@ -9,7 +9,7 @@ name, joins, and works.
 
 **End.** At the first TERM the node drains: it claims nothing, gets back jobs that have not begun, lets running ones
 finish up to a limit, then kills them and hands them back. At the second everything is killed at once. Jobs that cannot
-be handed back because the database does not answer are taken back by the next node."""
+be handed back then, because the database or the folders do not answer, are taken back by the next node."""
 
 import asyncio
 import contextlib
@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+AT_ONCE_S = 15.0
+"""How long a node that was told to end at once may take to hand back its work, in seconds."""
 DRAIN_GRACE_S = 5.0
 """Seconds between TERM and KILL for attempts that still run when a drain has reached its limit."""
 LOST_NAMED = 50
@@ -181,7 +183,8 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 background = _BackgroundTasks()
                 assembly = self._assembly(context, background.spawn)
-                stack.callback(assembly.pool.close)
+                # In a thread: a disk that does not answer must not stop the event loop.
+                stack.push_async_callback(asyncio.to_thread, assembly.pool.close)
                 stack.callback(background.cancel)
                 failure = group.create_task(background.failure())
                 work = group.create_task(self._work(context, assembly))
@@ -384,12 +387,18 @@ class Supervisor:
     def _on_term(self) -> None:
         """Drain at the first request, and end at once at the second."""
         if self._term.is_set():
-            self._hurry.set()
+            self._on_at_once()
         self._term.set()
 
     def _on_at_once(self) -> None:
+        """End at once: whatever the node waits for after ``AT_ONCE_S`` seconds may not answer for hours."""
         self._hurry.set()
         self._term.set()
+        asyncio.get_running_loop().call_later(AT_ONCE_S, self._give_up)
+
+    def _give_up(self) -> None:
+        trouble = self._health.text() or "the folders of its jobs may not answer"
+        self._on_dead(f"it was told to end at once and cannot hand back its work: {trouble}")
 
 
 def _require_own_store(settings: NodeSettings, named: str | None) -> None:
