@@ -1,6 +1,5 @@
 """What a node is told, and what it says when it cannot start or go on."""
 
-import asyncio
 import json
 import os
 import sys
@@ -80,8 +79,7 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(cluster: Cluster) ->
 
 def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys, caplog) -> None:
     # Given a supervisor whose loops end with what nobody foresaw
-    def fail(main):
-        main.close()
+    async def fail(*_):
         raise ExceptionGroup("many", [ExceptionGroup("more", [KeyError("a")])])
 
     handover = {
@@ -94,7 +92,7 @@ def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys
     note = os.memfd_create("note")
     os.pwrite(note, json.dumps(handover).encode(), 0)
     monkeypatch.setattr(sys, "argv", ["supervisor", str(note)])
-    monkeypatch.setattr(asyncio, "run", fail)
+    monkeypatch.setattr(supervisor_main, "_run", fail)
     # When it ends
     assert supervisor_main.main() == 1
     # Then the last word is a sentence, and the log has the rest

@@ -423,3 +423,32 @@ def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(clu
     until(lambda: not kept & set(node.workers()), "the worker that keeps too much ends")
     assert pid_of(0) not in kept
     assert "Traceback" not in node.stop()
+
+
+_IMPATIENCE = """
+import sys
+if "spinney.node.supervisor_main" in sys.orig_argv:
+    from spinney.node.services.folders import folder_watch
+    folder_watch.PATIENCE_S = 0.2
+"""
+
+
+def test_a_share_that_does_not_answer_is_told_and_keeps_the_node_from_jobs_and_not_from_its_end(
+    cluster: Cluster,
+) -> None:
+    # Given a node whose folder root stops to answer: who opens this file waits for ever
+    cluster.file("sitecustomize.py").write_text(_IMPATIENCE)
+    path = os.pathsep.join((str(cluster.place), os.environ.get("PYTHONPATH", "")))
+    node = cluster.node(env={"PYTHONPATH": path}, log=cluster.file("log"))
+    os.mkfifo(cluster.file("silent"))
+    cluster.file("silent").rename(cluster.folders / folders.TOKEN)
+    # Then it says so, and takes no jobs
+    until(lambda: f"{cluster.folders} does not answer" in cluster.file("log").read_text(), "it is told")
+    (job_id,) = cluster.submit("noop")
+    beats = node.beats()
+    until(lambda: node.beats() > beats + 2, "it goes on")
+    assert cluster.store.job(job_id).state is State.PENDING
+    # And it ends when it is told to
+    node.term()
+    assert node.wait() == 0
+    assert not cluster.living()

@@ -49,8 +49,8 @@ class StoreThread:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         opened: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._serve, args=(opened,), name=self._name, daemon=True)
-        self._thread.start()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._serve, args=(opened,), name=self._name, daemon=True).start()
         await opened
         return self
 
@@ -58,7 +58,7 @@ class StoreThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._calls.put(None)
-        await asyncio.to_thread(self._thread.join)
+        await self._ended
 
     async def call(self, verb: Callable[[Store], T], *, then: Callable[[T], object] | None = None) -> T:
         """Run ``verb`` in the store's thread; return what it returns, raise what it raises. Calls run in the
@@ -126,6 +126,7 @@ class StoreThread:
             self._loop.call_soon_threadsafe(self._abandon, answer, error)
         finally:
             store.close()
+            self._resolve(self._ended, None, None)
 
     def _abandon(self, answer: asyncio.Future[Any], error: BaseException) -> None:
         """Fail the call that ended the thread, all that wait, and all that follow. It runs in the event

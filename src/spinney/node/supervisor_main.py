@@ -57,8 +57,10 @@ def main() -> int:
         target=_watch_guard, args=(handover["guard_fd"],), name="guard watch", daemon=True
     ).start()
     name, pid, started_us = handover["instance"]
+    own = Instance(name=name, pid=pid, started_us=started_us)
     try:
-        return asyncio.run(_run(settings, Instance(name=name, pid=pid, started_us=started_us), handover))
+        # Not asyncio.run, which waits for all threads: one may wait for a share that does not answer.
+        return asyncio.new_event_loop().run_until_complete(_run(settings, own, handover))
     except Exception as error:  # noqa: BLE001 - groups, too; the last output is always a sentence
         return _say(_first(error))
 
@@ -151,4 +153,6 @@ def _say(error: BaseException) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    os._exit(code)  # for the same reason: Python waits for threads, too

@@ -1,6 +1,6 @@
 """Check whether the folder root is the store's and can be written to: jobs that cannot write fail one by one, and this
-shows the cause once. While another folder is in the place of the root, or none, the node takes no jobs: they would fail
-for a cause that is not theirs."""
+shows the cause once. While another folder is in the place of the root, or none, or it does not answer, the node takes
+no jobs: they would fail, or hang, for a cause that is not theirs."""
 
 import asyncio
 
@@ -12,6 +12,8 @@ from spinney.node.services.loop import every
 
 EVERY_S = 2.0
 """Seconds between two checks of the folder root."""
+PATIENCE_S = 15.0
+"""How long a check may take before it is said that the folder root does not answer, in seconds."""
 
 
 class FolderWatch:
@@ -24,19 +26,34 @@ class FolderWatch:
         has joined, where folders are local."""
         self._context, self._token, self._health = context, token, health
         self._fingerprint = root_fingerprint
+        self._running: asyncio.Future[tuple[str | None, str | None]] | None = None
+        """The check that has not been answered yet."""
 
     async def run(self) -> None:
         """Check the folder root every ``EVERY_S`` seconds until the task is cancelled."""
         await every(EVERY_S, self._check, "checking the folder root")
 
     async def _check(self) -> None:
-        # In a thread, because a network share may not answer; nothing else waits for it.
-        wrong_root, problem = await asyncio.to_thread(self._problems)
+        wrong_root, problem = await self._answer()
         self._health.lasts("folders", wrong_root or problem)
         status = self._context.status
         was_wrong, status.root_is_wrong = status.root_is_wrong, wrong_root is not None
         if was_wrong and not status.root_is_wrong:
             self._context.signals.claimable()
+
+    async def _answer(self) -> tuple[str | None, str | None]:
+        """Return the problems. They are looked for in a thread, because a network share may not answer; a check that
+        gets no answer is the only one until it gets one."""
+        if self._running is None:
+            self._running = asyncio.ensure_future(asyncio.to_thread(self._problems))
+        await asyncio.wait((self._running,), timeout=PATIENCE_S)
+        if not self._running.done():
+            return (
+                f"the folder root {self._context.folder_root} does not answer; see its file server, or the disk",
+                None,
+            )
+        running, self._running = self._running, None
+        return running.result()
 
     def _problems(self) -> tuple[str | None, str | None]:
         """Return why the root is not the store's, and else why nothing can be written to it; None: no problem."""
