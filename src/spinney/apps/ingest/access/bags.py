@@ -79,7 +79,7 @@ def bag(
         algorithm = None
         for file in _files(storage, version):
             name = f"data/{names.of(relative(file.path))}"
-            with _intact(version, file), storage.opened(version.ark, file, version.number) as content:
+            with _intact(version, file), storage.opened(version.ark, file) as content:
                 checked = Checked(content, file, between)
                 archive.add(f"{version.name}/{name}", file.size_bytes, checked, modified.get(file.path))
                 checked.finish()

@@ -103,7 +103,7 @@ def _pieces(
     """Yield the pieces, at least one; the last only after the whole file has been compared."""
     with (
         _recording_damage(settings, object_, version),
-        storage.opened(object_.ark, file, version.version) as opened,
+        storage.opened(object_.ark, file) as opened,
     ):
         checked = Checked(opened, file)
         held = checked.read(PIECE_BYTES)

@@ -1,15 +1,13 @@
 """Reading an object: its newest inventory, also during a put, its versions, files and contents."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import BinaryIO
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, StoredFile
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Loaded, Place
 from spinney.files.digests import Digest
-from spinney.files.paths import relative, shown
+from spinney.files.paths import shown
 
 
 def load(place: Place, root: str, object_id: str) -> Loaded | None:
@@ -49,11 +47,6 @@ def require(place: Place, root: str, object_id: str) -> Inventory:
     return loaded.inventory
 
 
-def files(place: Place, root: str, object_id: str, version: int | None) -> Iterator[StoredFile]:
-    """Yield the files of a version, by path. Raises NoSuchObject, Damaged."""
-    yield from files_of(place, root, require(place, root, object_id), version)
-
-
 def files_of(place: Place, root: str, inventory: Inventory, version: int | None) -> Iterator[StoredFile]:
     """Yield the files of a version in this inventory, by path.
 
@@ -76,22 +69,3 @@ def files_of(place: Place, root: str, inventory: Inventory, version: int | None)
             content_path=content,
             sums=by_content[content],
         )
-
-
-def opened(
-    place: Place, root: str, object_id: str, path: str | StoredFile, version: int | None
-) -> AbstractContextManager[BinaryIO]:
-    """Open the content of one file. Raises NoSuchObject, Damaged. ``version``: None is the newest."""
-    content = (
-        path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
-    )
-    return place.opened(f"{root}/{relative(content)}")
-
-
-def _content(place: Place, root: str, object_id: str, path: str, version: int | None) -> str:
-    """Return where the content of a file is, below the object's root. Raises NoSuchObject, Damaged."""
-    inventory = require(place, root, object_id)
-    value = inventories.state(inventory, version).get(path)
-    if value is None:
-        raise NoSuchObject(f"{shown(object_id)} has no file '{shown(path)}' in that version; list its files")
-    return inventory.manifest[value][0]

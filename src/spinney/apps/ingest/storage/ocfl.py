@@ -9,7 +9,9 @@ from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, puts, verification
 from spinney.apps.ingest.storage.layout import Layout
 from spinney.apps.ingest.storage.model import Incoming, Stored, StoredFile, Verified, Version
+from spinney.apps.ingest.storage.object_inventory import Inventory
 from spinney.apps.ingest.storage.place import Claim, Place
+from spinney.files.paths import relative
 
 
 class Storage:
@@ -66,25 +68,18 @@ class Storage:
 
     def version(self, object_id: str, number: int) -> tuple[Version, Iterator[StoredFile]]:
         """Return a version and its files, by path; the inventory is read once for both. Raises NoSuchObject."""
-        root = self._layout.path(object_id)
-        inventory = object_reader.require(self._place, root, object_id)
-        files = object_reader.files_of(self._place, root, inventory, number)
+        inventory, files = self._version(object_id, number)
         return inventories.version(inventory, number), files
 
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
         """Yield the files of a version (None: the newest), by path. Raises NoSuchObject and Damaged, at the
         first step."""
-        return object_reader.files(self._place, self._layout.path(object_id), object_id, version)
+        yield from self._version(object_id, version)[1]
 
-    def opened(
-        self, object_id: str, path: str | StoredFile, version: int | None = None
-    ) -> AbstractContextManager[BinaryIO]:
-        """Open the content of a file, to be read once from its beginning.
-
-        For a `StoredFile` no inventory is read. ``version``: None is the newest. The content is not compared
-        with its digests: that is left to the reader. Raises NoSuchObject, Damaged.
-        """
-        return object_reader.opened(self._place, self._layout.path(object_id), object_id, path, version)
+    def opened(self, object_id: str, file: StoredFile) -> AbstractContextManager[BinaryIO]:
+        """Open the content of a file, to be read once from its beginning. No inventory is read, and the content is not
+        compared with its digests: that is left to the reader. Raises NoSuchObject."""
+        return self._place.opened(f"{self._layout.path(object_id)}/{relative(file.content_path)}")
 
     def url(self, object_id: str, file: StoredFile) -> str:
         """Return the URL of a file's content (``file:`` or that of S3 by path), for programs with access to the
@@ -100,3 +95,9 @@ class Storage:
         answer.
         """
         return verification.verify(self._place, self._layout.path(object_id), object_id, between)
+
+    def _version(self, object_id: str, number: int | None) -> tuple[Inventory, Iterator[StoredFile]]:
+        """Return the newest inventory of an object, and the files of a version in it (None: the newest)."""
+        root = self._layout.path(object_id)
+        inventory = object_reader.require(self._place, root, object_id)
+        return inventory, object_reader.files_of(self._place, root, inventory, number)
