@@ -6,7 +6,7 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from apps.ingest.web import Web
 from spinney.apps.ingest import app, application
 from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import orders
-from spinney.apps.ingest.deposits.orders import Description, Payload, Sum
+from spinney.apps.ingest.deposits.orders import Payload
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.inventory.inventory import Inventory
-from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.apps.ingest.manifests import About, PayloadKind, Row, write
 from spinney.apps.ingest.storage import Storage, open_storage
 from spinney.apps.ingest.verbs.setup import prepare
+from spinney.files.digests import Digest
 from spinney.testing import StageHarness, StageResult
 
 STAGES = application.STAGES
@@ -177,12 +178,14 @@ def payload(
     kind: PayloadKind, url: str | None, name: str, content: bytes | None = None, **more: Any
 ) -> dict[str, Any]:
     """With a ``content``: its digest is given."""
-    digest = None if content is None else Sum(algorithm="sha256", value=hashlib.sha256(content).hexdigest())
+    digest = (
+        None if content is None else Digest(algorithm="sha256", value=hashlib.sha256(content).hexdigest())
+    )
     return Payload(kind=kind, url=url, name=name, digest=digest, **more).model_dump(exclude_defaults=True)
 
 
 def about(**fields: Any) -> dict[str, Any]:
-    return Description(**fields).model_dump(exclude_defaults=True)
+    return asdict(About(**fields))
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:

@@ -8,6 +8,7 @@ import subprocess
 import textwrap
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_the_fields_of_a_form_say_what_the_query_says(served: Served) -> None:
         True,
         "xml",
     )
-    assert order.about.model_dump() == {
+    assert asdict(order.about) == {
         "primary_id": "ark:/99999/fk4abc",
         "local_ids": ("a", "b"),
         "creator": "Ann",

@@ -30,13 +30,13 @@ from spinney.apps.ingest.config import open_resources, profiles, settings
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
-from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
+from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Order, Payload
 from spinney.apps.ingest.inventory import Recorded
-from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.space_waits import awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
-from spinney.files.digests import Sums
+from spinney.files.digests import Digest, Sums
 from spinney.files.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.jobs import Child
 from spinney.reports.addresses import mailbox
@@ -159,9 +159,8 @@ def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
     return target
 
 
-def _require_digest(path: Path, expected: Sum) -> None:
+def _require_digest(path: Path, digest: Digest) -> None:
     """Raise NotAdmitted unless the payload has the digest that was declared for it."""
-    digest = expected.digest()
     sums = Sums([digest.algorithm])
     with path.open("rb") as file:
         sums.read(file)
@@ -196,9 +195,7 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
     kind = _OF_ROWS[order.kind]
     with url_queries.writing(job.folder) as put:
         for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
-            yield _object(
-                order, number, _of_row(job, order, kind, row, number, put), Description.of(row.about)
-            )
+            yield _object(order, number, _of_row(job, order, kind, row, number, put), row.about)
 
 
 def _of_row(
@@ -221,25 +218,17 @@ def _of_row(
         held=held,
         name=row.name,
         size_bytes=row.size_bytes,
-        digest=Sum.of(row.digest),
+        digest=row.digest,
         mime_type=row.mime_type,
         modified=row.modified,
     )
 
 
-def _object(order: BatchOrder, number: int, payload: Payload, about: Description) -> dict[str, Any]:
+def _object(order: BatchOrder, number: int, payload: Payload, about: About) -> dict[str, Any]:
     """Return the parameters of an object's job, without those that have their default."""
-    return ObjectOrder(
-        jid=orders.jid(order.bid, number),
-        bid=order.bid,
-        profile=order.profile,
-        submitter=order.submitter,
-        payload=payload,
-        about=about,
-        update=order.update,
-        response=order.response,
-        fail_at=order.fail_at,
-    ).model_dump(exclude_defaults=True)
+    shared = {name: getattr(order, name) for name in Order.model_fields} | {"about": about}
+    object_order = ObjectOrder(jid=orders.jid(order.bid, number), payload=payload, **shared)
+    return object_order.model_dump(exclude_defaults=True)
 
 
 # --- the report -------------------------------------------------------------------------------
@@ -337,7 +326,7 @@ def _stored(entry: Recorded) -> dict[str, Any]:
     }
 
 
-def _known(same: unchanged_objects.UnchangedVersion | None, about: Description) -> dict[str, Any]:
+def _known(same: unchanged_objects.UnchangedVersion | None, about: About) -> dict[str, Any]:
     """Return the same of an object without a new version: by its existing version, or by its description."""
     if same is not None:
         return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.config.settings import validator
-from spinney.apps.ingest.manifests import About, PayloadKind
-from spinney.files.digests import Digest, digest
+from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
+from spinney.files.digests import Digest
 from spinney.files.paths import component, relative
 from spinney.reports.addresses import mailbox
 
@@ -76,37 +76,6 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sum(FrozenModel):
-    """A digest that the depositor has given, as JSON parameters of a job hold it."""
-
-    algorithm: str
-    value: str
-
-    def digest(self) -> Digest:
-        """Return the digest, checked. Raises NotAdmitted for an invalid one."""
-        return digest(self.algorithm, self.value)
-
-    @classmethod
-    def of(cls, digest_: Digest | None) -> "Sum | None":
-        """Return the digest in the form for parameters; None for none."""
-        return None if digest_ is None else cls(algorithm=digest_.algorithm, value=digest_.value)
-
-
-class Description(FrozenModel):
-    """A depositor's description of an object."""
-
-    primary_id: str | None = None
-    local_ids: tuple[str, ...] = ()
-    creator: str | None = None
-    title: str | None = None
-    date: str | None = None
-
-    @classmethod
-    def of(cls, about: About) -> "Description":
-        """Return the description in a manifest's row in the form for parameters."""
-        return cls(**{name: getattr(about, name) for name in cls.model_fields})
-
-
 class Payload(FrozenModel):
     """The payload of one object: where it comes from, and what its depositor says of it."""
 
@@ -120,48 +89,46 @@ class Payload(FrozenModel):
     name: RelativePath
     size_bytes: int | None = None
     """The size that the depositor gave, which the payload must have; None: none was given."""
-    digest: Sum | None = None
+    digest: Digest | None = None
     """The digest that the depositor gave, which the payload must have; None: none was given."""
     mime_type: str | None = None
     modified: str | None = None
     """When it was last changed, as the depositor wrote it."""
 
 
-class BatchOrder(FrozenModel):
-    """A batch, as it was accepted: the parameter of its job."""
+class Order(FrozenModel):
+    """What the parameters of a batch and of its objects have in common."""
 
     bid: Bid
     profile: str
-    kind: PayloadKind
-    name: FileName
-    """The payload's file name; the file is below ``incoming/<bid>`` until the batch takes it."""
     submitter: Submitter
     update: bool = False
     """Whether its files are added to those of the objects' newest versions; else they replace them."""
-    digest: Sum | None = None
-    about: Description = Description()
-    """The description of the object, where the payload is a single one."""
+    about: About = NOTHING
+    """The description of the object; of a batch, where the payload is a single one."""
     response: str = "json"
-    notify: Notified = ()
-    """Mail addresses that get its reports in addition to those of the profile."""
     fail_at: Stage | None = None
     """For drills: each object fails once at this stage."""
+
+
+class BatchOrder(Order):
+    """A batch, as it was accepted: the parameter of its job."""
+
+    kind: PayloadKind
+    name: FileName
+    """The payload's file name; the file is below ``incoming/<bid>`` until the batch takes it."""
+    digest: Digest | None = None
+    notify: Notified = ()
+    """Mail addresses that get its reports in addition to those of the profile."""
     accepted: AwareDatetime | None = None
     """When it was submitted; None: unknown."""
 
 
-class ObjectOrder(FrozenModel):
+class ObjectOrder(Order):
     """An object of a batch: the parameter of its job."""
 
     jid: Jid
-    bid: Bid
-    profile: str
-    submitter: Submitter
     payload: Payload
-    about: Description = Description()
-    update: bool = False
-    response: str = "json"
-    fail_at: Stage | None = None
     until: Stage | None = None
     """The stage at which another service goes on with the object; None: all of it is done here."""
     returns: bool = False

@@ -42,7 +42,7 @@ class PayloadKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The description of an object in a batch manifest; None and empty values were not given."""
+    """A depositor's description of an object; None and empty values were not given."""
 
     primary_id: str | None = None
     """As it was given; whether it is an ARK is checked elsewhere."""

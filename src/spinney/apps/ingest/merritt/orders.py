@@ -14,14 +14,14 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ValidationError
 
 from spinney.apps.ingest.deposits import orders
-from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
-from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Payload
+from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.merritt import progress
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.merritt import Batch, Job, JobState, MerrittZKNodeInvalid
 from spinney.bridges.merritt.codec import read_object
 from spinney.errors import UsageError
-from spinney.files.digests import digest
+from spinney.files.digests import Digest, digest
 from spinney.files.paths import NotAdmitted, component
 from spinney.settings_files import faults
 
@@ -121,7 +121,7 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
                 mime_type=configuration.get("payload_mime_type"),
                 modified=configuration.get("payload_modified"),
             ),
-            about=Description(
+            about=About(
                 primary_id=identifiers.get("primary_id") or configuration.get("primary_id") or None,
                 local_ids=_local_ids(identifiers.get("local_id") or configuration.get("local_id") or []),
                 creator=metadata.get("erc_who") or None,
@@ -187,7 +187,7 @@ def batch_order(batch: Batch) -> BatchOrder:
             submitter=str(submission.get("submitter") or "unknown"),
             update=_is_update(submission),
             digest=_sum(submission),
-            about=Description(
+            about=About(
                 primary_id=texts["primary_id"],
                 local_ids=_local_ids(submission.get("localIdentifier") or []),
                 creator=texts["creator"],
@@ -206,8 +206,8 @@ def job_nodes(
     """Return the nodes of the job that deposits a row of a batch's manifest, or its only payload, by their names.
 
     ``number``: its place in the batch, by which it is known after a crash."""
-    about = order.about if row is None else Description.of(row.about)
-    given_digest = order.digest if row is None else Sum.of(row.digest)
+    about = order.about if row is None else row.about
+    given_digest = order.digest if row is None else row.digest
     configuration: dict[str, Any] = {
         "profile_name": order.profile,
         "submitter": order.submitter,
@@ -263,8 +263,8 @@ def _size(value: Any) -> int | None:
     return int(value) if str(value).isascii() and str(value).isdigit() else None
 
 
-def _sum(fields: Mapping[str, Any]) -> Sum | None:
+def _sum(fields: Mapping[str, Any]) -> Digest | None:
     """Return the digest of a payload; raises NotAdmitted for one that cannot be."""
     algorithm = fields.get("digest_type") or fields.get("digestType")
     value = fields.get("digest_value") or fields.get("digestValue")
-    return Sum.of(digest(str(algorithm), str(value))) if algorithm and value else None
+    return digest(str(algorithm), str(value)) if algorithm and value else None

@@ -12,7 +12,7 @@ from spinney import Defer, Job
 from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.byte_progress import SHOW_S, byte_progress
-from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
+from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
@@ -129,7 +129,7 @@ def _remote_file(row: dict[str, Any]) -> RemoteFile:
 
 
 def _digest(row: dict[str, Any]) -> Digest | None:
-    return None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
+    return None if row["digest"] is None else Digest(**row["digest"])
 
 
 def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:

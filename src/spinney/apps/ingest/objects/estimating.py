@@ -10,7 +10,7 @@ from spinney import Fail, Job, Warn
 from spinney.apps.ingest import fetching, manifests
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits import early_checks, priorities
-from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
+from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetching import Estimate, RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
@@ -144,11 +144,10 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
     """Yield the files of the object. A file that the batch has in its folder is a row without a URL."""
     payload, held = work.order.payload, work.held()
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
-        digest = None if payload.digest is None else payload.digest.digest()
         yield Row(
             url=work.url,
             name=payload.name,
-            digest=digest,
+            digest=payload.digest,
             size_bytes=payload.size_bytes,
             mime_type=payload.mime_type,
             modified=payload.modified,
@@ -168,7 +167,7 @@ def _fetch_manifest(work: Work) -> Path:
         url=work.url,
         name=payload.name,
         size_bytes=payload.size_bytes,
-        digest=None if payload.digest is None else payload.digest.digest(),
+        digest=payload.digest,
     )
     folder = work.folder / MANIFEST
     # A manifest of an earlier attempt would not be fetched again, and may be the one that could not be read.
@@ -193,12 +192,11 @@ def _fetch_manifest(work: Work) -> Path:
 def _line(row: Row) -> dict[str, Any]:
     """Return the line of a file, with the size that the depositor gave, which is required; a server's size is only an
     estimate."""
-    digest = Sum.of(row.digest)
     return {
         "url": row.url,
         "name": row.name,
         "size": row.size_bytes,
-        "digest": None if digest is None else digest.model_dump(),
+        "digest": row.digest,
         "mime_type": row.mime_type,
         "modified": row.modified,
     }

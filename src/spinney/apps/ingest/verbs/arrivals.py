@@ -14,7 +14,7 @@ import errno
 import hashlib
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -24,9 +24,9 @@ from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders
-from spinney.apps.ingest.deposits.orders import BatchOrder, Description
+from spinney.apps.ingest.deposits.orders import BatchOrder
 from spinney.apps.ingest.deposits.states import BatchState
-from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.manifests import About, PayloadKind
 from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.verbs import profile_list
 from spinney.apps.ingest.verbs.lookup import batch_of
@@ -234,7 +234,7 @@ def _kind(target: Path, submission: Submit) -> PayloadKind:
                 f"{listed(PayloadKind)}"
             ) from None
     about = submission.about
-    described = [name for name in Description.model_fields if getattr(about, name)]
+    described = [field.name for field in fields(About) if getattr(about, field.name)]
     if kind.is_batch and described:
         raise UsageError(f"{', '.join(described)}: a {kind} has this for each of its objects; write it there")
     return kind

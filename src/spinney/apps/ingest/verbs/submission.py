@@ -11,14 +11,12 @@ from pydantic import Field
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import (
     BatchOrder,
-    Description,
     FrozenModel,
     Stage,
-    Sum,
     require_notified,
 )
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.manifests import PayloadKind, fields
+from spinney.apps.ingest.manifests import About, PayloadKind, fields
 from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, require_stage, stage_names
 from spinney.apps.ingest.verbs.service import refused
 from spinney.errors import UsageError, did_you_mean, listed
@@ -93,9 +91,9 @@ class Submit(DepositFields):
             return digests.digest(algorithm, value)
 
     @property
-    def about(self) -> Description:
+    def about(self) -> About:
         """The description of the object, where the payload is a single one."""
-        return Description(
+        return About(
             primary_id=self.primary_id,
             local_ids=tuple(self.local_id),
             title=self.title,
@@ -138,7 +136,7 @@ class Submit(DepositFields):
             name=self.name,
             submitter=submitter,
             update=self.update,
-            digest=Sum.of(self.expected_digest),
+            digest=self.expected_digest,
             about=self.about,
             response=self.response,
             notify=tuple(self.notification),
