@@ -1,7 +1,7 @@
 """The elements of an object: the data of its job that staff see, from the store, at any stage."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.config import profiles
@@ -16,58 +16,7 @@ _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 """The outcomes of an attempt after which another attempt of the same stage counts as a retry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elements:
-    """The state of one object of a batch: its job, its current stage, and the last one that it has passed."""
-
-    jid: str
-    job: int
-    bid: str
-    batch: int | None
-    """The job of its batch."""
-    state: str
-    stage: str | None
-    """The current stage; None: all are done."""
-    passed: str | None
-    """The last stage that was successful."""
-    message: str | None
-    profile: str
-    collection: str | None
-    submitter: str
-    mode: str
-    """``add`` or ``update``."""
-    priority: int
-    payload: str
-    """``file``, ``container`` or ``object-manifest``."""
-    name: str
-    url: str | None
-    """The URL without a query, which may be a signature; None: the batch has the payload in its folder."""
-    digest_type: str | None
-    digest_value: str | None
-    local_ids: tuple[str, ...]
-    ark: str | None
-    """The primary id: given, found by a local id, or minted."""
-    version: int | None
-    """The version of the object, once it is stored."""
-    unchanged: bool
-    """Whether that version had the same content already, so that no other was made."""
-    creator: str | None
-    title: str | None
-    date: str | None
-    needed_bytes: int | None
-    """The space that it needs, once it is estimated."""
-    unsized_files: int | None
-    """How many files are not included, since their size is unknown."""
-    resource: str
-    """The lock with which space is promised."""
-    folder: str | None
-    """The working folder; None: it is in an area that is no longer in the settings."""
-    retries: int
-    """How often a stage was tried again after it had failed or was interrupted."""
-    response: str
-
-
-def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
+def elements(store: Store, settings: Settings, folders: Path, job: Job) -> dict[str, Any]:
     """Return the elements of an object's job, as of now.
 
     Values are those that a stage has established, else those that the depositor gave. ``folders``: the folder
@@ -81,39 +30,41 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
     estimated, stored = results.get("estimating") or {}, results.get("processing") or {}
     about, payload = order.about, order.payload
     area = area_of(results, _area(settings, order.profile))
-    return Elements(
-        jid=order.jid,
-        job=job.id,
-        bid=order.bid,
-        batch=job.parent_id,
-        state=str(job.state),
-        stage=job.stage,
-        passed=passed(job.state, job.stage),
-        message=job.message,
-        profile=order.profile,
-        collection=job.collection,
-        submitter=order.submitter,
-        mode=mode(update=order.update),
-        priority=job.priority,
-        payload=str(payload.kind),
-        name=payload.name,
-        url=_url(payload),
-        digest_type=None if payload.digest is None else payload.digest.algorithm,
-        digest_value=None if payload.digest is None else payload.digest.value,
-        local_ids=tuple(stored.get("local_ids", about.local_ids)),
-        ark=stored.get("ark") or data.get("ark") or data.get("minted") or about.primary_id,
-        version=stored.get("version"),
-        unchanged=not stored.get("own", True),
-        creator=stored.get("who") or about.creator,
-        title=stored.get("what") or about.title,
-        date=stored.get("when") or about.date,
-        needed_bytes=estimated.get("bytes"),
-        unsized_files=estimated.get("unknown"),
-        resource=(results.get("provisioning") or {}).get("lock") or promises(settings, folders, area),
-        folder=_folder(settings, folders, job, area, order.jid),
-        retries=retries(store.attempts(job.id)),
-        response=order.response,
-    )
+    return {
+        "jid": order.jid,
+        "job": job.id,
+        "bid": order.bid,
+        "batch": job.parent_id,  # the job of its batch
+        "state": job.state,
+        "stage": job.stage,  # the current one; None: all are done
+        "passed": passed(job.state, job.stage),  # the last stage that was successful
+        "message": job.message,
+        "profile": order.profile,
+        "collection": job.collection,
+        "submitter": order.submitter,
+        "mode": mode(update=order.update),
+        "priority": job.priority,
+        "payload": payload.kind,
+        "name": payload.name,
+        "url": _url(payload),
+        "digest_type": payload.digest and payload.digest.algorithm,
+        "digest_value": payload.digest and payload.digest.value,
+        "local_ids": stored.get("local_ids", about.local_ids),
+        # The primary id: given, found by a local id, or minted.
+        "ark": stored.get("ark") or data.get("ark") or data.get("minted") or about.primary_id,
+        "version": stored.get("version"),
+        "unchanged": not stored.get("own", True),  # that version had the same content already
+        "creator": stored.get("who") or about.creator,
+        "title": stored.get("what") or about.title,
+        "date": stored.get("when") or about.date,
+        "needed_bytes": estimated.get("bytes"),
+        "unsized_files": estimated.get("unknown"),  # files that are not included, since their size is unknown
+        # The lock with which space is promised.
+        "resource": (results.get("provisioning") or {}).get("lock") or promises(settings, folders, area),
+        "folder": _folder(settings, folders, job, area, order.jid),
+        "retries": retries(store.attempts(job.id)),
+        "response": order.response,
+    }
 
 
 def _url(payload: Payload) -> str | None:
