@@ -1,11 +1,13 @@
 """Bridges let Spinney work with the database or the queue of another system, and serve that system's own clients.
 
-``bridge``    a bridge at work: it claims entries, submits jobs, reports their state, takes wishes
-``foreign``   what a class for another system's database provides
-``process``   a bridge's process, at most one of a host under its name, with the node that runs its jobs
-``commands``  what the commands of all bridges share
-``disbatch``  execution nodes and the command interface of Disbatch 4, on its MongoDB database
-``merritt``   a library of the queue in ZooKeeper that Merritt's services share; it needs nothing else of Spinney
+``bridge``              a bridge at work: it claims entries, submits jobs, reports their state, takes wishes
+``foreign``             what a class for another system's database provides
+``process``             a bridge's process, at most one of a host under its name, with the node that runs its jobs
+``commands``            what the commands of all bridges share
+``disbatch``            execution nodes and the command interface of Disbatch 4, on its MongoDB database
+``merritt``             a library of the queue in ZooKeeper that Merritt's services share; it needs nothing else
+``merritt_admin``       the commands ``spinney merritt`` for operators of that queue
+``merritt_connection``  the connection of commands to ZooKeeper
 
 A bridge is one thread of one process beside a node. It claims an entry in the other system, submits a job under a key
 made of the entry and the claim, keeps a link between both in the store, and reports the job's state until the other

@@ -10,7 +10,7 @@ from kazoo.security import make_digest_acl
 
 from bridges.merritt.trees import CONFIGURATION, new_batch, new_job, tree
 from cli.shell import Shell
-from spinney.apps.ingest.merritt import connection
+from spinney.bridges import merritt_connection
 from spinney.bridges.merritt import AccessState, BatchState, JobState, MerrittQueue
 
 from .service import IngestService
@@ -154,7 +154,7 @@ def test_wrong_hosts_names_and_rights_are_said(
     client: KazooClient, queue: MerrittQueue, merritt: Merritt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(connection, "CONNECT_S", 0.5)
+        patch.setattr(merritt_connection, "CONNECT_S", 0.5)
         assert "no ZooKeeper server" in merritt("ls", servers="127.0.0.1:1", code=1)
     assert "is missing" in merritt("show", "jid0000000009", code=1)
     assert "there is no batch" in merritt("show", "bid-none", code=2)
@@ -187,7 +187,7 @@ def test_a_consumer_that_takes_no_batches_starts_without_the_ingest_settings(
     # Given a consumer that only does access requests, and a wrong file of ingest settings,
     (tmp_path / "merritt.toml").write_text('work = ["access"]\n')
     (tmp_path / "ingest.toml").write_text("no settings")
-    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
+    monkeypatch.setattr(merritt_connection, "CONNECT_S", 0.5)
     # when it is started, then it gets as far as the connection.
     assert "no ZooKeeper server" in merritt("run", servers="127.0.0.1:1", code=1)
 

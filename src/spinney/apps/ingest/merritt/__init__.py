@@ -12,11 +12,10 @@ The rules for those who run it are in ``docs/merritt.md``.
 ``passed_over``  items with a fault, left as they are with one warning, so that the others go on
 ``mirror``       batches that were submitted here, shown there
 ``settings``     ``merritt.toml``: which states and requests are worked on here
-``connection``   the connection of commands to ZooKeeper
 ``cli``          the commands ``spinney merritt``: run, and compare
-``admin``        its commands for operators of the queue
 
-The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``. A
+The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``, and the
+commands for its operators are in ``spinney.bridges.merritt_admin``. A
 consumer is one process with one thread (``spinney.bridges.bridge``); a node of its own runs the jobs. A job
 there is this node's as long as it has both its lock and its mark: the lock ends with the session, the mark
 tells a restarted consumer what it had taken. Whatever is repeated after a crash must lead to the same job

@@ -12,12 +12,12 @@ from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt import marks, settings
 from spinney.apps.ingest.merritt.access import AccessWork
-from spinney.apps.ingest.merritt.admin import app as admin
-from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
 from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.bridges import commands
 from spinney.bridges.bridge import Bridge
+from spinney.bridges.merritt_admin import app as admin
+from spinney.bridges.merritt_connection import ZooKeeperOption, connected
 from spinney.command_line import JsonOption, StoreOption, endpoint, open_control
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)

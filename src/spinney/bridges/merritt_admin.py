@@ -15,7 +15,6 @@ from typing import Annotated, Any, TypeVar, cast
 import typer
 from kazoo.exceptions import KazooException
 
-from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
 from spinney.bridges.merritt import (
     AccessRequest,
     AccessState,
@@ -28,6 +27,7 @@ from spinney.bridges.merritt import (
     layout,
 )
 from spinney.bridges.merritt.access import AccessQueue
+from spinney.bridges.merritt_connection import ZooKeeperOption, connected
 from spinney.command_line import Exit, JsonOption, display
 from spinney.errors import Refused, StoreUnavailable, UsageError
 
@@ -296,8 +296,7 @@ def legacy(
     with _queue(zookeeper) as queue:
         rows: list[dict[str, Any]]
         if move:
-            moves = queue.move_legacy(dry_run=dry_run)
-            rows = [{"path": each.path, "target": each.target, "action": each.action} for each in moves]
+            rows = [asdict(each) for each in queue.move_legacy(dry_run=dry_run)]
         else:
             records, errors = queue.legacy()
             rows = [
