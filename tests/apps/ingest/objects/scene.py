@@ -73,13 +73,13 @@ class Service:
     def loaded(self, name: str = "maps") -> profiles.Profile:
         return profiles.load(self.settings, name)
 
-    def stored(self, ark: str, version: int | None = None) -> dict[str, bytes]:
-        """The depositor's files of an object, by name."""
+    def stored(self, ark: str, version: int | None = None, *, below: str = "producer") -> dict[str, bytes]:
+        """The depositor's files of an object, by name; or those in another folder of it."""
         files: dict[str, bytes] = {}
         for file in self.storage.files(ark, version):
-            if file.path.startswith("producer/"):
-                with self.storage.opened(ark, file, version) as stream:
-                    files[file.path.removeprefix("producer/")] = stream.read()
+            if file.path.startswith(f"{below}/"):
+                with self.storage.opened(ark, file) as stream:
+                    files[file.path.removeprefix(f"{below}/")] = stream.read()
         return files
 
     # --- an object ------------------------------------------------------------------------

@@ -540,8 +540,7 @@ def test_the_depositors_own_erc_speaks_where_the_order_is_silent(service: Servic
         ["shelf 7"],
     )
     assert service.stored(done["ark"])["mrt-erc.txt"] == ERC
-    with service.storage.opened(done["ark"], "system/mrt-erc.txt") as file:
-        assert b"who: Bea\nwhat: Old maps\n" in file.read()
+    assert b"who: Bea\nwhat: Old maps\n" in service.stored(done["ark"], below="system")["mrt-erc.txt"]
 
 
 def test_an_update_keeps_the_description_that_it_does_not_give(service: Service) -> None:
@@ -559,11 +558,10 @@ def test_an_update_keeps_the_description_that_it_does_not_give(service: Service)
     with service.inventory as inventory:
         described = [(v.who, v.what, v.when) for v in _versions(inventory, ark)]
     assert described == [("Ann", "A map of the world", "1912")] * 2 + [("Ann", "Old", "1912")]
-    with service.storage.opened(ark, "system/mrt-erc.txt") as file:
-        assert (
-            file.read()
-            == f"erc:\nwho: Ann\nwhat: Old\nwhen: 1912\nwhere: {ark}\nwhere: n\nwhere: m\n".encode()
-        )
+    assert (
+        service.stored(ark, below="system")["mrt-erc.txt"]
+        == f"erc:\nwho: Ann\nwhat: Old\nwhen: 1912\nwhere: {ark}\nwhere: n\nwhere: m\n".encode()
+    )
     assert (again["version"], again["what"]) == (2, "A map of the world")
     # A deposit of the whole object describes it anew.
     service.of_file(b"4", number=4, about=about(primary_id=ark)).deposit()
@@ -586,8 +584,7 @@ def test_an_update_that_is_recorded_after_a_later_one_has_the_title_with_which_i
     # then the inventory has the title that the object has.
     with service.inventory as inventory:
         assert [version.what for version in _versions(inventory, ark)] == ["Old", "Old", "New"]
-    with service.storage.opened(ark, "system/mrt-erc.txt", 2) as file:
-        assert b"what: Old\n" in file.read()
+    assert b"what: Old\n" in service.stored(ark, 2, below="system")["mrt-erc.txt"]
 
 
 @pytest.mark.parametrize(
@@ -614,12 +611,11 @@ def test_hostile_text_is_harmless_in_the_descriptions(service: Service) -> None:
         title='</dc:title><!ENTITY x SYSTEM "file:///etc/passwd">\x1b[2J', creator="a\nwhere: ark:/1/forged"
     )
     done = service.of_file(about=description).deposit()
-    with service.storage.opened(done["ark"], "system/mrt-dc.xml") as file:
-        record = file.read()
+    written = service.stored(done["ark"], below="system")
+    record = written["mrt-dc.xml"]
     assert b"&lt;/dc:title&gt;" in record
     assert b"\x1b" not in record
-    with service.storage.opened(done["ark"], "system/mrt-erc.txt") as file:
-        assert b"\nwhere: ark:/1/forged" not in file.read()
+    assert b"\nwhere: ark:/1/forged" not in written["mrt-erc.txt"]
 
 
 # --- containers -------------------------------------------------------------------------------
