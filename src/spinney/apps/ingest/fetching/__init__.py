@@ -48,30 +48,14 @@ one whose file never got its name, has no effect.
 Specified by ``tests/apps/ingest/fetching``.
 """
 
-from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all, forget
-from spinney.apps.ingest.fetching.rules import (
-    Estimate,
-    Fetched,
-    FetchFailed,
-    RemoteFile,
-    Rules,
-    Stopped,
-    Surroundings,
-)
-from spinney.apps.ingest.fetching.size_estimates import estimate
-from spinney.apps.ingest.fetching.urls import hosts_of
-
-__all__ = [
-    "Estimate",
-    "FetchFailed",
-    "Fetched",
-    "RemoteFile",
-    "Rules",
-    "Stopped",
-    "Surroundings",
-    "aside_of",
-    "estimate",
-    "fetch_all",
-    "forget",
-    "hosts_of",
-]
+from spinney.apps.ingest.fetching.fetches import aside_of as aside_of
+from spinney.apps.ingest.fetching.fetches import fetch_all as fetch_all
+from spinney.apps.ingest.fetching.fetches import forget as forget
+from spinney.apps.ingest.fetching.rules import Estimate as Estimate
+from spinney.apps.ingest.fetching.rules import FetchFailed as FetchFailed
+from spinney.apps.ingest.fetching.rules import RemoteFile as RemoteFile
+from spinney.apps.ingest.fetching.rules import Rules as Rules
+from spinney.apps.ingest.fetching.rules import Stopped as Stopped
+from spinney.apps.ingest.fetching.rules import Surroundings as Surroundings
+from spinney.apps.ingest.fetching.size_estimates import estimate as estimate
+from spinney.apps.ingest.fetching.urls import hosts_of as hosts_of

@@ -15,7 +15,7 @@ under the key; a crash in between, or an answer that was lost, wastes one ARK.
 Specified by ``tests/apps/ingest/identifiers``.
 """
 
-from spinney.apps.ingest.identifiers.ezid import EzidMinter, MintFailed
-from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
-
-__all__ = ["EzidMinter", "LocalMinter", "MintFailed", "Minter"]
+from spinney.apps.ingest.identifiers.ezid import EzidMinter as EzidMinter
+from spinney.apps.ingest.identifiers.ezid import MintFailed as MintFailed
+from spinney.apps.ingest.identifiers.minters import LocalMinter as LocalMinter
+from spinney.apps.ingest.identifiers.minters import Minter as Minter

@@ -35,34 +35,19 @@ Specified by ``tests/apps/ingest/inventory`` (on SQLite and PostgreSQL).
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest.inventory.model import (
-    Damaged,
-    Due,
-    Entry,
-    File,
-    LocalIdTaken,
-    Match,
-    Object,
-    Recorded,
-    Version,
-)
+from spinney.apps.ingest.inventory.model import Damaged as Damaged
+from spinney.apps.ingest.inventory.model import Due as Due
+from spinney.apps.ingest.inventory.model import Entry as Entry
+from spinney.apps.ingest.inventory.model import File as File
+from spinney.apps.ingest.inventory.model import LocalIdTaken as LocalIdTaken
+from spinney.apps.ingest.inventory.model import Match as Match
+from spinney.apps.ingest.inventory.model import Object as Object
+from spinney.apps.ingest.inventory.model import Recorded as Recorded
+from spinney.apps.ingest.inventory.model import Version as Version
 from spinney.tables import TableSet
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
-
-__all__ = [
-    "Damaged",
-    "Due",
-    "Entry",
-    "File",
-    "LocalIdTaken",
-    "Match",
-    "Object",
-    "Recorded",
-    "Version",
-    "open_inventory",
-]
 
 
 TABLES = TableSet(

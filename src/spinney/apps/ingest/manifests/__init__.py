@@ -89,33 +89,17 @@ Modules
 Specified by ``tests/apps/ingest/manifests``.
 """
 
-from spinney.apps.ingest.manifests.model import (
-    NOTHING,
-    About,
-    Judgement,
-    Manifest,
-    ManifestRefused,
-    PayloadKind,
-    Problem,
-    Row,
-    Warnings,
-)
-from spinney.apps.ingest.manifests.reader import judge, kind_of, read
-from spinney.apps.ingest.manifests.writer import write, write_json
-
-__all__ = [
-    "NOTHING",
-    "About",
-    "Judgement",
-    "Manifest",
-    "ManifestRefused",
-    "PayloadKind",
-    "Problem",
-    "Row",
-    "Warnings",
-    "judge",
-    "kind_of",
-    "read",
-    "write",
-    "write_json",
-]
+from spinney.apps.ingest.manifests.model import NOTHING as NOTHING
+from spinney.apps.ingest.manifests.model import About as About
+from spinney.apps.ingest.manifests.model import Judgement as Judgement
+from spinney.apps.ingest.manifests.model import Manifest as Manifest
+from spinney.apps.ingest.manifests.model import ManifestRefused as ManifestRefused
+from spinney.apps.ingest.manifests.model import PayloadKind as PayloadKind
+from spinney.apps.ingest.manifests.model import Problem as Problem
+from spinney.apps.ingest.manifests.model import Row as Row
+from spinney.apps.ingest.manifests.model import Warnings as Warnings
+from spinney.apps.ingest.manifests.reader import judge as judge
+from spinney.apps.ingest.manifests.reader import kind_of as kind_of
+from spinney.apps.ingest.manifests.reader import read as read
+from spinney.apps.ingest.manifests.writer import write as write
+from spinney.apps.ingest.manifests.writer import write_json as write_json

@@ -19,24 +19,15 @@ compared with. After an interruption the same number is written and submitted ag
 Specified by ``tests/apps/ingest/report``.
 """
 
-from spinney.apps.ingest.report.builder import PreviousReport, Report, build
-from spinney.apps.ingest.report.facts import BatchFacts, Kind, ObjectEnd
-from spinney.apps.ingest.report.files import read_previous, write
-from spinney.apps.ingest.report.mail import key, mail
-from spinney.apps.ingest.report.page import html
-from spinney.apps.ingest.report.text import text
-
-__all__ = [
-    "BatchFacts",
-    "Kind",
-    "ObjectEnd",
-    "PreviousReport",
-    "Report",
-    "build",
-    "html",
-    "key",
-    "mail",
-    "read_previous",
-    "text",
-    "write",
-]
+from spinney.apps.ingest.report.builder import PreviousReport as PreviousReport
+from spinney.apps.ingest.report.builder import Report as Report
+from spinney.apps.ingest.report.builder import build as build
+from spinney.apps.ingest.report.facts import BatchFacts as BatchFacts
+from spinney.apps.ingest.report.facts import Kind as Kind
+from spinney.apps.ingest.report.facts import ObjectEnd as ObjectEnd
+from spinney.apps.ingest.report.files import read_previous as read_previous
+from spinney.apps.ingest.report.files import write as write
+from spinney.apps.ingest.report.mail import key as key
+from spinney.apps.ingest.report.mail import mail as mail
+from spinney.apps.ingest.report.page import html as html
+from spinney.apps.ingest.report.text import text as text

@@ -62,32 +62,15 @@ other keys than OCFL's own (E102) and a file beside it could be lost between two
 Specified by ``tests/apps/ingest/storage``; ocfl-py, another implementation, judges what was written.
 """
 
-from spinney.apps.ingest.storage.factory import open_storage
-from spinney.apps.ingest.storage.model import (
-    Busy,
-    Damaged,
-    Incoming,
-    Late,
-    NoSuchObject,
-    NotThere,
-    Stored,
-    StoredFile,
-    Verified,
-    Version,
-)
-from spinney.apps.ingest.storage.ocfl import Storage
-
-__all__ = [
-    "Busy",
-    "Damaged",
-    "Incoming",
-    "Late",
-    "NoSuchObject",
-    "NotThere",
-    "Storage",
-    "Stored",
-    "StoredFile",
-    "Verified",
-    "Version",
-    "open_storage",
-]
+from spinney.apps.ingest.storage.factory import open_storage as open_storage
+from spinney.apps.ingest.storage.model import Busy as Busy
+from spinney.apps.ingest.storage.model import Damaged as Damaged
+from spinney.apps.ingest.storage.model import Incoming as Incoming
+from spinney.apps.ingest.storage.model import Late as Late
+from spinney.apps.ingest.storage.model import NoSuchObject as NoSuchObject
+from spinney.apps.ingest.storage.model import NotThere as NotThere
+from spinney.apps.ingest.storage.model import Stored as Stored
+from spinney.apps.ingest.storage.model import StoredFile as StoredFile
+from spinney.apps.ingest.storage.model import Verified as Verified
+from spinney.apps.ingest.storage.model import Version as Version
+from spinney.apps.ingest.storage.ocfl import Storage as Storage
