@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from spinney.apps.ingest.fetching import partial_files, response_headers
@@ -91,16 +90,9 @@ def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) ->
     measure.check_announced(size_bytes)
     if part is not None:
         part.close()
-    modified = response_headers.date_of(answer.headers, "last-modified")
-    return partial_files.new_part(
-        place,
-        Head(
-            source=place.source,
-            condition=response_headers.condition_of(answer.headers),
-            size_bytes=size_bytes,
-            modified=modified.isoformat() if modified else None,
-        ),
-    )
+    condition = response_headers.condition_of(answer.headers)
+    head = Head(source=place.source, condition=condition, size_bytes=size_bytes)
+    return partial_files.new_part(place, head)
 
 
 def _receive(part: Part, answer: Answer, measure: Measure, count_bytes: Callable[[int], None]) -> None:
@@ -148,11 +140,9 @@ def copy_file(
     with paths.opened_beneath(root, path) as file:
         before = os.fstat(file.fileno())
         measure.check_announced(before.st_size)
-        modified = datetime.fromtimestamp(before.st_mtime, UTC).isoformat()
         # Without a condition: copying again is quicker than checking whether the file is unchanged.
-        part = partial_files.new_part(
-            place, Head(source=place.source, condition=None, size_bytes=before.st_size, modified=modified)
-        )
+        head = Head(source=place.source, condition=None, size_bytes=before.st_size)
+        part = partial_files.new_part(place, head)
         try:
             while chunk := file.read(copies.CHUNK_BYTES):
                 measure.check_received(part.size_bytes + len(chunk))

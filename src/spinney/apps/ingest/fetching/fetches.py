@@ -15,7 +15,7 @@ from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
 from spinney.apps.ingest.fetching.downloads import copy_file, download
 from spinney.apps.ingest.fetching.errors import Differs, Halted, TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient
-from spinney.apps.ingest.fetching.journal import Entry, Journal, existing_file
+from spinney.apps.ingest.fetching.journal import Journal, existing_file
 from spinney.apps.ingest.fetching.partial_files import Part, Place
 from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules, Surroundings
 from spinney.apps.ingest.fetching.size_checks import Measure
@@ -149,10 +149,7 @@ class _Fetching:
     def _existing(self, file: RemoteFile, target: Path) -> Fetched | None:
         """Return the file that an earlier call fetched; None: there is none, or not the right one, which is
         removed."""
-        entry = self.journal.entries.get(file.name)
-        if entry is not None and entry.source != _source(file):
-            entry = None
-        existing = existing_file(target, file, entry, self._sums_of(file), self.halt)
+        existing = existing_file(target, file, _source(file), self.journal, self._sums_of(file), self.halt)
         if existing is None:
             # Before fetching: if that fails, no wrong file may be left under the final name.
             target.unlink(missing_ok=True)
@@ -226,18 +223,13 @@ class _Fetching:
     def _give_name(self, file: RemoteFile, target: Path, part: Part) -> Fetched:
         """Enter a complete part in the journal and rename it to its final name."""
         part.close()
-        sums = dict(part.sums)
-        entry = Entry(
-            name=file.name,
-            source=_source(file),
-            size_bytes=part.size_bytes,
-            sums=sums,
-            modified=part.head.modified,
+        fetched = Fetched(
+            name=file.name, source=_source(file), size_bytes=part.size_bytes, sums=dict(part.sums)
         )
         # Before the name: a name without a line would be fetched again.
-        self.journal.add(entry)
+        self.journal.add(fetched)
         part.path.replace(target)
-        return Fetched(name=file.name, size_bytes=part.size_bytes, sums=sums, modified=entry.modified_at)
+        return fetched
 
     def _sums_of(self, file: RemoteFile) -> tuple[str, ...]:
         """Return the algorithms to compute: those of the caller, that of the given digest, and at least one."""

@@ -8,9 +8,7 @@ or missing line only causes another download; therefore the journal is never syn
 import os
 import stat
 import threading
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection
 from pathlib import Path
 
 import orjson
@@ -21,25 +19,6 @@ from spinney.files import copies
 from spinney.files.digests import Sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One file, as it was when it got its name."""
-
-    name: str
-    source: str
-    """A hash of the URL, which may itself be a secret."""
-    size_bytes: int
-    sums: Mapping[str, str]
-    modified: str | None
-    """ISO 8601, UTC."""
-
-    @property
-    def modified_at(self) -> datetime | None:
-        """Return ``modified`` as a time in UTC; None where it is not known. Raises ValueError for text that
-        is no date."""
-        return datetime.fromisoformat(self.modified) if self.modified else None
-
-
 class Journal:
     """A file of JSON lines that is only appended to. Threads may add at once; processes exclude each other by
     the folder's lock.
@@ -48,7 +27,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, Fetched] = {}
         """The latest entry of each name, as of the opening of the journal."""
         self._file = path.open("a+b", buffering=0)
         self._adding = threading.Lock()
@@ -58,7 +37,7 @@ class Journal:
         """Close the file."""
         self._file.close()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Fetched) -> None:
         """Append the line of a file that was fetched; several threads may do so at once."""
         with self._adding:
             copies.write_all(self._file, orjson.dumps(entry) + b"\n")
@@ -76,10 +55,9 @@ class Journal:
             self._file.write(b"\n")
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> Fetched | None:
     try:
-        entry = Entry(**orjson.loads(line))
-        entry.modified_at  # noqa: B018 - a date that is none makes the line none
+        entry = Fetched(**orjson.loads(line))
     except (ValueError, TypeError):
         return None
     return entry if isinstance(entry.sums, dict) else None
@@ -91,16 +69,20 @@ def _entry(line: bytes) -> Entry | None:
 def existing_file(
     target: Path,
     file: RemoteFile,
-    entry: Entry | None,
+    source: str,
+    journal: Journal,
     algorithms: Collection[str],
     halt: threading.Event,
 ) -> Fetched | None:
     """Return the file at ``target`` if it has the given size and digest, or else those in the journal; None
     where it has not, or nothing is known to compare it with.
 
-    ``entry`` is the journal's line for the same name and URL; None: there is none. The file is read in full.
-    ``modified`` of the result is that of the journal, where its line fits. Raises Halted, OSError.
+    The journal's line counts if it is of the same URL, of which ``source`` is the hash. The file is read in full.
+    Raises Halted, OSError.
     """
+    entry = journal.entries.get(file.name)
+    if entry is not None and entry.source != source:
+        entry = None
     if file.digest is None and entry is None:
         return None
     size_bytes = file.size_bytes if file.size_bytes is not None or entry is None else entry.size_bytes
@@ -108,17 +90,14 @@ def existing_file(
     if result is None:
         return None
     size_bytes, sums = result
-    if entry is not None and not _matches(entry, size_bytes, sums):
-        entry = None
-    if file.digest is None and entry is None:
-        return None
-    if file.digest is not None and sums[file.digest.algorithm] != file.digest.value:
-        return None
-    modified = entry.modified_at if entry is not None else None
-    return Fetched(name=file.name, size_bytes=size_bytes, sums=sums, modified=modified)
+    if file.digest is None:
+        is_right = entry is not None and _matches(entry, size_bytes, sums)
+    else:
+        is_right = sums[file.digest.algorithm] == file.digest.value
+    return Fetched(name=file.name, source=source, size_bytes=size_bytes, sums=sums) if is_right else None
 
 
-def _matches(entry: Entry, size_bytes: int, sums: dict[str, str]) -> bool:
+def _matches(entry: Fetched, size_bytes: int, sums: dict[str, str]) -> bool:
     """Return whether a file has the size of an entry and all digests that both have, at least one."""
     common = sums.keys() & entry.sums.keys()
     return entry.size_bytes == size_bytes and bool(common) and all(sums[a] == entry.sums[a] for a in common)

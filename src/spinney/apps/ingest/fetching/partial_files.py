@@ -32,8 +32,6 @@ class Head:
     """A validator for ``If-Range``; without it the part cannot be resumed."""
     size_bytes: int | None
     """The size of the whole file, if the server gave it."""
-    modified: str | None
-    """ISO 8601, UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from spinney.files.digests import Digest
@@ -86,11 +85,11 @@ class Fetched:
     """A file that has been fetched: complete, verified and durable."""
 
     name: str
+    source: str
+    """A hash of the URL, which may itself be a secret."""
     size_bytes: int
     sums: Mapping[str, str]
     """The digests of the received bytes, in lowercase hexadecimal, by algorithm."""
-    modified: datetime | None
-    """When it was last changed according to the server, or to the file system for a ``file:`` URL; UTC."""
 
 
 class FetchFailed(Exception):
