@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Payload
@@ -25,6 +25,8 @@ from spinney.files.digests import Digest, digest
 from spinney.files.paths import NotAdmitted, component
 from spinney.settings_files import faults
 
+_ABOUT = TypeAdapter(About)
+"""Checks what others have written, as the fields of an order are checked."""
 _BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
 _OBJECT_KINDS = {
     "file": PayloadKind.FILE,
@@ -121,12 +123,16 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
                 mime_type=configuration.get("payload_mime_type"),
                 modified=configuration.get("payload_modified"),
             ),
-            about=About(
-                primary_id=identifiers.get("primary_id") or configuration.get("primary_id") or None,
-                local_ids=_local_ids(identifiers.get("local_id") or configuration.get("local_id") or []),
-                creator=metadata.get("erc_who") or None,
-                title=metadata.get("erc_what") or None,
-                date=metadata.get("erc_when") or None,
+            about=_ABOUT.validate_python(
+                {
+                    "primary_id": identifiers.get("primary_id") or configuration.get("primary_id") or None,
+                    "local_ids": _local_ids(
+                        identifiers.get("local_id") or configuration.get("local_id") or []
+                    ),
+                    "creator": metadata.get("erc_who") or None,
+                    "title": metadata.get("erc_what") or None,
+                    "date": metadata.get("erc_when") or None,
+                }
             ),
             update=_is_update(configuration),
             # What is recorded here is not what Merritt's inventory records, so that is left to others behind it.
@@ -178,21 +184,18 @@ def batch_order(batch: Batch) -> BatchOrder:
         for field, names in _SUBMITTED_AS.items()
     }
     texts = {field: submission.get(key) or None for field, key in keys.items()}
+    name = texts.pop("name")
     try:
         return BatchOrder(
             bid=bid_of(batch),
             profile=profile_of(submission),
             kind=kind_of(submission),
-            name=str(texts["name"] or ""),
+            name=str(name or ""),
             submitter=str(submission.get("submitter") or "unknown"),
             update=_is_update(submission),
             digest=_sum(submission),
-            about=About(
-                primary_id=texts["primary_id"],
-                local_ids=_local_ids(submission.get("localIdentifier") or []),
-                creator=texts["creator"],
-                title=texts["title"],
-                date=texts["date"],
+            about=_ABOUT.validate_python(
+                texts | {"local_ids": _local_ids(submission.get("localIdentifier") or [])}
             ),
             accepted=datetime.now(UTC),
         )
