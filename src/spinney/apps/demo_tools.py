@@ -1,4 +1,4 @@
-"""What the demos of monitor and receivers share: a folder of their own, commands that are shown, a mail server."""
+"""What the demos of the applications share: a folder of their own, commands that are shown, a mail server."""
 
 import os
 import shutil
@@ -32,6 +32,9 @@ def run_demo(steps: Callable[[], list[str]]) -> int:
     except SpinneyError as error:
         print(f"demo: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:  # a file that may not be read, a full disk
+        print(f"demo: {error.strerror}: {error.filename}; correct that, and start it again", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - began_s:.1f} s in all", sep="\n")
@@ -42,9 +45,10 @@ def make_folder(folder: Path, settings_file: str, variable: str) -> None:
     """Make a new folder in place of the one of an earlier demo, and use the store and the settings in it, which
     ``variable`` names. Raises UsageError when it is something else: one without this file."""
     if folder.exists() and not (folder / settings_file).exists():
-        raise UsageError(f"{folder} is not the folder of an earlier demo; move it away")
+        raise UsageError(f"{folder} exists and was not made by an earlier demo; move it away")
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(exist_ok=True)  # something that cannot be removed may remain
+    folder.mkdir(parents=True, exist_ok=True)  # something that cannot be removed may remain
+    (folder / settings_file).touch()
     os.environ |= {variable: f"{folder / settings_file}", ENVIRONMENT: f"sqlite:///{folder / 'spinney.db'}"}
 
 

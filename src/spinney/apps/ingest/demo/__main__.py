@@ -2,23 +2,24 @@
 
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import orjson
 
+from spinney.apps.demo_tools import make_folder, run_demo
 from spinney.apps.ingest.batches import promise_checks
+from spinney.apps.ingest.config.settings import FILE, VARIABLE
 from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
 from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
-from spinney.apps.ingest.demo.plan import Plan, make_room, plan
+from spinney.apps.ingest.demo.plan import Plan, plan
 from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
 from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.arrivals import Accepted
 from spinney.apps.ingest.verbs.service import Service
-from spinney.errors import SpinneyError, UsageError
+from spinney.errors import UsageError
 from spinney.files.paths import shown
 from spinney.jobs import SETTLED, Filter, State, job_folder
 
@@ -31,32 +32,14 @@ _COMPLETED = "\nCompleted objects ("
 
 
 def main() -> int:
-    """Run the demo by the environment's options, and return the exit code: 0 only when all is well, 130 for
-    Ctrl-C.
-
-    Errors that a user can correct become a sentence on stderr; all others are errors of the demo, and have a
-    traceback.
-    """
-    try:
-        planned = plan(os.environ)
-        make_room(planned.out)
-        return _run(planned)
-    except SpinneyError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:  # a file that may not be read, a full disk
-        print(
-            f"demo: {error.strerror}: {error.filename}; correct that, or name another SOURCE or OUT",
-            file=sys.stderr,
-        )
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    """Run the demo by the environment's options, and return the exit code: 0 only when all is well."""
+    return run_demo(_run)
 
 
-def _run(planned: Plan) -> int:
-    """Run the steps, print the results, and return 1 if something is not as it should be."""
-    began_s = time.monotonic()
+def _run() -> list[str]:
+    """Run the steps, print the results, and return what is not as it should be."""
+    planned = plan(os.environ)
+    make_folder(planned.out, FILE, VARIABLE)
     content = find(planned.source, planned.leave_out)
     with run_server() as served_files:
         offered = offer(planned.source, content.things, planned.manifests, served_files.base_url)
@@ -72,8 +55,8 @@ def _run(planned: Plan) -> int:
             _say("Looking through history, inventory and archive …")
             result = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
     faults = [*_report_faults(offered, reports), *result.faults]
-    _print_result(planned, demo.folder, result, faults, time.monotonic() - began_s)
-    return 1 if faults else 0
+    _print_result(planned, demo.folder, result, faults)
+    return faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,16 +178,12 @@ def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
     return faults
 
 
-def _print_result(
-    planned: Plan, folder: Path, result: promise_checks.CheckResult, faults: list[str], took_s: float
-) -> None:
-    """Print what was checked, the faults, and where everything is."""
+def _print_result(planned: Plan, folder: Path, result: promise_checks.CheckResult, faults: list[str]) -> None:
+    """Print what was checked, and where everything is."""
     _say(
         f"  jobs {result.jobs:,}, attempts {result.attempts:,}, interrupted by a crash {result.interrupted:,}"
     )
     _say(f"  objects {result.objects:,}, files read once more {result.files:,}, bytes {result.bytes:,}")
-    for fault in faults:
-        _say(f"  FAULT {fault}")
     if not faults:
         _say("  no recorded stage ran again unasked, nothing in the archive is wrong, nothing is left over")
     _say("")
@@ -217,7 +196,7 @@ def _print_result(
         ("node log", planned.log),
     ):
         _say(f"  {name:<10} {place}")
-    _say(f"\n{took_s:.1f} s in all")
+    _say("")
 
 
 def _say(text: str) -> None:

@@ -6,7 +6,6 @@ what a user sees and a crash kills nothing else.
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import TextIO
 
 import psutil
 
+from spinney.apps.demo_tools import COMMAND
 from spinney.errors import UsageError
 
 LOOK_S = 0.03
@@ -26,11 +26,6 @@ _DRAIN_S = 30.0
 Process = subprocess.Popen[bytes]
 
 
-def spinney(*words: str) -> list[str]:
-    """Return the arguments of a ``spinney`` command."""
-    return [sys.executable, "-m", "spinney", *words]
-
-
 @contextmanager
 def node(log: TextIO) -> Iterator[Process]:
     """Run a node of the store that the environment names, and yield its process.
@@ -38,7 +33,7 @@ def node(log: TextIO) -> Iterator[Process]:
     At the end the node is drained, unless it has ended before, and killed if that takes longer than
     ``_DRAIN_S``. Its output goes to ``log``.
     """
-    command = spinney("node", "spinney.apps.ingest:app", "--name", "demo")
+    command = [*COMMAND, "node", "spinney.apps.ingest:app", "--name", "demo"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         yield process
@@ -60,25 +55,22 @@ def kill_whole(process: Process) -> int:
     everybody: list[psutil.Process] = []
     # Until there are no new ones: a stopped process starts none.
     while new := [child for child in (guard, *guard.children(recursive=True)) if child not in everybody]:
-        _each(psutil.Process.suspend, new)
         everybody += new
-    _each(psutil.Process.kill, everybody)
+        for each in new:
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                each.suspend()
+    for each in everybody:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
     psutil.wait_procs(everybody, timeout=_DRAIN_S)
     process.wait(_DRAIN_S)
     return len(everybody)
 
 
-def _each(act: Callable[[psutil.Process], None], processes: list[psutil.Process]) -> None:
-    """Apply ``act`` to each process; those that have ended meanwhile are passed over."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            act(process)
-
-
 def watch(batch: int, process: Process, enough: Callable[[], bool] = lambda: False) -> None:
     """Show a batch's progress until it has settled, or ``enough`` returns True. Raises UsageError when the node
     ends."""
-    display = subprocess.Popen(spinney("wait", str(batch)), stdin=subprocess.DEVNULL)
+    display = subprocess.Popen([*COMMAND, "wait", str(batch)], stdin=subprocess.DEVNULL)
     try:
         until(lambda: display.poll() is not None or enough(), process, f"batch {batch} has not ended")
     finally:

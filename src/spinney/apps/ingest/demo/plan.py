@@ -1,15 +1,13 @@
 """The options of the demo, and its output folder."""
 
-import shutil
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from spinney.apps.ingest.config.settings import FILE
 from spinney.errors import UsageError
 
-MARK = ".spinney-demo"
-"""The file that marks a folder of an earlier demo, which may be removed."""
 CACHES = frozenset({"__pycache__", "site-packages", "dist-packages"})
 """Folders that are left out of the standard library, since they contain other programs' files."""
 
@@ -28,12 +26,8 @@ class Plan:
     """Host and port of the mail server that gets the reports; None: no mail is sent."""
 
     @property
-    def store(self) -> str:
-        return f"sqlite:///{self.out / 'spinney.db'}"
-
-    @property
     def settings(self) -> Path:
-        return self.out / "ingest.toml"
+        return self.out / FILE
 
     @property
     def archive(self) -> Path:
@@ -71,21 +65,6 @@ def plan(environment: Mapping[str, str]) -> Plan:
         crash=environment.get("CRASH", "") not in ("", "0"),
         smtp=_smtp(environment.get("SMTP", "")),
     )
-
-
-def make_room(out: Path) -> None:
-    """Make an empty folder with the demo's mark, and remove that of an earlier demo.
-
-    Raises UsageError for any other existing folder, which is never removed.
-    """
-    if out.exists():
-        if not (out / MARK).exists():
-            raise UsageError(
-                f"{out} exists and was not made by an earlier demo; move it away, or name another with OUT="
-            )
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
-    (out / MARK).touch()
 
 
 def _smtp(text: str) -> tuple[str, int] | None:

@@ -5,21 +5,19 @@ ingest``.
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spinney.apps.demo_tools import COMMAND
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.demo.node import spinney
 from spinney.apps.ingest.demo.plan import Plan
 from spinney.apps.ingest.verbs import arrivals
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import open_control, resolve_settings
-from spinney.config import ENVIRONMENT
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
@@ -28,11 +26,10 @@ _TAKES_SPACE = "0.99"
 
 
 def set_up(plan: Plan, host: str) -> settings.Settings:
-    """Write settings and profile, make the store, and name both in the environment of this process and its
-    children.
+    """Write settings and profile, make the store, and return the settings as the service reads them.
 
-    ``host``: the file server, which may be fetched from although it is this machine. Returns the settings as
-    the service reads them. Raises CalledProcessError where ``init`` fails, which has printed why.
+    ``host``: the file server, which may be fetched from although it is this machine. Raises CalledProcessError where
+    ``init`` fails, which has printed why.
     """
     mail = "" if plan.smtp is None else _mail(*plan.smtp)
     plan.settings.write_text(
@@ -46,10 +43,8 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
         f'collection = "demo"\nhosts = [{_text(host)}]\n\n'
         f'[report]\nbatch = ["{DEPOSITOR}"]\nadmins = []\nkind = "attached"\n'
     )
-    os.environ[ENVIRONMENT] = plan.store
-    os.environ[settings.VARIABLE] = str(plan.settings)
     for words in (["init"], ["ingest", "init"]):
-        subprocess.run(spinney(*words), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*COMMAND, *words], check=True, stdout=subprocess.DEVNULL)
     return settings.load()
 
 
