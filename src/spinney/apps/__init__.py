@@ -4,7 +4,7 @@
 ``monitor``          network services checked around the clock, by programs in any language
 ``receivers``        archives of radio receivers, made into detections of tags
 ``sample``           what ``spinney up`` runs where no application is named
-``settings_tables``  what the settings files of ``monitor`` and ``receivers`` have in common
+``settings_tables``  what the settings files of the applications have in common
 ``demo_tools``       what the demos of the applications share
 
 An application uses the public modules (``spinney``, ``spinney.jobs``, ``spinney.operations``, ``spinney.command_line``,

@@ -1,4 +1,4 @@
-"""What the settings files of monitor and receivers have in common: tables, located paths, mailboxes, a mail server."""
+"""What the settings files of the applications have in common: tables, located paths, mailboxes, a mail server."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,10 @@ from spinney.reports.addresses import mailbox
 
 
 def located(path: Path, info: ValidationInfo) -> Path:
-    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
+    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context.
+    Raises ValueError for a NUL."""
+    if "\0" in str(path):
+        raise ValueError("a path cannot contain a NUL")
     return Path(info.context or ".", path)
 
 

@@ -30,11 +30,11 @@ from spinney.apps.ingest.config.settings import (
     Mailboxes,
     Name,
     Settings,
-    Table,
     validator,
 )
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.report import Kind
+from spinney.apps.settings_tables import Table
 from spinney.errors import UsageError, did_you_mean, listed
 from spinney.files.digests import canonical
 from spinney.files.paths import NotAdmitted

@@ -30,8 +30,6 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationInfo,
     model_validator,
@@ -39,11 +37,11 @@ from pydantic import (
 
 from spinney import settings_files
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
+from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, located
 from spinney.config import database_file
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted
-from spinney.reports import MailSettings, Security
-from spinney.reports.addresses import mailbox
+from spinney.reports import MailSettings
 
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
@@ -66,17 +64,10 @@ def validator(check: Callable[[str], object]) -> Callable[[str], str]:
     return rule
 
 
-def _from_file_folder(path: Path, info: ValidationInfo) -> Path:
-    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
-    if "\0" in str(path):
-        raise ValueError("a path cannot contain a NUL")
-    return Path(info.context or ".", path)
-
-
 def _inventory_url(url: str, info: ValidationInfo) -> str:
     """Return the URL of the inventory's database; the relative path of an SQLite file begins at the file's folder."""
     file = database_file(url)
-    return url if file is None else f"sqlite:///{_from_file_folder(file, info)}"
+    return url if file is None else f"sqlite:///{located(file, info)}"
 
 
 def _storage_url(url: str, info: ValidationInfo) -> str:
@@ -92,7 +83,7 @@ def _storage_url(url: str, info: ValidationInfo) -> str:
         return url
     if "://" in url:
         raise ValueError("objects are stored in a folder, at file:///folder or at s3://bucket/prefix")
-    return str(_from_file_folder(Path(url), info))
+    return str(located(Path(url), info))
 
 
 def _http_url(url: str) -> str:
@@ -103,16 +94,7 @@ def _http_url(url: str) -> str:
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,39}$")]
-Located = Annotated[Path, AfterValidator(_from_file_folder)]
-"""A path; a relative one begins at the folder of the settings file."""
-Mailbox = Annotated[str, AfterValidator(validator(mailbox))]
 Mailboxes = Annotated[tuple[Mailbox, ...], Field(max_length=ADDRESSES_MAX)]
-
-
-class Table(BaseModel):
-    """A table of a TOML file; unknown keys are refused by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Target(Table):
@@ -169,13 +151,9 @@ class Minting(Table):
         return self
 
 
-class Mail(Table):
+class Mail(MailServer):
     """The sender of reports, and the mail server. User and password: see ``reports.MailSettings``."""
 
-    host: str
-    port: int = 0
-    security: Security = Security.STARTTLS
-    sender: Mailbox
     admins: Mailboxes = ()
     """The addresses that get a copy where a profile names no admins of its own."""
     domain: str = Field(default="ingest.invalid", pattern=r"^[A-Za-z0-9.-]{1,120}$")
