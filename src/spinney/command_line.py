@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spinney.terminal.connection import resolve_settings as resolve_settings
     from spinney.terminal.exit_codes import Exit as Exit
     from spinney.terminal.for_each import for_each as for_each
+    from spinney.terminal.model_options import with_fields as with_fields
 else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
@@ -38,5 +39,6 @@ else:
             "spinney.terminal.connection": "open_client open_control resolve_settings",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
+            "spinney.terminal.model_options": "with_fields",
         },
     )

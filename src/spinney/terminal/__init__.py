@@ -6,6 +6,7 @@
 ``arguments``      arguments and options that commands share
 ``filters``        the options that select jobs
 ``option_groups``  options declared once as a dataclass, for several commands; those of every change
+``model_options``  options declared once as a model of pydantic, for a command and a route
 ``command_index``  which commands there are, and which module has each
 ``applications``   commands that installed packages bring
 ``completion``     the names that a shell offers for an argument
@@ -32,9 +33,9 @@ Modules here load as little as possible, because each command waits for them: im
 are inside functions. Results go to stdout and everything else (progress, questions, errors) to stderr. Text
 of users and jobs is escaped before it reaches a terminal.
 
-Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is
-printed), ``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_applications.py`` (commands
-of packages), ``tests/cli/test_completion.py`` (names that are offered), ``tests/cli/test_interrupts.py``
-(Ctrl-C), ``tests/cli/test_confirmation.py`` (questions), ``tests/cli/test_closed_streams.py`` (streams that
-are closed) and ``tests/cli/test_top_board.py`` (keys).
+Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
+``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_model_options.py`` (those of models),
+``tests/cli/test_applications.py`` (commands of packages), ``tests/cli/test_completion.py`` (names that are offered),
+``tests/cli/test_interrupts.py`` (Ctrl-C), ``tests/cli/test_confirmation.py`` (questions),
+``tests/cli/test_closed_streams.py`` (streams that are closed) and ``tests/cli/test_top_board.py`` (keys).
 """

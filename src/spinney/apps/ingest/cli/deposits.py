@@ -13,7 +13,6 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.cli.commands import with_fields
 from spinney.apps.ingest.cli.session import IngestSession, open_session
 from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
@@ -23,7 +22,7 @@ from spinney.apps.ingest.verbs.batches import Objects, Status
 from spinney.apps.ingest.verbs.payloads import opened
 from spinney.apps.ingest.verbs.service import refused
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
+from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, with_fields
 from spinney.errors import UsageError
 from spinney.jobs import State
 

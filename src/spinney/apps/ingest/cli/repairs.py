@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.cli.commands import command, with_fields
+from spinney.apps.ingest.cli.commands import command
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.deletions import Delete, Sweep
 from spinney.apps.ingest.verbs.requeues import Requeue
-from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
+from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each, with_fields
 
 app = typer.Typer()
 

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.cli.commands import command, with_fields
+from spinney.apps.ingest.cli.commands import command
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs.archive import Find, Profiles
 from spinney.apps.ingest.verbs.batches import Batches, Form, Object, Objects, Report, Status
-from spinney.command_line import Exit, JsonOption, StoreOption, display, files_of
+from spinney.command_line import Exit, JsonOption, StoreOption, display, files_of, with_fields
 from spinney.errors import UsageError
 
 app = typer.Typer()
