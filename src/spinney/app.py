@@ -375,6 +375,19 @@ class Spinney:
         store, folders = self._locations
         return settings(store, folders, environment=os.environ, directory=Path.cwd())
 
+    def introduce(self, store: "Store") -> set[str]:
+        """Register the types that no node has registered yet in a store, with their queues and locks, so that jobs may
+        be submitted before the first node is started; return the names of all types that the store has then. Only
+        nodes replace what nodes have registered: a submitter with old code must not undo the types of a newer node."""
+        known = set(store.types())
+        types = [t.spec for t in self.types.values() if t.name not in known]
+        if types:
+            declared = store.queues()
+            capacities = {each.name for each in store.locks.capacities()}
+            queues = [q for q in self.queues if q.name not in declared]
+            store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
+        return known.union(self.types)
+
     def close(self) -> None:
         """Close the store; the next use opens it again."""
         with self._lock:
@@ -429,18 +442,10 @@ class Spinney:
         return ids
 
     def _introduce(self, store: "Store", name: str) -> None:
-        """Register types that no node has registered yet. Only nodes replace what nodes have registered: a submitter
-        with old code must not undo the types of a newer node."""
+        """Register the types before a job of one of them is submitted."""
         if name in self._known_types:
             return
-        self._known_types = set(store.types())
-        types = [t.spec for t in self.types.values() if t.name not in self._known_types]
-        if types:
-            declared = store.queues()
-            capacities = {each.name for each in store.locks.capacities()}
-            queues = [q for q in self.queues if q.name not in declared]
-            store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
-        self._known_types.update(self.types)
+        self._known_types = self.introduce(store)
 
 
 class _StoredType:

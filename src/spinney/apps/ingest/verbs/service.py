@@ -52,21 +52,11 @@ class Service:
 
 def introduce(store: Store) -> None:
     """Register the application in a store that no node of it has joined yet, so that the first batch can be
-    submitted before the first node is started.
+    submitted before the first node is started."""
+    if BATCH not in store.types():
+        from spinney.apps.ingest import app  # only here are its stages needed, and all that they need
 
-    Registrations of nodes are not replaced, and neither are queues and locks that exist, whose limits an
-    operator may have set.
-    """
-    if BATCH in store.types():
-        return
-    from spinney.apps.ingest import app  # only here are its stages needed, and all that they need
-
-    queues, lock_names = store.queues(), {capacity.name for capacity in store.locks.capacities()}
-    store.register(
-        [kind.spec for kind in app.types.values()],
-        [queue for queue in app.queues if queue.name not in queues],
-        [lock for lock in app.locks if lock.name not in lock_names],
-    )
+        app.introduce(store)
 
 
 @contextmanager
