@@ -1,5 +1,5 @@
 """Spinney's exceptions, for applications to raise and to catch, and helpers for messages: ``did_you_mean`` suggests the
-nearest name, ``listed`` lists the allowed ones."""
+nearest name, ``listed`` lists the allowed ones, ``counted`` gives a count with its noun."""
 
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spinney.model.errors import UnknownType as UnknownType
     from spinney.model.errors import UnlawfulTransition as UnlawfulTransition
     from spinney.model.errors import UsageError as UsageError
+    from spinney.model.values.counts import counted as counted
     from spinney.model.values.hints import did_you_mean as did_you_mean
     from spinney.model.values.hints import listed as listed
 else:
@@ -43,6 +44,7 @@ else:
                 "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
                 "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
             ),
+            "spinney.model.values.counts": "counted",
             "spinney.model.values.hints": "did_you_mean listed",
         },
     )

@@ -17,13 +17,12 @@ from spinney.apps.ingest.cli.session import IngestSession, open_session
 from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import Judgement
-from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.batches import Objects, Status
 from spinney.apps.ingest.verbs.payloads import opened
 from spinney.apps.ingest.verbs.service import refused
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, with_fields
-from spinney.errors import UsageError
+from spinney.errors import UsageError, counted
 from spinney.jobs import State
 
 STDIN = "-"

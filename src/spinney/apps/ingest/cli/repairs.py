@@ -10,10 +10,10 @@ import typer
 
 from spinney.apps.ingest.cli.commands import command
 from spinney.apps.ingest.cli.session import open_session
-from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.deletions import Delete, Sweep
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each, with_fields
+from spinney.errors import counted
 
 app = typer.Typer()
 
@@ -73,5 +73,4 @@ def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = Fa
         typer.echo(display.safe(removed))
     would = "would be" if query.dry_run else "are"
     batches, leftovers = len(answer["batches"]), len(answer["leftovers"])
-    noun = "batch" if batches == 1 else "batches"
-    typer.echo(f"{batches:,} {noun} and {counted(leftovers, 'leftover')} {would} removed")
+    typer.echo(f"{counted(batches, 'batch', 'batches')} and {counted(leftovers, 'leftover')} {would} removed")

@@ -16,10 +16,9 @@ from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
 from spinney.apps.ingest.demo.plan import Plan, plan
 from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
 from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
-from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.arrivals import Accepted
 from spinney.apps.ingest.verbs.service import Service
-from spinney.errors import UsageError
+from spinney.errors import UsageError, counted
 from spinney.files.paths import shown
 from spinney.jobs import SETTLED, Filter, State, job_folder
 

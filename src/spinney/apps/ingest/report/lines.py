@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from spinney.apps.ingest.report.builder import Changes, Report, Totals
 from spinney.apps.ingest.report.facts import ObjectEnd
+from spinney.errors import counted
 from spinney.reports.printable import printable
 
 _LABEL_MAX = 120
@@ -144,11 +145,6 @@ def link(url: str | None) -> str | None:
     except ValueError:
         return None
     return url if parts.scheme in ("http", "https") and parts.netloc else None
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 object``, ``2 objects``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def cut(text: str, most: int = _LABEL_MAX) -> str:

@@ -30,9 +30,8 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import Damaged, Due
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
-from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.storage import Storage, Verified
-from spinney.errors import UsageError
+from spinney.errors import UsageError, counted
 from spinney.files import copies
 from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import PRIORITIES, LockTaken

@@ -22,7 +22,6 @@ from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import READING, BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
-from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs import lookup
 from spinney.apps.ingest.verbs.base import (
     After,
@@ -38,7 +37,7 @@ from spinney.apps.ingest.verbs.base import (
 from spinney.apps.ingest.verbs.lookup import Batch, find_batch, find_object
 from spinney.apps.ingest.verbs.service import OBJECT, Service
 from spinney.command_line import completion, display
-from spinney.errors import Refused, UsageError
+from spinney.errors import Refused, UsageError, counted
 from spinney.jobs import Child, Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
