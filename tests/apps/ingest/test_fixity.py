@@ -137,7 +137,7 @@ def test_a_sound_object_is_entered_as_read(archive: Service) -> None:
     assert (ran.outcome, ran.value) == (Outcome.OK, {"files": 2, "bytes": 3, "faults": 0})
     with archive.inventory() as inventory:
         assert inventory.damaged() == []
-        assert inventory.due_for_fixity(NOW) == []
+        assert inventory.due_for_fixity(NOW) == {}
 
 
 def torn(archive: Service) -> None:
@@ -222,7 +222,7 @@ def test_a_storage_that_is_away_damages_nothing(archive: Service) -> None:
     assert "no storage 'second'" in unknown.message
     with archive.inventory() as inventory:
         assert inventory.damaged() == []
-        assert [due.ark for due in inventory.due_for_fixity(NOW)] == [ARK]
+        assert list(inventory.due_for_fixity(NOW)) == [ARK]
 
 
 def test_an_object_that_is_written_now_is_left_to_the_next_run(archive: Service) -> None:
@@ -235,7 +235,7 @@ def test_an_object_that_is_written_now_is_left_to_the_next_run(archive: Service)
         f"{ARK} is being written; the next run reads it",
     )
     with archive.inventory() as inventory:
-        assert [due.ark for due in inventory.due_for_fixity(NOW)] == [ARK]
+        assert list(inventory.due_for_fixity(NOW)) == [ARK]
 
 
 def test_a_wish_to_cancel_ends_it(archive: Service) -> None:

@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.inventory.model import Damaged as Damaged
-from spinney.apps.ingest.inventory.model import Due as Due
 from spinney.apps.ingest.inventory.model import Entry as Entry
 from spinney.apps.ingest.inventory.model import File as File
 from spinney.apps.ingest.inventory.model import LocalIdTaken as LocalIdTaken

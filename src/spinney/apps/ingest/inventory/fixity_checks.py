@@ -12,7 +12,7 @@ from itertools import islice
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from spinney.apps.ingest.inventory.entry_rules import aware, plain
-from spinney.apps.ingest.inventory.model import Damaged, Due
+from spinney.apps.ingest.inventory.model import Damaged
 from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import audits, objects, versions
 from spinney.files.paths import NotAdmitted, shown
@@ -36,9 +36,9 @@ class FixityChecks(OpenTables):
         *,
         within: Sequence[str] | None = None,
         outside: Collection[str] = (),
-    ) -> list[Due]:
-        """Return up to ``limit`` objects not audited since ``before``: those never audited first, then the
-        least recently audited.
+    ) -> dict[str, str]:
+        """Return up to ``limit`` objects not audited since ``before``, each with the storage of its newest version: those
+        never audited first, then the least recently audited.
 
         ``within``: only objects of these collections; None: of all. ``outside``: none whose newest version is
         in these storages, which do not answer now.
@@ -49,12 +49,12 @@ class FixityChecks(OpenTables):
         """
         return self._due(limit, objects.c.audited_us < before, *_within(within), *_outside(outside))
 
-    def damaged_for_fixity(self, limit: int = 100, *, outside: Collection[str] = ()) -> list[Due]:
-        """Return up to ``limit`` damaged objects, the least recently audited first, so that runs which cannot read all
+    def damaged_for_fixity(self, limit: int = 100, *, outside: Collection[str] = ()) -> dict[str, str]:
+        """Return up to ``limit`` damaged objects, each with the storage of its newest version, the least recently audited first, so that runs which cannot read all
         of them take turns. ``outside`` is as in ``due_for_fixity``."""
         return self._due(limit, objects.c.damaged_since_us.is_not(None), *_outside(outside))
 
-    def _due(self, limit: int, *conditions: ColumnElement[bool]) -> list[Due]:
+    def _due(self, limit: int, *conditions: ColumnElement[bool]) -> dict[str, str]:
         query = (
             select(objects.c.ark, versions.c.storage)
             .join(
@@ -66,7 +66,7 @@ class FixityChecks(OpenTables):
             .limit(limit)
         )
         with self._database.checked().read() as connection:
-            return [Due(ark=row.ark, storage=row.storage) for row in connection.execute(query)]
+            return {row.ark: row.storage for row in connection.execute(query)}
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
         """Enter an audit's result, and update the state of its object; durable on return.

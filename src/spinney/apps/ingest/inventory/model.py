@@ -132,14 +132,6 @@ class Recorded(ObjectIdentity):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
-    """An object that an audit should read, and the storage of its newest version."""
-
-    ark: str
-    storage: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Damaged:
     """An object whose last audit found faults."""
 

@@ -27,7 +27,7 @@ from spinney.apps.ingest.application import app, outbox
 from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.inventory import Damaged, Due
+from spinney.apps.ingest.inventory import Damaged
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.storage import Storage, Verified
@@ -206,13 +206,13 @@ def _due(
         ).items()
 
 
-def _readable(query: Callable[[Collection[str]], list[Due]], storages: _Storages) -> dict[str, str]:
+def _readable(query: Callable[[Collection[str]], dict[str, str]], storages: _Storages) -> dict[str, str]:
     """Return ARK and storage of the objects that a query returns when it leaves out the storages that cannot be
     opened."""
     due = query(())
-    while not all(storages.is_there(name) for name in {item.storage for item in due}):
+    while not all(storages.is_there(name) for name in set(due.values())):
         due = query(storages.away)
-    return {item.ark: item.storage for item in due}
+    return due
 
 
 # --- one object ---------------------------------------------------------------------------------
