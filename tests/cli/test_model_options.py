@@ -43,4 +43,4 @@ def test_help_and_limits_are_those_of_the_fields() -> None:
     for text in ("SHELF", "The shelf.", "At most so many rows.", "default: 50", "--only-new", "Find books."):
         assert text in shown, text
     assert "--inner" not in shown
-    assert "101 is not in the range 1<=x<=100" in run("north", "--limit", "101", code=2)
+    assert "Invalid value for '--limit'" in run("north", "--limit", "101", code=2)

@@ -37,8 +37,8 @@ class FixityChecks(OpenTables):
         within: Sequence[str] | None = None,
         outside: Collection[str] = (),
     ) -> dict[str, str]:
-        """Return up to ``limit`` objects not audited since ``before``, each with the storage of its newest version: those
-        never audited first, then the least recently audited.
+        """Return up to ``limit`` objects not audited since ``before``, each with the storage of its newest
+        version: those never audited first, then the least recently audited.
 
         ``within``: only objects of these collections; None: of all. ``outside``: none whose newest version is
         in these storages, which do not answer now.
@@ -50,8 +50,9 @@ class FixityChecks(OpenTables):
         return self._due(limit, objects.c.audited_us < before, *_within(within), *_outside(outside))
 
     def damaged_for_fixity(self, limit: int = 100, *, outside: Collection[str] = ()) -> dict[str, str]:
-        """Return up to ``limit`` damaged objects, each with the storage of its newest version, the least recently audited first, so that runs which cannot read all
-        of them take turns. ``outside`` is as in ``due_for_fixity``."""
+        """Return up to ``limit`` damaged objects, each with the storage of its newest version, the least recently
+        audited first, so that runs which cannot read all of them take turns. ``outside`` is as in ``due_for_fixity``.
+        """
         return self._due(limit, objects.c.damaged_since_us.is_not(None), *_outside(outside))
 
     def _due(self, limit: int, *conditions: ColumnElement[bool]) -> dict[str, str]:
