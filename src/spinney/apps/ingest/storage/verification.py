@@ -1,13 +1,14 @@
 """Fixity: reads a whole object again, and compares it with its inventories."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARATION_1_0, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Verified
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
-from spinney.apps.ingest.storage.place import Place
+from spinney.apps.ingest.storage.place import Loaded, Place
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, shown
 
@@ -18,7 +19,6 @@ FAULTS_MAX = 1000
 def verify(place: Place, root: str, object_id: str, between: Callable[[int], None]) -> Verified:
     """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails. ``between`` is
     called with the size of each piece that was read."""
-    faults = _Faults()
     try:
         loaded = object_reader.load(place, root, object_id)
     except Damaged as error:
@@ -26,38 +26,24 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
     inventory = loaded.inventory
+    sizes: list[int] = []
+    faults = chain(
+        _documents(place, root, loaded),
+        _contents(place, root, inventory, between, sizes),
+        _stray_files(place, root, inventory),
+    )
+    listed = tuple(islice(faults, FAULTS_MAX))
+    more = sum(1 for _ in faults)
+    if more:
+        listed = (*listed, f"and {more} more faults")
+    return Verified(files=len(sizes), bytes=sum(sizes), faults=listed)
+
+
+def _documents(place: Place, root: str, loaded: Loaded) -> Iterator[str]:
+    """Yield the faults of the sidecar of the object's newest inventory, of its declaration and of its inventories."""
+    inventory = loaded.inventory
     if not loaded.has_sidecar:
-        faults.add(
-            f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object replaces it"
-        )
-    for fault in _documents(place, root, inventory, loaded.document.raw):
-        faults.add(fault)
-    files, size = _contents(place, root, inventory, between, faults)
-    for fault in _stray_files(place, root, inventory):
-        faults.add(fault)
-    return Verified(files=files, bytes=size, faults=faults.all())
-
-
-class _Faults:
-    """The first faults of an object, and the number of the others."""
-
-    def __init__(self) -> None:
-        self._listed: list[str] = []
-        self._more = 0
-
-    def add(self, fault: str) -> None:
-        if len(self._listed) < FAULTS_MAX:
-            self._listed.append(fault)
-        else:
-            self._more += 1
-
-    def all(self) -> tuple[str, ...]:
-        more = (f"and {self._more} more faults",) if self._more else ()
-        return (*self._listed, *more)
-
-
-def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> Iterator[str]:
-    """Yield the faults of the object's declaration and of its inventories; ``newest``: the bytes of the root's."""
+        yield f"the sidecar of {shown(inventory.id)} is behind its inventory; the next put of the object replaces it"
     declaration = place.read(f"{root}/{OBJECT_DECLARATION}")
     if declaration is None:
         # An object of OCFL 1.0 is declared in another file, whose content is not checked.
@@ -70,7 +56,7 @@ def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> 
             inventories.state(inventory, number)
         except Damaged as error:
             yield str(error)
-        yield from _version_documents(place, root, inventory, number, newest)
+        yield from _version_documents(place, root, inventory, number, loaded.document.raw)
 
 
 def _version_documents(
@@ -96,26 +82,23 @@ def _version_documents(
 
 
 def _contents(
-    place: Place, root: str, inventory: Inventory, between: Callable[[int], None], faults: _Faults
-) -> tuple[int, int]:
-    """Read all contents, and return their number and bytes; differences from the recorded digests become faults."""
-    files = size = 0
+    place: Place, root: str, inventory: Inventory, between: Callable[[int], None], sizes: list[int]
+) -> Iterator[str]:
+    """Read all contents, add the size of each to ``sizes``, and yield the differences from the recorded digests."""
     for path, recorded in inventories.sums_by_content(inventory).items():
         sums = Sums(recorded)
         try:
             with place.opened(f"{root}/{path}") as file:
-                read_bytes = sums.read(file, between)
+                sizes.append(sums.read(file, between))
         except NotAdmitted as error:
-            faults.add(f"{path} of {shown(inventory.id)} cannot be read ({error}); restore it from a copy")
+            yield f"{path} of {shown(inventory.id)} cannot be read ({error}); restore it from a copy"
             continue
-        files, size = files + 1, size + read_bytes
         for algorithm, value in sums.values().items():
             if value != recorded[algorithm]:
-                faults.add(
+                yield (
                     f"{path} of {shown(inventory.id)} has the {algorithm} {value} and was to have "
                     f"{recorded[algorithm]}; restore it from a copy"
                 )
-    return files, size
 
 
 def _stray_files(place: Place, root: str, inventory: Inventory) -> Iterator[str]:
