@@ -50,9 +50,6 @@ class Rules:
     authorities: Path | None = None
     """A PEM file of certificate authorities to trust in addition to the system's."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hosts", frozenset(h.strip().lower() for h in self.hosts))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:

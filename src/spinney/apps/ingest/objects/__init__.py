@@ -42,9 +42,7 @@ from spinney.apps.ingest.objects.provisioning import provisioning
 from spinney.apps.ingest.objects.recording import recording
 from spinney.apps.ingest.space_waits import awaited
 
-objects.stage(queue=queue_of("estimating"), max_attempts=3)(awaited(estimating))
-objects.stage(queue=queue_of("provisioning"), max_attempts=3)(awaited(provisioning))
-objects.stage(queue=queue_of("downloading"), max_attempts=3)(awaited(downloading))
-objects.stage(queue=queue_of("processing"), max_attempts=3)(awaited(processing))
-objects.stage(queue=queue_of("recording"), max_attempts=5)(awaited(recording))
-objects.stage(queue=queue_of("notify"), max_attempts=5)(awaited(notify))
+for _stage in (estimating, provisioning, downloading, processing):
+    objects.stage(queue=queue_of(_stage.__name__), max_attempts=3)(awaited(_stage))
+for _last in (recording, notify):
+    objects.stage(queue=queue_of(_last.__name__), max_attempts=5)(awaited(_last))

@@ -17,6 +17,9 @@ from spinney.files.paths import NotAdmitted
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
 
+_RECORDED = ("ark", "collection", "owner", "version", "storage", "local_ids", "who", "what", "when")
+"""What is recorded as ``processing`` returned it."""
+
 
 def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Record the version. Idempotent: a version that is recorded already is compared, and left as it is.
@@ -48,20 +51,12 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # As it was stored: the profile may have changed since.
         inventory.record(
             Entry(
-                ark=processed["ark"],
-                collection=processed["collection"],
-                owner=processed["owner"],
+                **{name: processed[name] for name in _RECORDED},
                 submitter=provenance["submitter"],
                 batch_id=provenance["bid"],
                 job_id=provenance["jid"],
-                version=processed["version"],
                 created=datetime.fromisoformat(processed["created"]),
-                storage=processed["storage"],
                 files=files,
-                local_ids=processed["local_ids"],
-                who=processed["who"],
-                what=processed["what"],
-                when=processed["when"],
                 verified=job.results["downloading"]["verified"],
             )
         )
