@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from spinney.apps.ingest.deposits import identities
-from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.inventory.inventory import Inventory
+from spinney.apps.ingest.manifests import About
 from spinney.files.paths import NotAdmitted
 
 ONE, OTHER = "ark:/12345/one", "ark:/12345/other"
@@ -40,7 +40,7 @@ def inventory(tmp_path: Path) -> Iterator[Inventory]:
 def test_who_it_is(
     inventory: Inventory, ark: str | None, local_ids: tuple[str, ...], expected: str | None
 ) -> None:
-    assert identities.identify(inventory, "maps", About(ark=ark, local_ids=local_ids)) == expected
+    assert identities.identify(inventory, "maps", About(primary_id=ark, local_ids=local_ids)) == expected
 
 
 def test_local_ids_are_those_of_their_collection(inventory: Inventory) -> None:
@@ -62,5 +62,5 @@ def test_what_cannot_be_is_said(
     inventory: Inventory, ark: str | None, local_ids: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(NotAdmitted) as caught:
-        identities.identify(inventory, "maps", About(ark=ark, local_ids=local_ids))
+        identities.identify(inventory, "maps", About(primary_id=ark, local_ids=local_ids))
     assert sentence in str(caught.value)

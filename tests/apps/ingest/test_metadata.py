@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.apps.ingest.deposits import metadata
-from spinney.apps.ingest.deposits.metadata import DC, About
+from spinney.apps.ingest.deposits.metadata import DC
+from spinney.apps.ingest.manifests import About
 from spinney.files.paths import NotAdmitted
 
 GIBBON = About(
-    who="Gibbon, Edward",
-    what="The Decline & Fall <of> Rome",
-    when="1781",
-    ark="ark:/99999/fk4abc",
+    creator="Gibbon, Edward",
+    title="The Decline & Fall <of> Rome",
+    date="1781",
+    primary_id="ark:/99999/fk4abc",
     local_ids=("gibbon-1", "shelf:9"),
 )
 
@@ -63,7 +64,7 @@ def test_an_erc_is_read_as_it_was(
     when: str | None,
     local: list[str],
 ) -> None:
-    about = About(who=who, what=what, when=when, ark="ark:/99999/fk4abc", local_ids=tuple(local))
+    about = About(creator=who, title=what, date=when, primary_id="ark:/99999/fk4abc", local_ids=tuple(local))
     path = tmp_path_factory.getbasetemp() / "erc.txt"
     path.write_bytes(metadata.erc(about).encode())
 
@@ -88,7 +89,7 @@ def test_what_depositors_write(text: str, path: Path) -> None:
 
 
 def test_a_semicolon_of_its_own_is_written_otherwise(path: Path) -> None:
-    about = About(who="a; b", local_ids=("m;2", "50%3B"))
+    about = About(creator="a; b", local_ids=("m;2", "50%3B"))
 
     assert "who: a; b\n" in metadata.erc(about)
     assert "where: m%3B2\nwhere: 50%253B\n" in metadata.erc(about)
@@ -151,7 +152,7 @@ def test_its_prefixes_are_those_that_people_know() -> None:
 
 @given(st.text(min_size=1))
 def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
-    record = ET.fromstring(metadata.dublin_core(About(what=text)))
+    record = ET.fromstring(metadata.dublin_core(About(title=text)))
 
     title = record.find(f"{{{DC}}}title")
     assert title is not None

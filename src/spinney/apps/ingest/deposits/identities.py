@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.ezid import EzidMinter
 from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
 from spinney.apps.ingest.inventory import Match
+from spinney.apps.ingest.manifests import About
 from spinney.apps.ingest.storage import Version
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted, shown
@@ -31,7 +31,7 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     Local ids that are bound to nothing yet do not matter. Raises NotAdmitted where the given ARK and those of
     the local ids differ, or for an invalid ARK.
     """
-    given_ark = None if about.ark is None else arks.canonical(about.ark)
+    given_ark = None if about.primary_id is None else arks.canonical(about.primary_id)
     by_local_id = {local_id: inventory.ark_of(collection, local_id) for local_id in about.local_ids}
     bound_arks = {ark for ark in by_local_id.values() if ark is not None}
     if len(bound_arks) > 1:
@@ -89,7 +89,7 @@ def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Mint
 
 def described(about: About) -> Mapping[str, str]:
     """Return the description for the minter's own record, without values that are not known."""
-    description = {"who": about.who, "what": about.what, "when": about.when}
+    description = {"who": about.creator, "what": about.title, "when": about.date}
     return {name: value for name, value in description.items() if value}
 
 

@@ -7,10 +7,10 @@ Nothing is written to disk here: ``erc`` and ``dublin_core`` return content that
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.apps.ingest.identifiers import anvl, arks
+from spinney.apps.ingest.manifests import About
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted, shown
 
@@ -34,20 +34,6 @@ ET.register_namespace("xsi", XSI)
 
 # XML 1.0, section 2.2. A carriage return is allowed but would be read as a line feed.
 _NOT_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """The known description of an object."""
-
-    who: str | None = None
-    """The creator."""
-    what: str | None = None
-    """The title."""
-    when: str | None = None
-    """The date, as the depositor writes it."""
-    ark: str | None = None
-    local_ids: tuple[str, ...] = ()
 
 
 def erc(about: About) -> str:
@@ -98,11 +84,11 @@ def read_erc(path: Path, most_bytes: int) -> About:
 def _values(about: About) -> list[tuple[str, str]]:
     """Return names and values in the order of an ERC, with codes for missing values; the ARK is the first
     ``where``."""
-    where = [about.ark or UNASSIGNED, *about.local_ids]
+    where = [about.primary_id or UNASSIGNED, *about.local_ids]
     return [
-        ("who", about.who or UNAVAILABLE),
-        ("what", about.what or UNASSIGNED),
-        ("when", about.when or UNAVAILABLE),
+        ("who", about.creator or UNAVAILABLE),
+        ("what", about.title or UNASSIGNED),
+        ("when", about.date or UNAVAILABLE),
         *(("where", value) for value in where),
     ]
 
@@ -124,10 +110,10 @@ def _about(elements: list[anvl.Element]) -> About:
         else:
             ark = arks.canonical(value)
     return About(
-        who=first.get("who"),
-        what=first.get("what"),
-        when=first.get("when"),
-        ark=ark,
+        primary_id=ark,
+        creator=first.get("who"),
+        title=first.get("what"),
+        date=first.get("when"),
         local_ids=tuple(dict.fromkeys(local_ids)),
     )
 

@@ -13,11 +13,10 @@ from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
-from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.inventory import LocalIdTaken, Match, entry_rules
-from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.provisioning import promise
 from spinney.apps.ingest.objects.unpacked_content import modified, unpacked, warning
@@ -79,7 +78,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # An object stays where it is, since its next version is stored as a change of the last one.
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
-        about = replace(about, ark=ark)
+        about = replace(about, primary_id=ark)
         # Of what was deposited, since what an update takes over depends on the number of its version.
         deposited_key = _key(work, _files(content, _titled(work, about)))
         versions = _versions(storage, ark)
@@ -128,25 +127,23 @@ def _content(work: Work) -> list[Incoming]:
 
 def _about(work: Work, content: list[Incoming]) -> About:
     """Return the description of the order, with what it lacks from the depositor's own ``mrt-erc.txt``."""
-    description = work.order.about
     erc_file = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
-    erc = About() if erc_file is None else metadata.read_erc(erc_file, _ERC_MAX_BYTES)
-    about = About(
-        who=description.creator or erc.who,
-        what=description.title or erc.what,
-        when=description.date or erc.when,
-        ark=description.primary_id or erc.ark,
-        local_ids=description.local_ids or erc.local_ids,
-    )
+    erc = NOTHING if erc_file is None else metadata.read_erc(erc_file, _ERC_MAX_BYTES)
+    given, own = asdict(work.order.about), asdict(erc)
+    about = About(**{name: value or own[name] for name, value in given.items()})
     # Checked before storing, since everything that is stored must be recordable.
-    for field, value in (("creator", about.who), ("title", _titled(work, about).what), ("date", about.when)):
+    for field, value in (
+        ("creator", about.creator),
+        ("title", _titled(work, about).title),
+        ("date", about.date),
+    ):
         entry_rules.plain(field, value or "")
     return about
 
 
 def _titled(work: Work, about: About) -> About:
     """Return a description with a title: that of the payload where there is no other."""
-    return replace(about, what=about.what or work.order.payload.name)
+    return replace(about, title=about.title or work.order.payload.name)
 
 
 def _completed(
@@ -168,7 +165,10 @@ def _completed(
             return about
         before = earlier[-1]
     return replace(
-        about, who=about.who or before.who, what=about.what or before.what, when=about.when or before.when
+        about,
+        creator=about.creator or before.who,
+        title=about.title or before.what,
+        date=about.date or before.when,
     )
 
 
@@ -197,7 +197,11 @@ def _require_still_identified(
 ) -> None:
     """Raise Defer where the local id that led to a recorded object was bound to it only by a deposit that has been
     refused since: this one would become a version of an object that never had its local id."""
-    if about.ark is not None or recorded is None or not set(about.local_ids).isdisjoint(recorded.local_ids):
+    if (
+        about.primary_id is not None
+        or recorded is None
+        or not set(about.local_ids).isdisjoint(recorded.local_ids)
+    ):
         return
     if identities.identify(inventory, work.profile.collection, about) != ark:
         raise Defer(TAKEN_S, f"its local ids do not belong to {ark} any more; they are looked up again")
@@ -286,9 +290,9 @@ def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> 
 
     They stay bound after an OSError, since the version may be stored then.
     """
-    assert about.ark is not None
+    assert about.primary_id is not None
     try:
-        inventory.bind(work.profile.collection, about.local_ids, about.ark)
+        inventory.bind(work.profile.collection, about.local_ids, about.primary_id)
     except LocalIdTaken as error:
         # Another object was bound since the lookup; the next attempt makes this one a version of that, or refuses it.
         raise Defer(TAKEN_S, str(error)) from error
@@ -298,7 +302,7 @@ def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> 
         raise
     except (NotAdmitted, Defer):
         if new:
-            inventory.unbind(work.profile.collection, new, about.ark)
+            inventory.unbind(work.profile.collection, new, about.primary_id)
         raise
 
 
@@ -347,9 +351,9 @@ def _value(work: Work, storage: Storage, about: About, ark: str, stored: Stored)
         "by": asdict(Provenance.of(version.message) or _provenance(work)),
         "collection": work.profile.collection,
         "owner": work.profile.owned_by,
-        "who": about.who,
-        "what": about.what,
-        "when": about.when,
+        "who": about.creator,
+        "what": about.title,
+        "when": about.date,
         "local_ids": list(about.local_ids),
     }
 
