@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ from spinney.files.digests import Sums
 from spinney.files.thread_pool import thread_pool
 
 CHUNK_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 18
 SYNCS_AT_ONCE = 4
 """The number of threads that call fsync together. Measured on ext4: four at once share the commits of the file system's
 journal and take a tenth of the time of sequential calls."""
@@ -58,13 +60,23 @@ def copy_atomically(source: Path, target: Path) -> None:
 
 def write_durably(path: Path, text: str) -> None:
     """Write a file durably by way of ``path``.new, so that it is complete or unchanged, even if the process dies."""
-    temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("w", encoding="utf-8", newline="\n") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(path)
+    with replacing(path) as out:
+        out.write(text.encode())
     sync_folder(path.parent)
+
+
+@contextmanager
+def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """Yield a new file, ``path``.new, that gets the name ``path`` at the end of the block: so that is complete or
+    unchanged, even if the process dies. Its content is durable then, unless ``sync`` is False; the name is durable when
+    the caller has synced the folder."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("wb", _BUFFER_BYTES) as out:
+        yield out
+        if sync:
+            out.flush()
+            os.fsync(out.fileno())
+    temporary.replace(path)
 
 
 def sync_folder(path: Path) -> None:

@@ -1,6 +1,5 @@
 """The object that a stage works on: its order, profile and working folder, and the lists that stages hand on."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,14 +164,9 @@ def _hand_over(job: Job, order: ObjectOrder) -> None:
 def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> None:
     """Write a JSON line for each row; the file is whole or absent, even if the process dies. With ``sync`` also after a
     power cut, and durable on return."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as out:
+    with copies.replacing(path, sync=sync) as out:
         for row in rows:
             out.write(orjson.dumps(row) + b"\n")
-        if sync:
-            out.flush()
-            os.fsync(out.fileno())
-    beside.replace(path)
     if sync:
         copies.sync_folder(path.parent)
 

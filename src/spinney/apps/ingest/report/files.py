@@ -10,7 +10,6 @@ memory. A file that exists is replaced by the same bytes when an interrupted rep
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,6 @@ from spinney.files import copies
 COMPARISON = "comparison.jsonl"
 PAGE_OBJECTS = 500
 """How many objects of one list the page in the folder shows."""
-_BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +97,10 @@ def _comparison(report: Report) -> Iterator[bytes]:
 
 def _write_file(path: Path, chunks: Iterable[bytes]) -> Written:
     """Write a file that is complete or absent, even if the process dies."""
-    beside, digest, size = path.with_name(f"{path.name}.new"), hashlib.sha256(), 0
-    with beside.open("wb", buffering=_BUFFER_BYTES) as out:
+    digest, size = hashlib.sha256(), 0
+    with copies.replacing(path) as out:
         for chunk in chunks:
             out.write(chunk)
             digest.update(chunk)
             size += len(chunk)
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(path)
     return Written(path=path, size_bytes=size, sha256=digest.hexdigest())
