@@ -36,7 +36,7 @@ from pydantic import (
 )
 
 from spinney import settings_files
-from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
+from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter, noid
 from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, located
 from spinney.config import database_file
 from spinney.errors import UsageError
@@ -138,17 +138,25 @@ class Minting(Table):
     def _can_mint(self) -> "Minting":
         """Make the minter once, so that mistakes are found when the settings are read."""
         try:
+            self.minter(lambda *_: 0, "")
             if self.url is None:
-                LocalMinter(
-                    naan=self.naan, shoulder=self.shoulder, template=self.template, number=lambda *_: 0
-                )
                 noid.template(f"{self.shoulder}.{self.template}")
-            else:
-                shoulder = f"ark:/{self.naan}/{self.shoulder}"
-                EzidMinter(url=self.url, shoulder=shoulder, user=self.user, password="")
         except NotAdmitted as error:
             raise ValueError(str(error)) from None
         return self
+
+    def minter(self, number: Callable[[str, str], int], password: str) -> Minter:
+        """Return the minter. ``number``: for names that are minted here (``LocalMinter.number``); ``password``: for an
+        EZID service."""
+        if self.url is None:
+            return LocalMinter(naan=self.naan, shoulder=self.shoulder, template=self.template, number=number)
+        return EzidMinter(
+            url=self.url,
+            shoulder=f"ark:/{self.naan}/{self.shoulder}",
+            user=self.user,
+            password=password,
+            check_characters=self.check_characters,
+        )
 
 
 class Mail(MailServer):

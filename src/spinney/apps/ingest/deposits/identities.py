@@ -12,8 +12,7 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.identifiers.ezid import EzidMinter
-from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
+from spinney.apps.ingest.identifiers.minters import Minter
 from spinney.apps.ingest.inventory import Match
 from spinney.apps.ingest.manifests import About
 from spinney.apps.ingest.storage import Version
@@ -65,26 +64,13 @@ def require_same_owner(
 def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Minter:
     """Return the minter of a profile. Raises UsageError when the environment has no password for a service."""
     config = settings.minters[profile.minter]
-    if config.url is None:
-        return LocalMinter(
-            naan=config.naan,
-            shoulder=config.shoulder,
-            template=config.template,
-            number=lambda name, key: inventory.number(name, key) - 1,
-        )
-    password = os.environ.get(config.password_variable)
-    if not password:
+    password = os.environ.get(config.password_variable, "")
+    if config.url is not None and not password:
         raise UsageError(
             f"the environment has no {config.password_variable}, the password of {config.url}; set it and "
             f"start the nodes again"
         )
-    return EzidMinter(
-        url=config.url,
-        shoulder=f"ark:/{config.naan}/{config.shoulder}",
-        user=config.user,
-        password=password,
-        check_characters=config.check_characters,
-    )
+    return config.minter(lambda name, key: inventory.number(name, key) - 1, password)
 
 
 def described(about: About) -> Mapping[str, str]:
