@@ -135,6 +135,9 @@ class StaleFence(SpinneyError):
 class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the remedy."""
 
+    is_public = False
+    """Whether the message names no file, host or database, so that a caller who has not signed in may read it."""
+
 
 def store_error_kinds() -> list[str]:
     """Return the names by which metrics count the classes of StoreUnusable: its own and those of all its

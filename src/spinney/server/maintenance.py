@@ -55,8 +55,8 @@ class ServerMaintenance(BackgroundLoop):
         self._folders, self._uploads_s = folders, -upload_steps.EVERY_S
 
     async def _run(self) -> None:
-        """Run rounds until cancelled. While the store does not answer nothing is logged here, since requests
-        meet the same error and report it."""
+        """Run rounds until cancelled. While the store does not answer nothing is logged here, since the
+        pool of stores logs it."""
         while True:
             try:
                 await self._stores.run(self.look)

@@ -145,6 +145,33 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+_LOG_SAYS_WHY = "try again in a moment, or ask who runs this server: its log says why"
+_PUBLIC_SENTENCES: tuple[tuple[type[StoreUnusable], str], ...] = (
+    (
+        CommitUncertain,
+        "the store was lost during a commit, so the request may have been executed or not; check before you repeat it",
+    ),
+    (StoreUnavailable, f"the store does not answer now; {_LOG_SAYS_WHY}"),
+    (StoreReplaced, f"the store does not answer now; {_LOG_SAYS_WHY}"),
+    (DiskFull, f"a disk of the server is full; {_ROOM}"),
+    (StoreUnusable, "the store cannot be used as it is; ask who runs this server: its log says why"),
+)
+"""What callers who have not signed in read of an error of the store; the first class that matches counts."""
+
+
+def for_caller(request: Request, error: Exception) -> Exception:
+    """Return the error as the caller of the request may read it. The message of an error of the store names files,
+    hosts and databases, so a caller who is not authenticated, perhaps because the store does not answer, gets a
+    general sentence; the log has the message."""
+    if (
+        not isinstance(error, StoreUnusable)
+        or error.is_public
+        or getattr(request.state, "principal", None) is not None
+    ):
+        return error
+    return next(type_(sentence) for type_, sentence in _PUBLIC_SENTENCES if isinstance(error, type_))
+
+
 def kind(error: Exception) -> tuple[int, str, str] | None:
     """Return status, type and title of a refusal. None: the error is a fault of the server."""
     return next(
@@ -194,8 +221,6 @@ def of_error(error: Exception, *, instance: str | None = None) -> Response:
     if known_kind is None:
         return _fault(error, instance)
     status, word, title = known_kind
-    if word == "store-unusable":  # whoever runs the server has to act
-        log.error("at %s: %s", instance, error)
     return problem(status, word, title, str(error), instance=instance, headers=_headers(status, error))
 
 
@@ -204,7 +229,10 @@ def add_to(app: FastAPI) -> None:
     the error, so each class that has a status of its own is named."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        return of_error(error, instance=request.url.path)
+        path = request.url.path
+        if isinstance(error, StoreUnusable) and not isinstance(error, StoreUnavailable):  # this the pool logs
+            log.error("at %s: %s", path, error)
+        return of_error(for_caller(request, error), instance=path)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

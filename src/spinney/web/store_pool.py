@@ -5,7 +5,9 @@ threads: an action on a million jobs must not delay the page of one job.
 """
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -25,8 +27,17 @@ QUEUED_MAX = 500
 """The maximum number of calls that wait; more are refused at once, so that those that wait are answered in time."""
 
 
+LOGGED_EVERY_S = 10.0
+"""While the store does not answer, how many seconds pass between two lines of the log, since every request meets the
+same error."""
+
+log = logging.getLogger(__name__)
+
+
 class ServerBusy(StoreUnavailable):
     """More calls wait than this server can answer in time; try again in a moment."""
+
+    is_public = True
 
 
 class StorePool:
@@ -41,6 +52,7 @@ class StorePool:
         self._short = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
         self._waiting = 0
+        self._log_again_s = 0.0
         self.on_error: Callable[[StoreUnusable], None] = lambda error: None
         """Called with each error of the database."""
         self.replaced: StoreReplaced | None = None
@@ -76,13 +88,22 @@ class StorePool:
                 pool, lambda: inside.run(call, self._store())
             )
         except StoreUnusable as error:
-            self.on_error(error)
+            self._failed(error)
             if isinstance(error, StoreReplaced):
                 self.replaced = error
                 self.on_replaced()
             raise
         finally:
             self._waiting -= 1
+
+    def _failed(self, error: StoreUnusable) -> None:
+        """Report an error of the database. The log gets the message of a store that does not answer, because callers
+        who are not known do not get it."""
+        self.on_error(error)
+        now_s = time.monotonic()
+        if isinstance(error, StoreUnavailable) and now_s >= self._log_again_s:
+            self._log_again_s = now_s + LOGGED_EVERY_S
+            log.error("%s", error)
 
     def _store(self) -> Store:
         """Return the store of this thread; open it at the first call."""

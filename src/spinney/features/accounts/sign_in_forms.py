@@ -19,7 +19,7 @@ from spinney.web.identity.cookies import Cookies
 from spinney.web.identity.sign_in import SignedIn, SignInFlow
 from spinney.web.pages.forms import sentence
 from spinney.web.pages.page_responses import page
-from spinney.web.problems import of_error
+from spinney.web.problems import for_caller, of_error
 
 HOME = "/"
 
@@ -73,7 +73,7 @@ async def require_form_token(request: Request) -> None:
 async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
     """Return the form again, with the error beside the field that it concerns, or above the form. It has the
     status and the Retry-After that the API would answer with."""
-    text = f"{sentence(error)}."
+    text = f"{sentence(for_caller(request, error))}."
     wrong = {}
     if isinstance(error, BadName):
         wrong = {"name": text}

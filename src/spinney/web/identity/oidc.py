@@ -54,6 +54,8 @@ _AGAIN = "sign in again"
 class ProviderAway(StoreUnavailable):
     """The identity provider does not answer; try again, or sign in with a password."""
 
+    is_public = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAuthorization:

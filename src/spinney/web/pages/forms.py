@@ -214,7 +214,7 @@ async def read_coalesced(request: Request, key: Hashable, read: Callable[[], Awa
     return await coalesced.get(key, read)
 
 
-def sentence(error: SpinneyError) -> str:
+def sentence(error: Exception) -> str:
     """Return the message of an error as a page shows it, with a capital letter."""
     text = str(error)
     return text[:1].upper() + text[1:]
