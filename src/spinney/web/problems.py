@@ -49,6 +49,9 @@ log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 _ROOM = "ask who runs it to make room there, then send the request again"
 _NOTHING_THERE = "there is nothing at this address"
+STORE_REPLACED = "The store was replaced"
+"""The title of the problem while this server ends, and starts again with what is in the place of its store. Programs
+try again, as with a store that does not answer."""
 AGAIN_S = 2
 """After how many seconds clients should try again while the store does not answer."""
 
@@ -104,7 +107,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UsageError, 422, "usage", "Invalid request"),
     (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
-    (StoreReplaced, 503, "store-away", "The store does not answer now"),
+    (StoreReplaced, 503, "store-away", STORE_REPLACED),
     (DiskFull, 507, "disk-full", "Insufficient storage"),
     (StoreUnusable, 503, "store-unusable", "The store cannot be used as it is"),
 )
@@ -152,7 +155,7 @@ _PUBLIC_SENTENCES: tuple[tuple[type[StoreUnusable], str], ...] = (
         "the store was lost during a commit, so the request may have been executed or not; check before you repeat it",
     ),
     (StoreUnavailable, f"the store does not answer now; {_LOG_SAYS_WHY}"),
-    (StoreReplaced, f"the store does not answer now; {_LOG_SAYS_WHY}"),
+    (StoreReplaced, f"the store was replaced, and this server has to start again; {_LOG_SAYS_WHY}"),
     (DiskFull, f"a disk of the server is full; {_ROOM}"),
     (StoreUnusable, "the store cannot be used as it is; ask who runs this server: its log says why"),
 )

@@ -158,7 +158,7 @@ def test_given_a_store_that_is_away_then_the_page_leads_to_where_it_can_be_tried
     assert answer.status_code == 503
     assert f'href="{escape(page)}">Try again</a>' in answer.text
     # Somebody may have put another store in its place.
-    assert ("Nothing is lost" in answer.text) is (error is not StoreUnusable)
+    assert ("Nothing is lost" in answer.text) is (error is StoreUnavailable)
 
 
 def test_given_the_address_of_a_form_without_a_form_then_it_leads_to_the_page_of_the_form(

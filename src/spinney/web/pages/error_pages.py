@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.web.pages.page_responses import NAV_ITEMS, page, redirect, wants_part
-from spinney.web.problems import MEDIA_TYPE
+from spinney.web.problems import MEDIA_TYPE, STORE_REPLACED
 from spinney.web.request_context import Principal
 
 SIGN_IN = "/sign-in"
@@ -29,6 +29,7 @@ _BACK = {
 
 _UNUSABLE = "Who runs this server has to mend it; its log has the same sentence."
 """What stands with a store that is there and cannot be used: perhaps it is not the one in which the jobs were."""
+_REPLACED = "What was in the old store is not here; who runs this server knows whether it is in the new one."
 
 Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
@@ -106,6 +107,8 @@ async def _page(request: Request, plain: Response) -> Response:
     hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
     if problem["type"].endswith(":store-unusable"):
         hint = _UNUSABLE
+    elif problem["title"] == STORE_REPLACED:
+        hint = _REPLACED
     section = next((item for item in NAV_ITEMS if request.url.path.startswith(f"{item.path}/")), None)
     if plain.status_code == 404 and section:
         path, label = section.path, f"Show {section.label.lower()}"
