@@ -4,7 +4,7 @@ This is checked before anything is stored, for every caller who has not opened t
 leaves out is filled in where only one value is possible: the one collection that the caller is limited to, and the
 caller's name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import orjson
@@ -42,7 +42,7 @@ def authorized(
         return submissions
     admitted = [_admitted(service, submission, types) for submission in submissions]
     if not service.rights.everywhere:
-        _require_needs(service, {need for submission in submissions for need in submission.needs if need > 0})
+        _require_needs(service, submissions)
     return admitted
 
 
@@ -134,13 +134,21 @@ def _collection(service: Service, named: str | None) -> str | None:
     )
 
 
-def _require_needs(service: Service, needs: Iterable[int]) -> None:
-    todo = sorted(needs)
+def _require_needs(service: Service, submissions: Sequence[Submission]) -> None:
+    """Raise NoSuchJob for a need that is not visible, in the words of the store for one that does not exist."""
+    needed_by: dict[int, int] = {}
+    total = 0
+    for submission in submissions:
+        for need in submission.needs:
+            needed_by.setdefault(need, total + 1)
+        total += len(submission.params)
+    todo = sorted(need for need in needed_by if need > 0)
     for start in range(0, len(todo), _PAGE):
         page = tuple(todo[start : start + _PAGE])
         visible = service.store.bulk.find(Filter(ids=page, within=service.rights.within), limit=len(page))
         if missing := set(page) - set(visible):
-            raise NoSuchJob(min(missing))
+            need = min(missing)
+            raise NoSuchJob(need, needed_by=needed_by[need] if total > 1 else None)
 
 
 def _listed(names: Sequence[str] | None) -> str:

@@ -115,6 +115,23 @@ def test_lines_may_be_parameters_of_one_type_and_need_each_other(world: World) -
     assert world.store.job(chain.json()["ids"][1]).waits_for == "needs"
 
 
+@pytest.mark.parametrize("asker", ["operator", "limited"])
+def test_given_many_lines_when_one_needs_what_is_not_there_then_its_number_is_named(
+    world: World, asker: str
+) -> None:
+    # Of what a caller may not see, nobody tells whether it exists.
+    need = 4711 if asker == "operator" else world.submit("one", collection="other")
+
+    answer = world.client(asker).post(
+        BATCH + "?collection=lab",
+        content=f'{{"type": "one"}}\n{{"type": "one", "needs": [-1, {need}]}}',
+        headers=LINES,
+    )
+
+    detail = f"there is no job {need}, which job 2 of this call needs; the list of jobs shows those there are"
+    assert (answer.status_code, answer.json()["detail"]) == (404, detail)
+
+
 def test_deep_json_in_a_line_is_refused(world: World) -> None:
     line = '{"type": "one", "params": {"a": ' + "[" * 300 + "]" * 300 + "}}"
 

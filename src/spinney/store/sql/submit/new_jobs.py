@@ -155,7 +155,7 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
                     f"take {need} out of its needs"
                 )
             else:
-                _require_needable(tx, need, fence)
+                _require_needable(tx, need, fence, number if total > 1 else None)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -171,16 +171,18 @@ def _circle(numbers: Sequence[int]) -> str:
     return f"jobs of this call, by their numbers in it, would wait for each other: {shown}; take out one need"
 
 
-def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
-    """Raise NoSuchJob unless the job exists, or will be created by the same stage."""
+def _require_needable(tx: Tx, need: int, fence: int | None, needed_by: int | None = None) -> None:
+    """Raise NoSuchJob unless the job exists, or will be created by the same stage. ``needed_by``: the number of the
+    job of a call of many."""
     if job_rows.is_hidden(tx, need):
-        sibling = fence is not None and tx.exists(
+        exists = fence is not None and tx.exists(
             "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
         )
-        if not sibling:
-            raise NoSuchJob(need)
-    elif job_rows.find(tx, need).state is State.DELETED:
-        raise NoSuchJob(need)
+    else:
+        state = tx.value("select state from jobs where id = ?", (need,))
+        exists = state is not None and state != State.DELETED
+    if not exists:
+        raise NoSuchJob(need, needed_by=needed_by)
 
 
 def _numbered_needs(plans: Sequence[Plan]) -> list[tuple[int, tuple[int, ...]]]:
