@@ -4,6 +4,7 @@
 ``store_pool``         threads that each have a store of their own
 ``problems``           refusals as ``application/problem+json``
 ``settings``           the table ``[server]`` of ``spinney.toml``
+``media_types``        which form of an answer a client prefers
 ``bodies``             request bodies: counted, timed and bounded
 ``quotas``             how many long requests a user or an address may have open
 ``principal_refresh``  the caller of a long request, authenticated again

@@ -18,7 +18,8 @@ from spinney.commands import Command, csv_lines
 from spinney.commands.csv_lines import CSV
 from spinney.web.api import csv_lists
 from spinney.web.api.command_progress import CommandRun
-from spinney.web.api.json_routes import NDJSON, respond, routes
+from spinney.web.api.json_routes import JSON, NDJSON, respond, routes
+from spinney.web.media_types import preferred
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -109,7 +110,7 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
         requested = command(**(values if plan is None else _fields(command, values)))
         if request is not None:
             run = CommandRun(context, request, requested)
-            if NDJSON in request.headers.get("accept", ""):
+            if preferred(request, (JSON, NDJSON)) == NDJSON:
                 return StreamingResponse(run.lines(), media_type=NDJSON)
             return await run.answer()
         done = await context.run(lambda control: control.do(requested), long=requested.is_long())

@@ -1,5 +1,5 @@
-"""Lists as CSV: with ``format=csv``, or ``Accept: text/csv``, the route of a list answers with all of its
-pages.
+"""Lists as CSV: with ``format=csv``, or an ``Accept`` that prefers ``text/csv``, the route of a list answers with all
+of its pages.
 
 Each page is read when the ones before it have been sent, with the rights that the caller has then. So a list
 of any length takes the memory of one page; it is no snapshot, and a row that changes meanwhile appears as it
@@ -16,7 +16,9 @@ from spinney.commands import Command, csv_lines
 from spinney.commands.csv_lines import CSV
 from spinney.model.errors import UsageError
 from spinney.model.values.lists import All
+from spinney.web.api.json_routes import JSON
 from spinney.web.long_responses import or_abort
+from spinney.web.media_types import preferred
 from spinney.web.request_context import RequestContext
 
 FIELD = "format"
@@ -32,7 +34,7 @@ def format_field() -> FieldInfo:
 def is_wanted(request: Request, format_: Format | None) -> bool:
     """Return whether this request is answered with CSV. ``format_``, from the query, counts more than the
     header; None: it was not set."""
-    return format_ == "csv" or (format_ is None and CSV in request.headers.get("accept", ""))
+    return format_ == "csv" or (format_ is None and preferred(request, (JSON, CSV)) == CSV)
 
 
 async def answer(context: RequestContext, command: Command, item: type) -> StreamingResponse:

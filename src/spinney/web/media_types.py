@@ -1,0 +1,41 @@
+"""Which form of an answer a client prefers, by its ``Accept`` header (RFC 9110, section 12.5.1)."""
+
+from collections.abc import Sequence
+
+from fastapi import Request
+
+
+def preferred(request: Request, offered: Sequence[str]) -> str:
+    """Return that of the offered media types that the client of the request prefers.
+
+    The most specific range that matches a type gives its quality. Of equal ones the type counts that is named more
+    specifically, then the one named first, then the one offered first; so ``text/csv, */*`` prefers CSV. Where the
+    client accepts none, this is the first: an answer that it did not want tells it more than a refusal. A range with
+    parameters counts without them, and one whose quality is no number does not count.
+    """
+    ranges = _ranges(",".join(request.headers.getlist("accept")))
+    return max(offered, key=lambda media_type: _rank(media_type, ranges))
+
+
+def _ranges(header: str) -> dict[str, tuple[float, int]]:
+    """Return the quality and the position of each range of a header; the first of equal ones counts."""
+    ranges: dict[str, tuple[float, int]] = {}
+    for position, element in enumerate(header.split(",")):
+        name, *parameters = (part.strip().lower() for part in element.split(";"))
+        values = [value for key, _, value in (p.partition("=") for p in parameters) if key.strip() == "q"]
+        try:
+            quality = float(values[0]) if values else 1.0
+        except ValueError:
+            continue
+        if 0 <= quality <= 1:
+            ranges.setdefault(name, (quality, position))
+    return ranges
+
+
+def _rank(media_type: str, ranges: dict[str, tuple[float, int]]) -> tuple[float, int, int]:
+    """Return by what types are compared: quality, how specifically the type is named, and how early."""
+    for specificity, name in ((2, media_type), (1, f"{media_type.partition('/')[0]}/*"), (0, "*/*")):
+        if name in ranges:
+            quality, position = ranges[name]
+            return (quality, specificity, -position) if quality else (0.0, 0, 0)
+    return 0.0, 0, 0

@@ -1,0 +1,49 @@
+"""Which media type a client prefers, by rules and examples of RFC 9110, section 12.5.1."""
+
+import pytest
+from fastapi import Request
+
+from spinney.web.media_types import preferred
+
+JSON, CSV = "application/json", "text/csv"
+
+
+def request(*headers: str) -> Request:
+    return Request({"type": "http", "headers": [(b"accept", header.encode()) for header in headers]})
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (CSV, CSV),
+        ("TEXT/CSV", CSV),
+        ("text/csv; charset=utf-8", CSV),
+        ("text/*", CSV),
+        ("application/json, text/csv;q=0.5", JSON),
+        ("application/json;q=0.5, text/csv", CSV),
+        ("application/json;q=0.5, text/csv ; Q=0.50", JSON),  # equal: the one named first
+        ("text/csv, application/json", CSV),
+        ("application/json, text/csv", JSON),
+        ("text/csv, */*", CSV),  # equal: the one named more specifically
+        ("text/*, application/json", JSON),
+        ("text/csv;q=0, */*", JSON),
+        ("text/csv;q=0", JSON),
+        ("text/*;q=1, text/csv;q=0.1, application/json;q=0.2", JSON),  # the most specific range counts
+        ("*/*;q=0.1, text/csv;q=0.2", CSV),
+        ("*/*", JSON),
+        ("", JSON),
+        (",;q=,", JSON),
+        ("text/html", JSON),
+        ("x/text/csv, text/csvs", JSON),
+        ("text/csv;q=high", JSON),
+        ("text/csv;q=nan, application/json;q=0.1", JSON),
+        ("text/csv;q=2, application/json;q=0.1", JSON),
+    ],
+)
+def test_given_a_header_then_one_of_the_offered_types_is_preferred(header: str, expected: str) -> None:
+    assert preferred(request(header), (JSON, CSV)) == expected
+
+
+def test_given_no_header_then_the_first_is_preferred_and_of_two_headers_both_count() -> None:
+    assert preferred(request(), (JSON, CSV)) == JSON
+    assert preferred(request("application/json;q=0.1", "text/csv"), (JSON, CSV)) == CSV
