@@ -8,13 +8,13 @@ the traceback under this number.
 import logging
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -254,9 +254,11 @@ def add_to(app: FastAPI) -> None:
         of_page = _of_page(request)
         if of_page and any(e["loc"][0] == "path" for e in error.errors()):  # as of an unknown address
             return of_status(404, _NOTHING_THERE, instance=request.url.path)
-        errors = [_problem(request, e) for e in error.errors()]
-        malformed = any(e["type"] == "json_invalid" for e in error.errors())
-        first = _summary(error.errors()[0], errors[0]) if errors else "the request does not fit"
+        # A field that is not there comes first: it may be the one that is missing, with a typing error.
+        faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        errors = [_problem(request, fault) for fault in faults]
+        malformed = any(fault["type"] == "json_invalid" for fault in faults)
+        first = _summary(faults[0], errors[0]) if errors else "the request does not fit"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
         detail = first if of_page else f"{first}; /api/v1/openapi.json describes what is allowed"
@@ -336,24 +338,46 @@ def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
     return f"{_where(tuple(names))!r} in the address {words}"
 
 
-def sentence(error: Mapping[str, Any], model: type[BaseModel] | None) -> str:
+def sentence(error: Mapping[str, Any], type_: type | None) -> str:
     """Return what is wrong with a value, as pydantic found it (``error``: one of ``ValidationError.errors()``). A field
-    that ``model`` does not have is told with the name that was probably meant, or with those that it has."""
-    if error["type"] == "extra_forbidden" and model is not None and len(error["loc"]) == 1:
-        name, names = str(error["loc"][0]), model.model_fields
-        return f"there is no such field{did_you_mean(name, names) or f' (there are: {listed(names)})'}"
+    that is not there in a value of ``type_`` is told with the name that was probably meant, or with those there are."""
+    if error["type"] == "extra_forbidden" and type_ is not None:
+        *path, name = error["loc"]
+        names = _fields_at(type_, path)
+        return f"there is no such field{did_you_mean(str(name), names) or f' (there are: {listed(names)})'}"
     return str(error["msg"]).removeprefix("Value error, ")  # what pydantic puts before a sentence of ours
 
 
 def _problem(request: Request, error: Mapping[str, Any]) -> dict[str, Any]:
     """Return the place of a wrong value of a request, and what is wrong with it."""
-    loc, model = error["loc"], None
-    if loc[:1] == ("body",):
-        # None: the route reads the body itself.
-        body = getattr(request.scope.get("route"), "body_field", None)
-        annotation = None if body is None else body.field_info.annotation
-        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
-    return {"where": _where(loc), "problem": sentence({**error, "loc": loc[1:]}, model)}
+    place, *path = error["loc"]
+    # None: the route reads the body itself.
+    body = getattr(request.scope.get("route"), "body_field", None) if place == "body" else None
+    type_ = None if body is None else body.field_info.annotation
+    return {"where": _where(error["loc"]), "problem": sentence({**error, "loc": path}, type_)}
+
+
+def _fields_at(type_: type, path: Sequence[str | int]) -> set[str]:
+    """Return the names of the fields that an object may have at this place of a value of this type. A part of the path
+    that leads nowhere is one that pydantic adds for an alternative of a union."""
+    schema = TypeAdapter(type_).json_schema()
+    definitions = schema.get("$defs", {})
+
+    def alternatives(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        if "$ref" in part:
+            yield from alternatives(definitions.get(part["$ref"].rpartition("/")[2], {}))
+        for other in part.get("anyOf", part.get("oneOf", part.get("allOf", ()))):
+            yield from alternatives(other)
+        yield part
+
+    places = [*alternatives(schema)]
+    for step in path:
+        below = [
+            place.get("items") if isinstance(step, int) else place.get("properties", {}).get(step)
+            for place in places
+        ]
+        places = [inner for part in below if part for inner in alternatives(part)] or places
+    return {name for place in places for name in place.get("properties", ())}
 
 
 def _where(loc: tuple[Any, ...]) -> str:

@@ -239,12 +239,17 @@ def test_a_field_that_a_body_may_not_have_is_told_with_those_that_it_may_have(wo
     near = admin.put("/api/v1/schedules/s", json={"type": "one", "every": 60}).json()
     unknown = admin.put("/api/v1/nodes/n/slots", json={"slots": 1, "node": "n"}).json()
     submission = admin.post("/api/v1/jobs", json={"type": "one", "param": {}}).json()
+    nested = admin.post("/api/v1/users", json={"name": "bob", "rights": {"rolle": "admin"}}).json()
+    lanes = [{"type": "one", "stage": "work"}, {"type": "one", "stage": "work", "node": "n"}]
+    in_list = admin.post("/api/v1/external", json={"name": "x", "lanes": lanes}).json()
 
     assert near["errors"] == [
         {"where": "body.every", "problem": "there is no such field (did you mean 'every_s'?)"}
     ]
     assert "body.node: there is no such field (there are: reason, slots)" in unknown["detail"]
     assert "body.param: there is no such field (did you mean 'params'?)" in submission["detail"]
+    assert "body.rights.rolle: there is no such field (did you mean 'role'?)" in nested["detail"]
+    assert "body.lanes.1.node: there is no such field (there are: stage, type)" in in_list["detail"]
 
 
 def test_a_time_that_is_none_is_told_in_our_words_alone(world: World) -> None:
