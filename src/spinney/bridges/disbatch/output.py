@@ -39,9 +39,11 @@ def _write(db: Database, task: ObjectId, claim: str, name: str, text: str) -> Ob
     for n, start in enumerate(range(0, len(text), CHUNK)):
         chunk = {"files_id": file_id, "n": n, "data": text[start : start + CHUNK]}
         db["tasks.chunks"].replace_one({"_id": _id(task, claim, f"{name}.{n}")}, chunk, upsert=True)
-    count = -(-len(text) // CHUNK)
-    # Those of a longer one, before a rerun.
-    db["tasks.chunks"].delete_many({"files_id": file_id, "n": {"$gte": count}})
+    # Those of a longer one, before a rerun. The roles of the releases lack the right to remove chunks, so nothing is
+    # removed unless there is something.
+    older = {"files_id": file_id, "n": {"$gte": -(-len(text) // CHUNK)}}
+    if db["tasks.chunks"].find_one(older, {"_id": True}):
+        db["tasks.chunks"].delete_many(older)
     raw = text.encode()
     db["tasks.files"].replace_one(
         {"_id": file_id},
