@@ -344,6 +344,43 @@ def test_an_entry_whose_type_comes_later_gets_its_job_with_the_next_tending(side
     assert sides.bridge._links.keys() == {"a"}  # now all have jobs, entries are compared less often
 
 
+def test_an_entry_that_waits_for_its_type_is_shown_to_operators_and_can_be_cancelled(sides: Beside) -> None:
+    sides.shelf.type, sides.shelf.entries = "late", {"a": "free"}
+    sides.round()
+    sides.round()
+    (status,) = sides.control.store.bridges.statuses()
+    assert (status.links, status.in_trouble) == (1, True)
+    assert "entry a waits, and takes a slot: no job type 'late'" in (status.trouble or "")
+
+    sides.shelf.wished = [Wish(entry="a", order=Order.CANCEL, reason="not wanted")]
+    sides.round()
+
+    assert sides.shelf.entries == {"a": "rejected: not wanted"}
+    assert sides.control.store.bridges.links(NAME) == []
+    sides.round()
+    (status,) = sides.control.store.bridges.statuses()
+    assert not status.in_trouble
+
+
+@pytest.mark.parametrize("changed", [{"type": "late"}, {"params": {"n": object()}}])
+def test_a_job_that_was_made_is_linked_although_its_entry_means_another_one_by_now(
+    changed: Mapping[str, object], sides: Beside
+) -> None:
+    """As when the bridge was killed before the link named the job, and the entry's queue has been deleted since."""
+    sides.shelf.entries = {"a": "free"}
+    (claim,) = sides.shelf.claim(1)
+    sides.bridge._submitted(claim)
+    sides.site.pass_(sides.site.claim_one())
+    vars(sides.shelf).update(changed)
+
+    sides.bridge = sides.anew()
+    sides.round()
+    sides.round()
+
+    assert sides.shelf.entries == {"a": "completed"}
+    assert sides.control.store.bridges.links(NAME) == []
+
+
 def test_wishes_are_obeyed(sides: Beside) -> None:
     sides.round()
     sides.shelf.wished = [

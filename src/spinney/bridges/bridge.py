@@ -72,6 +72,8 @@ class Bridge:
     _recovered_s: float = -1e9
     _away_s: float = 0.0
     """The last pause after an error; 0 after a round without one. It doubles up to ``AWAY_MAX_S``."""
+    _waits: str | None = None
+    """Why an entry has no job yet: a sentence for operators about one of them."""
     _began: bool = False
     """Whether links are read and the other system is prepared; False again after each error."""
     _owner: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -141,7 +143,7 @@ class Bridge:
             self._tended_s = now_s
             self._obey(self.foreign.wishes())
             self._relink()
-            self._tell(None)
+            self._tell(self._waits)
         room = self.room + self.foreign.parked - len(self._links)
         claimed = self._accept(self.foreign.claim(room) if room > 0 else ())
         return passed + claimed > 0
@@ -191,22 +193,31 @@ class Bridge:
             return made.ids[0]
         except DuplicateKey as error:
             return error.job_id
-        except UnknownType as error:
-            log.info("%s: entry %s waits: %s", self.foreign.name, claim.entry, error)
-            return None
-        except (StoreUnavailable, StoreUnusable):
+        except StoreUnusable:
             raise
         except SpinneyError as error:
-            log.warning("%s: entry %s is rejected: %s", self.foreign.name, claim.entry, error)
-            self.foreign.reject(claim, str(error))
-            self._end([(claim.entry, claim.claim)])
+            # Type and parameters are checked before the key, so a job of this claim may be there all the same, made
+            # when they were other ones.
+            if jobs := self.control.store.jobs(Filter(key=key), limit=1):
+                return jobs[0].id
+            if isinstance(error, UnknownType):
+                self._waits = f"entry {claim.entry} waits, and takes a slot: {error}, or cancel the entry"
+                return None
+            self._reject(claim, str(error))
             return None
+
+    def _reject(self, claim: Claim, reason: str) -> None:
+        """End an entry of which no job is made, and its link."""
+        log.warning("%s: entry %s is rejected: %s", self.foreign.name, claim.entry, reason)
+        self.foreign.reject(claim, reason)
+        self._end([(claim.entry, claim.claim)])
 
     def _recover(self) -> None:
         """Compare all entries that are claimed under the bridge's name with the links: link those that have
         none, and end the links of entries that are gone, cancelling their jobs. A link whose job was never
         reported is not ended here: the other system may not have shown its entry yet, and the first report
         tells whether the claim holds."""
+        self._waits = None
         linked = {(link.entry, link.claim) for link in self._links.values() if link.job_id is not None}
         claims = list(self.foreign.claimed(linked))
         held = {(claim.entry, claim.claim) for claim in claims}
@@ -344,7 +355,11 @@ class Bridge:
         reported, so it may be given again."""
         for wish in wishes:
             link = self._links.get(wish.entry)
-            if link is None or link.job_id is None:
+            if link is None:
+                continue
+            if link.job_id is None:
+                if wish.order is Order.CANCEL:
+                    self._reject(Claim(entry=link.entry, claim=link.claim, type="", params={}), wish.reason)
                 continue
             job = self._by_id([link.job_id]).get(link.job_id)
             if job is not None and not (wish.order is Order.CANCEL and job.cancelling):
