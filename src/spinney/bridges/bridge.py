@@ -418,7 +418,8 @@ class Bridge:
                 now_us=self.control.clock(),
             )
         except StoreUnusable as error:
-            log.warning("%s: %s", self.foreign.name, error)
+            if str(error) != trouble:  # else it is in the log already
+                log.warning("%s: %s", self.foreign.name, error)
 
 
 def all_jobs(store: "Store", job_filter: Filter) -> Iterator[Job]:
