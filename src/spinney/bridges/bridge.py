@@ -99,6 +99,7 @@ class Bridge:
             pause_s = IDLE_S
             try:
                 if self.control.store.bridges.owner(self.foreign.name) != self._owner:
+                    log.warning("%s: another process works under this name from now on", self.foreign.name)
                     return
                 pause_s = PAUSE_S if self.round() else IDLE_S
                 self._away_s = 0.0

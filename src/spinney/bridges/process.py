@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from spinney.bridges.bridge import Bridge
@@ -23,6 +23,8 @@ log = logging.getLogger("spinney.bridges")
 
 PATIENCE_S = 60.0
 """How long a takeover waits for the other process, in seconds."""
+_LOOK_S = 0.1
+"""Seconds between two looks for the node that was started."""
 
 
 def node_name(name: str) -> str:
@@ -74,37 +76,47 @@ def work(
     long running jobs may finish, as the command line has it.
 
     After SIGTERM or SIGINT nothing is claimed, and what ends is passed on until the node has drained; the
-    rest is passed on after that. ``replace``: first take the name, so that the process that has it ends, and
-    wait for its lock. When another process takes the name, this one only waits for its node, from which the
-    other's node takes over. Raises UsageError when another process keeps the lock, or for a name that no node
+    rest is passed on after that. The name is taken when the node works, so that a node that cannot start leaves the
+    process that has the name at work. ``replace``: that process is on this host and ends; wait for its lock. When
+    another process takes the name, this one only waits for its node, from which the other's node has taken over.
+    Raises UsageError when another process keeps the lock, or for a name that no node
     can have."""
-    ended = threading.Event()
-    own = node_name(bridge.foreign.name)  # before anything is written under a name that cannot be
-    if replace:
-        bridge.take()
-    with sole(bridge.foreign.name, store, wait=replace):
+    ended, own = threading.Event(), node_name(bridge.foreign.name)
+    name, nodes = bridge.foreign.name, bridge.control.store.nodes
+    before = {node.id for node in nodes()}
+    with ExitStack() as stack:
+        if not replace:
+            stack.enter_context(sole(name, store, wait=False))
         # The node outlives a bridge that is killed, and may be at work: the next bridge starts another, which takes
         # over from it.
         command = [sys.executable, "-m", "spinney", "node", application, "--replace"]
         command += ["--name", own, "--slots", str(slots), "--drain", drain]
         command += ["--store", store] if store else []
-        node = subprocess.Popen(command)
-        threading.Thread(target=_stop_with, args=(node, ended), daemon=True).start()
+        process = subprocess.Popen(command)
+        threading.Thread(target=_stop_with, args=(process, ended), daemon=True).start()
 
         def drain_node(*_: object) -> None:
             bridge.room = 0
-            node.terminate()
+            process.terminate()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, drain_node)
         try:
-            bridge.run(ended)
+            # The node may be refused, or fail to start: until it works, another process keeps the name.
+            while not any(node.name == own and node.id not in before for node in nodes()):
+                if ended.wait(_LOOK_S):
+                    break
+            else:
+                if replace:
+                    bridge.take()
+                    stack.enter_context(sole(name, store, wait=True))
+                bridge.run(ended)
+                if ended.is_set():
+                    bridge.flush()
         except BaseException:
-            node.terminate()
+            process.terminate()
             raise
-        if ended.is_set():
-            bridge.flush()
-    code = node.wait()
+    code = process.wait()
     if bridge.room and code not in (0, 2, -signal.SIGTERM):  # 2: it cannot start, and has said why
         log.error(
             "%s: its node %s has ended by itself (exit code %d), so the bridge ends, too; start the bridge again by "

@@ -452,6 +452,21 @@ def test_a_new_process_takes_over_and_what_runs_goes_on(
     assert node.processes[1].poll() is None
 
 
+def test_a_new_process_whose_node_cannot_start_leaves_the_old_one_at_work(
+    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
+) -> None:
+    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
+    mail = queue(db)
+    node.start()
+    finished(db, node, tasks(db, mail, {}))
+
+    node.start("--replace", "--drain", "a while")
+
+    assert node.processes[1].wait(DEADLINE_S) == 2, node.log()
+    finished(db, node, tasks(db, mail, {}))
+    assert node.processes[0].poll() is None
+
+
 def test_a_bridge_that_is_killed_leaves_its_node_at_work(
     db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
 ) -> None:
@@ -471,9 +486,9 @@ def test_a_bridge_whose_node_has_died_says_what_to_start(
     db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
 ) -> None:
     nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
-    queue(db)
+    mail = queue(db)
     node.start()
-    until("the queue", node, lambda: "queue mail is served from now on" in node.log())
+    finished(db, node, tasks(db, mail, {}))
     bridge = node.processes[-1].pid
     (guard,) = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
 
