@@ -13,7 +13,7 @@ from pymongo import MongoClient
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from bridges.mongo import MongoServer
-from spinney.bridges.disbatch import limits
+from spinney.bridges.disbatch import database, limits, registration
 from spinney.bridges.disbatch.claims import Claims
 from spinney.bridges.disbatch.database import Database, connect, ensure_indexes
 from spinney.bridges.disbatch.node import DisbatchNode
@@ -442,3 +442,18 @@ def test_a_server_that_is_away_is_told_of_in_one_sentence() -> None:
         "no primary of MongoDB answers (127.0.0.1:1: [Errno 111] Connection refused); start it, or repair the network. "
         "The bridge connects again by itself"
     )
+
+
+@pytest.mark.timeout(120)
+def test_an_absent_database_is_noticed_long_before_an_operation_has_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (database, registration):
+        monkeypatch.setattr(module, "REACH_S", 0.1)
+    db = connect("mongodb://127.0.0.1:1", "t", timeout_s=3600)
+    oak = node(db)
+
+    for step in (oak.begin, oak.tend, oak.claimed, lambda: oak.claim(1)):
+        with pytest.raises(ForeignAway, match="no primary of MongoDB answers"):
+            step()
+    db.client.close()

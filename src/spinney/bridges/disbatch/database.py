@@ -7,6 +7,7 @@ from datetime import UTC
 from enum import IntEnum
 from typing import Any, TypeAlias
 
+import pymongo
 from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import ASCENDING, DESCENDING, IndexModel, MongoClient, ReadPreference, WriteConcern
 from pymongo.collection import Collection as MongoCollection
@@ -36,8 +37,9 @@ CHUNKS = "tasks.chunks"
 
 TIMEOUT_S = 30.0
 """How long one operation may take in all, with the driver's retries after a failover."""
-SELECTION_S = 10.0
-"""How long an operation waits for a primary; an election takes a few seconds."""
+REACH_S = 10.0
+"""How long the first operation of a look may take, so that operators soon see that the database is away. An election
+takes a few seconds."""
 CONNECT_S = 5.0
 """How long one attempt to connect may take."""
 
@@ -97,7 +99,6 @@ def connect(url: str, database: str, *, timeout_s: float = TIMEOUT_S) -> Databas
                 url if "://" in url else f"mongodb://{url}",
                 appname="spinney",
                 connectTimeoutMS=int(CONNECT_S * 1000),
-                serverSelectionTimeoutMS=int(min(SELECTION_S, timeout_s) * 1000),
                 timeoutMS=int(timeout_s * 1000),
                 retryReads=True,
                 retryWrites=True,
@@ -132,10 +133,17 @@ def newest(collection: Collection) -> Collection:
     return collection.with_options(read_concern=ReadConcern("local"))
 
 
+def reach(db: Database) -> None:
+    """Raise PyMongoError when no primary answers within ``REACH_S``. Other operations wait longer, because their work
+    may take longer."""
+    with pymongo.timeout(REACH_S):
+        db.command("ping")
+
+
 def check(db: Database) -> None:
     """Raise StoreUnavailable when no primary of the database answers in time, or when it refuses the sign-in."""
     try:
-        db.command("ping")
+        reach(db)
     except OperationFailure as error:
         raise StoreUnavailable(
             f"the MongoDB database {db.name} refuses the connection (code {error.code}); correct the user and the "

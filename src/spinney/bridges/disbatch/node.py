@@ -24,7 +24,7 @@ from pymongo.errors import BulkWriteError, ConnectionFailure, DocumentTooLarge, 
 
 from spinney.bridges.disbatch import limits, results
 from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, Claims, utc_now
-from spinney.bridges.disbatch.database import Database, Document, Status, ensure_indexes
+from spinney.bridges.disbatch.database import Database, Document, Status, ensure_indexes, reach
 from spinney.bridges.disbatch.output import stored
 from spinney.bridges.disbatch.registration import Registration
 from spinney.bridges.disbatch.settings import PROGRAM_TYPE, Program, Settings
@@ -82,6 +82,7 @@ class DisbatchNode:
         """Ensure the indexes, enter the node, and read queues and configuration. Raises ForeignAway, also
         where another store works under this name."""
         with _reached():
+            reach(self.db)
             ensure_indexes(self.db)
             self._registration.enter(orphaned_after=self._now.orphaned_after)
         self.tend()

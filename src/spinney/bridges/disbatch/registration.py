@@ -5,7 +5,7 @@ when it last did. So two stores never work under one name, and a database that w
 backup from before the node's start, is seen before the jobs of all tasks that are not there are cancelled.
 
 A node enters once (``enter``), beats each second (``beat``), and reads its document before it claims (``document``), by
-which it sees that another store has taken its name."""
+which it sees that another store has taken its name, or that the database is away."""
 
 import logging
 import time
@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pymongo
 from pymongo.errors import DuplicateKeyError
 
 from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, utc_now
-from spinney.bridges.disbatch.database import Database, Document, Status
+from spinney.bridges.disbatch.database import REACH_S, Database, Document, Status
 from spinney.bridges.foreign import ForeignAway
 
 log = logging.getLogger("spinney.bridges.disbatch")
@@ -90,7 +91,8 @@ class Registration:
     def document(self) -> Document:
         """Return the node's document; an empty one where somebody has removed it, until the next beat. Raises
         ForeignAway when another store has its name."""
-        document = self.db["nodes"].find_one({"node": self.node}) or {}
+        with pymongo.timeout(REACH_S):
+            document = self.db["nodes"].find_one({"node": self.node}) or {}
         if document and _stamp(document.get("spinney"))[0] != self._store:
             raise ForeignAway(
                 f"another store of Spinney has taken the node {self.node!r}; give this one another --name"
