@@ -1,6 +1,6 @@
 """Suggestions in messages about unknown names."""
 
-from spinney.model.values.hints import some_of, unknown
+from spinney.model.values.hints import first_of, some_of, unknown
 
 MANY = [f"q{n:04d}" for n in range(3_001)]
 
@@ -13,6 +13,12 @@ def test_a_message_lists_all_of_a_few_names() -> None:
 
 def test_of_very_many_names_a_message_lists_the_first_and_the_number_of_the_others() -> None:
     assert some_of(MANY) == f"{', '.join(MANY[:20])}, and 2,981 more"
+
+
+def test_the_first_names_stand_in_their_order_before_the_number_of_the_others() -> None:
+    assert first_of(["b", "a"], 2) == "b, a"
+    assert first_of(iter(["c", "b", "a"]), 2) == "c, b and 1 more"
+    assert first_of(MANY) == "q0000, q0001, q0002, q0003 and 2,997 more"
 
 
 def test_what_else_to_do_is_said_before_the_names() -> None:

@@ -29,6 +29,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
 from spinney.model.states import State
 from spinney.model.values import times
+from spinney.model.values.hints import first_of
 from spinney.model.values.paths import socket_name
 from spinney.model.values.store_urls import is_postgres, store_location, without_password
 from spinney.node.attempt_spans import AttemptSpans
@@ -423,9 +424,8 @@ def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:
     """Log which attempts or records are lost, the first ``LOST_NAMED`` by job and fence, so that an operator
     can see what will run again."""
     if lost:
-        named = ", ".join(f"job={attempt.job_id} fence={attempt.fence}" for attempt in lost[:LOST_NAMED])
-        more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""
-        log.error("%s: %s%s", waited_for, named, more)
+        named = first_of((f"job={attempt.job_id} fence={attempt.fence}" for attempt in lost), LOST_NAMED)
+        log.error("%s: %s", waited_for, named)
 
 
 async def _while_alive(loops: Sequence["asyncio.Task[None]"], waited_for: Coroutine[Any, Any, Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from spinney.define.job import Job
 from spinney.model.attempts.signals import Defer, Fail, Hold, Warn
 from spinney.model.errors import UsageError
+from spinney.model.values.hints import first_of
 from spinney.model.values.paths import job_folder
 from spinney.reports import mail_attachments, mail_message, retry_times, smtp
 from spinney.reports.addresses import RECIPIENTS_MAX
@@ -207,6 +208,4 @@ def _keep(job: Job, progress: Progress) -> None:
 
 def _named_replies(replies: dict[str, str]) -> str:
     """Return some recipients with the server's reply to each, as text."""
-    named = [f"{printable(address, 100)} ({reply})" for address, reply in list(replies.items())[:_NAMED]]
-    more = f" and {len(replies) - _NAMED} more" if len(replies) > _NAMED else ""
-    return ", ".join(named) + more
+    return first_of((f"{printable(address, 100)} ({reply})" for address, reply in replies.items()), _NAMED)

@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from spinney.model.errors import UsageError
+from spinney.model.values.hints import did_you_mean
 
 WORDS = {
     "@hourly": "0 * * * *",
@@ -73,8 +74,6 @@ def zone_of(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
             pass
-    from spinney.model.values.hints import did_you_mean  # its module is slow to import, and rarely needed
-
     zones = available_timezones().difference(_OF_THE_HOST)
     if not zones:
         raise UsageError(

@@ -11,6 +11,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
+from spinney.model.values.hints import did_you_mean
 from spinney.model.values.times import parse_time
 from spinney.terminal import completion
 from spinney.terminal.arguments import option
@@ -135,8 +136,6 @@ class FilterOptions:
 def _states(names: list[str] | None) -> list[State] | None:
     if not names:
         return None
-    from spinney.model.values.hints import did_you_mean
-
     state_names = [str(state) for state in State]
     for name in names:
         if name not in state_names:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import UsageError
-from spinney.model.values.hints import listed
-from spinney.web.pages.forms import FormFields, listed_in_words
+from spinney.model.values.hints import first_of, listed
+from spinney.web.pages.forms import FormFields
 
 LISTS = ("collections", "queues", "shares", "locks")
 """The fields of limits that are lists of names. A limit whose box is not ticked does not limit anything."""
@@ -68,13 +68,13 @@ def fields_of(rights: Rights) -> Mapping[str, str]:
 def limits_in_words(rights: Rights) -> str:
     """Return the limits in words: ``only collections maps, photos; priorities 40 to 60``; empty without limits."""
     parts = [
-        f"only {kind} {listed_in_words(names) or 'none'}"
+        f"only {kind} {first_of(names) or 'none'}"
         for kind, names in rights.name_limits.items()
         if names is not None
     ]
     if rights.priorities is not None:
         parts.append(f"priorities {rights.priorities[0]} to {rights.priorities[1]}")
     if rights.external:
-        types = "all types" if "*" in rights.external else listed_in_words(rights.external)
+        types = "all types" if "*" in rights.external else first_of(rights.external)
         parts.append(f"external stages of {types}")
     return "; ".join(parts)

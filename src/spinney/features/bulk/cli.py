@@ -19,6 +19,7 @@ import typer
 from spinney.model.errors import Refused, UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values.counts import counted
+from spinney.model.values.hints import first_of
 from spinney.model.values.times import from_us
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
@@ -309,8 +310,7 @@ def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -
 
 def _listed(ids: Sequence[int]) -> str:
     """Return job ids as text, at most ``NAMED`` of them."""
-    shown = ", ".join(str(n) for n in ids[:NAMED])
-    return f"{shown} and {len(ids) - NAMED:,} more" if len(ids) > NAMED else shown
+    return first_of(map(str, ids), NAMED)
 
 
 class _NoProgress:

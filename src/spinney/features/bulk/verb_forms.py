@@ -21,10 +21,9 @@ from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.states import State
 from spinney.model.values.counts import counted
-from spinney.model.values.hints import listed
+from spinney.model.values.hints import first_of, listed
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
-from spinney.web.pages.forms import listed_in_words
 from spinney.web.request_context import Principal, RequestContext, now_us
 
 FIELDS = (
@@ -177,9 +176,7 @@ def remaining_holds(control: Control, plan: Plan) -> Sequence[Hold]:
 
 def named(holds: Sequence[Hold]) -> str:
     """Return the first two of the holds in words; empty: there is none."""
-    return listed_in_words(
-        [f"hold {hold.id} on {scope_text(hold.scope, hold.name)}" for hold in holds], most=2
-    )
+    return first_of([f"hold {hold.id} on {scope_text(hold.scope, hold.name)}" for hold in holds], most=2)
 
 
 async def outcome(context: RequestContext, plan: Plan, report: Report) -> tuple[str, str | None]:

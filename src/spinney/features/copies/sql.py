@@ -26,6 +26,7 @@ from sqlalchemy import Boolean, Column, Float, Integer, Table
 
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.values.counts import counted
+from spinney.model.values.hints import first_of
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SCHEMA_VERSION, SchemaState
@@ -128,10 +129,9 @@ def _require_nobody_at_work(source: Database, tx: Tx) -> None:
     """Raise Refused while a node has not left, dead ones among them, or a job is leased."""
     nodes = tx.all("select name, host, state from nodes where state <> 'left' order by id")
     if nodes:
-        named = ", ".join(f"{name} on {host} ({state})" for name, host, state in nodes[:_NAMED])
-        more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
+        named = first_of((f"{name} on {host} ({state})" for name, host, state in nodes), _NAMED)
         raise Refused(
-            f"nodes work on {source.name}: {named}{more}; end them with SIGTERM and wait until they have left, or, "
+            f"nodes work on {source.name}: {named}; end them with SIGTERM and wait until they have left, or, "
             f"when one is dead, run 'spinney doctor --repair --dead {nodes[0][0]}'"
         )
     leased = tx.value("select count(*) from leases")

@@ -23,6 +23,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, HoldPreview, Scope
 from spinney.model.states import State
 from spinney.model.values import names
+from spinney.model.values.hints import unknown
 from spinney.model.values.unreadable import json_object
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
@@ -267,9 +268,6 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
 def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
     """Raise an error for a name that a hold cannot have. A collection or submitter may be held before its first job is
     submitted."""
-    # Its package is slow to import, and rarely needed here.
-    from spinney.model.values.hints import unknown
-
     if scope is Scope.TREE:
         row = job_rows.find_visible(tx, int(name))
         if row.state is State.DELETED:

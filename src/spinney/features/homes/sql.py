@@ -11,6 +11,7 @@ from spinney.model.errors import Refused
 from spinney.model.homes import Home
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
+from spinney.model.values.hints import first_of
 from spinney.store.sql.audit import note
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
@@ -121,9 +122,8 @@ class SqlHomes(SqlPart):
                 n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))
             ]
             if active:
-                more = f" and {len(active) - _NAMED} more" if len(active) > _NAMED else ""
                 raise Refused(
-                    f"nodes run on {home}: {', '.join(active[:_NAMED])}{more}; end such a node with SIGTERM, or, when "
+                    f"nodes run on {home}: {first_of(active, _NAMED)}; end such a node with SIGTERM, or, when "
                     f"it is dead, run 'spinney doctor --repair --dead {active[0]}'"
                 )
             tx.run("update homes set gone = 1 where id = ?", (home_id,))

@@ -13,6 +13,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.values.counts import counted
+from spinney.model.values.hints import first_of
 from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, argument
@@ -51,7 +52,7 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
             "SLOTS": lambda node: f"{node.used}/{node.slots}",
             "LOAD": _load,
             "VERSION": lambda node: node.version,
-            "TYPES": lambda node: _types(node.types),
+            "TYPES": lambda node: first_of(node.types, _TYPES_SHOWN),
             "QUEUES": _queues,
             "": _notes,
         },
@@ -162,11 +163,6 @@ def _load(node: "NodeStatus") -> str:
     if load is None:
         return ""
     return f"{load.one_minute:.2f} of {load.cpus}, {load.memory_free_bytes / 2**30:.1f} GiB free"
-
-
-def _types(types: Sequence[str]) -> str:
-    more = len(types) - _TYPES_SHOWN
-    return ", ".join(types[:_TYPES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _queues(node: "NodeStatus") -> str:

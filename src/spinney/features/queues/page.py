@@ -22,6 +22,7 @@ from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.values import limits
+from spinney.model.values.hints import first_of
 from spinney.model.values.limits import Limit, as_text
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark
@@ -32,7 +33,6 @@ from spinney.web.pages.forms import (
     RefusedForm,
     add_action,
     form_variables,
-    listed_in_words,
     page_or_part,
     read_coalesced,
     run_and_redirect,
@@ -159,9 +159,9 @@ def notes(info: QueueInfo) -> Iterator[str]:
             yield "No node takes new jobs; start one with 'spinney node', or resume one."
         return
     if info.unknown:
-        yield f"No active node knows {listed_in_words(info.unknown)}; start one whose application has it."
+        yield f"No active node knows {first_of(info.unknown)}; start one whose application has it."
     if info.unserved:
-        yield f"Nodes that know {listed_in_words(info.unserved)} may not serve it; change its nodes, or start another."
+        yield f"Nodes that know {first_of(info.unserved)} may not serve it; change its nodes, or start another."
     if info.pending and not info.nodes:
         yield "None of the active nodes may serve this queue; change its nodes, or start another node."
 
@@ -249,13 +249,11 @@ async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: s
     def done(result: tuple[QueueInfo, list[str]]) -> str:
         info, unknown_nodes = result
         spec = info.in_force
-        nodes = f"only {listed_in_words(spec.pinned)}" if spec.pinned else "any node"
+        nodes = f"only {first_of(spec.pinned)}" if spec.pinned else "any node"
         if spec.barred and not spec.pinned:
-            nodes += f" but {listed_in_words(spec.barred)}"
+            nodes += f" but {first_of(spec.barred)}"
         unknown = (
-            f"; no node has ever joined with the name {listed_in_words(unknown_nodes)}"
-            if unknown_nodes
-            else ""
+            f"; no node has ever joined with the name {first_of(unknown_nodes)}" if unknown_nodes else ""
         )
         return f"Queue {name} may now be served by {nodes}{unknown}"
 

@@ -12,6 +12,7 @@ import typer
 
 from spinney.features.submission.cli import JobOptions, ParamOption, ParamsFileOption, params_from_options
 from spinney.model.values import durations
+from spinney.model.values.hints import did_you_mean
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import (
     ByOption,
@@ -246,7 +247,6 @@ def _set_paused(name: str, paused: bool, options: ChangeOptions) -> None:
 def _policy(word: str, kind: Any) -> Any:
     """Return the policy of that name. Raises UsageError, which names the nearest one."""
     from spinney.model.errors import UsageError
-    from spinney.model.values.hints import did_you_mean
 
     if word not in set(kind):
         raise UsageError(

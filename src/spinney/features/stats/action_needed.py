@@ -13,6 +13,7 @@ from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.settings.webhooks import WebhookHealth
 from spinney.model.states import State
 from spinney.model.values.counts import counted
+from spinney.model.values.hints import first_of
 from spinney.web.pages.page_responses import segment, with_query
 from spinney.web.pages.text_formats import cut, exception
 
@@ -169,7 +170,7 @@ def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
     if queue.unknown:
         return (
             "silent",
-            f"no active node knows {_named(queue.unknown)}",
+            f"no active node knows {first_of(queue.unknown, 2)}",
             "start a node whose application has it",
         )
     if queue.unserved or not queue.nodes:
@@ -299,9 +300,3 @@ def _listed_hold(hold: Hold, *, is_old: bool) -> ActionNeeded:
         path="/holds",
         label="Holds",
     )
-
-
-def _named(names: Sequence[str]) -> str:
-    """Return up to two names, and how many more there are."""
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more

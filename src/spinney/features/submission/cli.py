@@ -18,6 +18,7 @@ import typer
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values import names
+from spinney.model.values.hints import unknown
 from spinney.model.values.times import to_us
 from spinney.terminal import completion, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
@@ -216,7 +217,6 @@ def _require_queue(performer: "Performs", queue: str) -> None:
     of jobs may name any.
     """
     from spinney.features.queues.commands import ListQueues, ShowQueue
-    from spinney.model.values.hints import unknown
 
     names.name("queue", queue)
     try:

@@ -12,6 +12,7 @@ import typer
 
 from spinney.model.errors import UsageError
 from spinney.model.settings.webhooks import DeliveryOutcome
+from spinney.model.values.hints import did_you_mean
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     SEQ_MAX,
@@ -385,8 +386,6 @@ def _set_paused(name: str, paused: bool, options: ChangeOptions) -> "Webhook":
 
 def _outcome(word: str | None) -> DeliveryOutcome | None:
     """Return the outcome that ``--outcome`` names; None: all. Raises UsageError for another word."""
-    from spinney.model.values.hints import did_you_mean
-
     if word is not None and word not in set(DeliveryOutcome):
         hint = did_you_mean(word, map(str, DeliveryOutcome))
         raise UsageError(f"no delivery is {word!r:.80}{hint}; use {', '.join(DeliveryOutcome)}")

@@ -362,9 +362,6 @@ def _expired_before_us(tx: Tx, now_us: int) -> int | None:
     return before_us if oldest_us < before_us else None
 
 
-# --- rows -------------------------------------------------------------------------------------
-
-
 def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
     """Lease due deliveries, and return the number of each with the time of its first try, in the order of
     the numbers.

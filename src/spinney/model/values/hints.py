@@ -1,11 +1,12 @@
-"""Suggestions for messages about unknown names."""
+"""The names in messages: suggestions for unknown ones, and the first of many."""
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Return ``" (did you mean 'width'?)"``, or an empty text when no known word is similar."""
+    from difflib import get_close_matches  # which is slow to import, and rarely needed
+
     near = get_close_matches(word, list(words), n=1, cutoff=0.6)
     return f" (did you mean {str(near[0])!r}?)" if near else ""
 
@@ -24,6 +25,13 @@ def some_of(names: Collection[str]) -> str:
     if len(names) <= LISTED:
         return listed(names)
     return f"{', '.join(sorted(names)[:LISTED])}, and {len(names) - LISTED:,} more"
+
+
+def first_of(names: Iterable[str], most: int = 4) -> str:
+    """Return the first ``most`` names in their order, and how many more there are: ``a, b and 3 more``."""
+    listed = list(names)
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from spinney.model.errors import NoSuch
+from spinney.model.values.hints import no_such
 from spinney.store.sql.connection.database import Tx
 
 T = TypeVar("T")
@@ -84,8 +85,6 @@ def require_name(tx: Tx, table: str, noun: str, name: str) -> None:
     """Raise NoSuch, with names that are similar, unless the table has a row of this name. ``noun``: what people call
     it, which is also the command that lists them."""
     if not tx.exists(f"select 1 from {table} where name = ?", (name,)):
-        from spinney.model.values.hints import no_such  # which is slow to import
-
         names = tx.column(f"select name from {table} order by name")
         raise NoSuch(no_such(noun, name, names, f"spinney {noun} list"))
 

@@ -5,7 +5,7 @@ shown again; other errors become error pages.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -218,10 +218,3 @@ def sentence(error: Exception) -> str:
     """Return the message of an error as a page shows it, with a capital letter."""
     text = str(error)
     return text[:1].upper() + text[1:]
-
-
-def listed_in_words(names: Iterable[str], most: int = 4) -> str:
-    """Return the first ``most`` names and how many more there are: ``a, b and 3 more``."""
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more

@@ -27,6 +27,7 @@ from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from spinney.model.errors import StoreUnusable
+from spinney.model.values.hints import first_of
 from spinney.store.sql.connection.database import Database
 from spinney.store.sql.connection.schema_state import (
     INDEX,
@@ -199,10 +200,9 @@ def _require_no_older_node(database: Database, connection: Connection, revision:
     ).all()
     if not nodes:
         return
-    named = ", ".join(f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in nodes[:_NODES_NAMED])
-    more = f" and {len(nodes) - _NODES_NAMED} more" if len(nodes) > _NODES_NAMED else ""
+    named = first_of((f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in nodes), _NODES_NAMED)
     raise StoreUnusable(
-        f"{database.name} is not finished: nodes of older schemas than {revision} have not left: {named}{more}; stop "
+        f"{database.name} is not finished: nodes of older schemas than {revision} have not left: {named}; stop "
         f"them with SIGTERM and start them with this version, or, when one is dead, run "
         f"'spinney doctor --repair --dead {nodes[0][0]}'"
     )
