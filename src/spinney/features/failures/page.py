@@ -69,7 +69,7 @@ async def _groups(request: Request, context: RequestContext, type_: str) -> dict
     """Return what the list shows. Simultaneous requests with the same limits and type share one query."""
     key = ("failures", context.principal.rights.within, type_)
     groups = await read_coalesced(
-        request, key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
+        request, context, key, lambda control: control.queries.failures(type_ or None, GROUPS)
     )
     types = await context.run(lambda control: sorted(control.queries.types()))
     return {

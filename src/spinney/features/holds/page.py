@@ -137,7 +137,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
     principal = context.principal
     # What is visible depends on the limits, and a submitter's own holds on the name.
     key = ("holds", principal.rights.within, principal.name if not principal.rights.everywhere else None)
-    listed_holds = await read_coalesced(request, key, lambda: context.run(_read))
+    listed_holds = await read_coalesced(request, context, key, _read)
     return page_or_part(
         request,
         context,

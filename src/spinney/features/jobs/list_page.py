@@ -118,8 +118,9 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         try:
             job_page = await read_coalesced(
                 request,
+                context,
                 ("jobs", context.principal.rights, filters.query(), sort, after, page_number),
-                lambda: context.run(lambda control: _job_page(control, filters, sort, after, page_number)),
+                lambda control: _job_page(control, filters, sort, after, page_number),
             )
         except SpinneyError as error:
             if not filters.value("failure"):
@@ -286,4 +287,4 @@ async def _counts(
     def call(control: Control) -> dict[str, int]:
         return context.stores.stats_cache.get(filters.topic, key, lambda: dict(control.queries.counts(every)))
 
-    return await read_coalesced(request, key, lambda: context.run(call))
+    return await read_coalesced(request, context, key, call)

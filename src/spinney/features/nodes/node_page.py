@@ -47,7 +47,7 @@ class NodeView:
 async def node(request: Request, context: Authenticated, name: str) -> Response:
     """Show a node: its state, what it runs, and its slots over the last hour."""
     key = ("node", name, context.principal.rights)
-    shown = await read_coalesced(request, key, lambda: context.run(lambda control: read(control, name)))
+    shown = await read_coalesced(request, context, key, lambda control: read(control, name))
     if shown is None:
         raise HTTPException(404)
     return page_or_part(request, context, "node", topics=("nodes", "overview"), shown=shown, node=shown.node)

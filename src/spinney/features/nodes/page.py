@@ -50,7 +50,7 @@ async def nodes(request: Request, context: Authenticated) -> Response:
         )
 
     key = ("nodes", principal.rights, principal.name)
-    listed = await read_coalesced(request, key, lambda: context.run(read))
+    listed = await read_coalesced(request, context, key, read)
     return page_or_part(
         request, context, "nodes", topics=("nodes",), node_list=listed, prefix=EXTERNAL_PREFIX
     )

@@ -200,7 +200,7 @@ async def _read(request: Request, context: RequestContext) -> QueueList:
         )
 
     key = ("queues", context.principal.rights.within)
-    return await read_coalesced(request, key, lambda: context.run(read))
+    return await read_coalesced(request, context, key, read)
 
 
 def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:

@@ -88,8 +88,9 @@ async def activity(
     if within.collections is None:
         shown = await read_coalesced(
             request,
+            context,
             ("activity", within, span, queue, type_),
-            lambda: context.run(lambda control: read(control, SPANS[span], queue, type_, within.queues)),
+            lambda control: read(control, SPANS[span], queue, type_, within.queues),
         )
     return page_or_part(
         request,

@@ -25,7 +25,7 @@ from spinney.model.states import State
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import OVERVIEW, StatsCache
 
@@ -58,9 +58,11 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     """Return the values of the template."""
     rights = context.principal.rights
     stats_cache = context.stores.stats_cache
-    shown = await request.app.state.coalesced.get(
+    shown = await read_coalesced(
+        request,
+        context,
         ("overview", rights.within, rights.permits(Role.OPERATOR)),
-        lambda: context.run(lambda control: read(control, stats_cache)),
+        lambda control: read(control, stats_cache),
     )
     # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
     whole = rights.within.collections is None

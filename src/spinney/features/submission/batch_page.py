@@ -31,7 +31,7 @@ from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
-from spinney.web.pages.forms import Form, FormFields, page_or_part, read_coalesced
+from spinney.web.pages.forms import Form, FormFields, page_or_part
 from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -123,7 +123,7 @@ async def batch_grid(
 
     # Thousands of cells are dear to write, and say the same to all who may see the same.
     key = ("grid", context.principal.rights.within, job, tuple(state or ()), after, below)
-    text = await read_coalesced(request, key, make)
+    text = await request.app.state.coalesced.get(key, make)
     return HTMLResponse(text, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
 
 

@@ -81,4 +81,4 @@ async def _batch_page(
         return BatchPage(batches=batches_, next=next_)
 
     key = ("batches", context.principal.rights.within, filters.job_filter, after)
-    return await read_coalesced(request, key, lambda: context.run(call))
+    return await read_coalesced(request, context, key, call)

@@ -5,7 +5,7 @@ shown again; other errors become error pages.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -207,11 +207,13 @@ def add_action(
     router.add_api_route(path, action, methods=["POST"], summary=summary)
 
 
-async def read_coalesced(request: Request, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+async def read_coalesced(
+    request: Request, context: RequestContext, key: Hashable, read: Callable[[Control], T]
+) -> T:
     """Return the result of ``read``, which runs once for all requests that wait for it at the same time. ``key`` must
     say what is read, and who may see it."""
     coalesced: RequestCoalescer = request.app.state.coalesced
-    return await coalesced.get(key, read)
+    return await coalesced.get(key, lambda: context.run(read))
 
 
 def sentence(error: Exception) -> str:
