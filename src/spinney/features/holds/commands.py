@@ -21,6 +21,7 @@ from spinney.model.settings.holds import (
     Hold,
     HoldPreview,
     Scope,
+    no_such_hold,
     require_valid_hold,
     scope_text,
 )
@@ -105,7 +106,7 @@ class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
         caller may not see."""
         hold = next((hold for hold in service.part(Queries).holds() if hold.id == self.hold), None)
         if hold is None:
-            raise _no_such_hold(self.hold)
+            raise no_such_hold(self.hold)
         give_up = time.monotonic() + SWEPT_S
         while service.store.holds.sweep(now_us=service.clock()) and time.monotonic() < give_up:
             service.go_on()
@@ -195,7 +196,7 @@ class PlanRelease(
         for hold_id in hold_ids:
             laid = _laid(service, hold_id)
             if laid is None:
-                raise _no_such_hold(hold_id)
+                raise no_such_hold(hold_id)
             _require_releasable(service, laid)
         return service.store.holds.would_go_on(hold_ids)
 
@@ -319,20 +320,16 @@ def _require_releasable(service: Service, hold: Hold) -> None:
         return
     within = service.rights.within
     if not within.everywhere and not Visibility(service.store, within).holds([hold]):
-        raise _no_such_hold(hold.id)
+        raise no_such_hold(hold.id)
     try:
         _require_covered(service, hold.scope, hold.name, Verb.RELEASE)
     except NoSuchJob:
-        raise _no_such_hold(hold.id) from None
+        raise no_such_hold(hold.id) from None
     if hold.by != service.by and not service.rights.permits(Role.OPERATOR):
         raise Forbidden(
             f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} placed; ask {hold.by}, "
             f"or an operator"
         )
-
-
-def _no_such_hold(hold_id: int) -> NoSuch:
-    return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
 
 
 def _require_number(name: str, verb: Verb) -> None:

@@ -18,9 +18,9 @@ from itertools import islice
 
 from spinney.features.holds import preview as hold_previews
 from spinney.features.holds import sweep as hold_sweep
-from spinney.model.errors import NoSuch, NoSuchJob, UnknownType, UsageError
+from spinney.model.errors import NoSuchJob, UnknownType, UsageError
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.holds import Hold, HoldPreview, Scope
+from spinney.model.settings.holds import Hold, HoldPreview, Scope, no_such_hold
 from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.hints import unknown
@@ -97,9 +97,7 @@ class SqlHolds:
             if row is None:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
-                    raise NoSuch(
-                        f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are"
-                    )
+                    raise no_such_hold(hold_id)
                 return unswept  # its release was interrupted, and is repeated for the sweep
             hold = hold_coverage.hold(row)
             hold_rows.end(tx, self._registry, [hold], now_us)

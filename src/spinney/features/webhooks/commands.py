@@ -16,7 +16,15 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch
-from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
+from spinney.model.settings.webhooks import (
+    EVENTS,
+    EVERY,
+    URL_MAX,
+    Delivery,
+    DeliveryOutcome,
+    Webhook,
+    no_such_delivery,
+)
 from spinney.model.types import known_type
 from spinney.model.values import names
 from spinney.model.values.hints import no_such
@@ -262,9 +270,7 @@ def _visible_delivery(service: Service, delivery: str) -> Delivery:
     """Return a delivery. Raises NoSuch unless it exists and the caller may see its webhook."""
     existing = service.store.webhooks.delivery(delivery)
     if not _is_visible(service, service.store.webhooks.get(existing.webhook)):
-        raise NoSuch(
-            f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"
-        )
+        raise no_such_delivery(delivery)
     return existing
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from spinney.features.webhooks import health_sql, maker_rights, webhook_rows
-from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
+from spinney.model.errors import Forbidden, Refused, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
     PING,
@@ -26,6 +26,7 @@ from spinney.model.settings.webhooks import (
     DueDelivery,
     Webhook,
     WebhookHealth,
+    no_such_delivery,
 )
 from spinney.model.values.texts import whole_number
 from spinney.store.sql.audit import note
@@ -385,9 +386,7 @@ def _find_delivery(tx: Tx, delivery: str) -> Delivery:
     mark, _, seq = delivery.rpartition("-")
     existing = _DELIVERIES.one(tx, "where e.seq = ? and w.mark = ?", (whole_number(seq), mark))
     if existing is None:
-        raise NoSuch(
-            f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"
-        )
+        raise no_such_delivery(delivery)
     return existing
 
 

@@ -7,7 +7,7 @@ counts show them. Several holds may cover one job, which continues when the last
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spinney.model.errors import Refused, UsageError
+from spinney.model.errors import NoSuch, Refused, UsageError
 from spinney.model.values import names
 
 
@@ -82,6 +82,11 @@ def scope_text(scope: Scope, name: str) -> str:
     if scope is Scope.EVERYTHING:
         return "everything"
     return f"{scope} {name}" if name else f"a {scope}"
+
+
+def no_such_hold(hold_id: int) -> NoSuch:
+    """Return the error about a hold that is not in force, which is also that about one that the caller may not see."""
+    return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
 
 
 def require_valid_hold(reason: str | None, until_us: int | None, now_us: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spinney.model.access import AccessScope
-from spinney.model.errors import BadParameters, UsageError
+from spinney.model.errors import BadParameters, NoSuch, UsageError
 from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.networks import is_public
@@ -188,6 +188,14 @@ class DeliveryResult:
     """False: nothing was sent, so that the result says nothing about the receiver."""
     gone: bool = False
     """The receiver answered that it wants no more calls: the webhook is paused."""
+
+
+def no_such_delivery(delivery: str) -> NoSuch:
+    """Return the error about a delivery that does not exist, which is also that about one that the caller may not
+    see."""
+    return NoSuch(
+        f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"
+    )
 
 
 def require_url(url: str) -> None:
