@@ -18,6 +18,7 @@ from spinney.model.errors import NoSuch
 from spinney.model.rights.accounts import token_id
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import Webhook
+from spinney.model.values.times import now_us
 from spinney.service.sign_in import SignIn
 from spinney.web.pages.forms import FormFields
 from spinney.web.stats_cache import StatsCache
@@ -304,13 +305,14 @@ def test_given_a_webhook_whose_deliveries_are_not_accepted_then_the_list_and_the
     ann = Actor(by="ann", call="c", reason=None)
     world.store.webhooks.add(Webhook(name="archive", url="https://example.org"), "secret", ann, now_us=1)
     assert "none yet" in get(client, "/webhooks")
-    # Written as their sender leaves them, since that of the server would send what is due.
+    # Written as their sender leaves them, since that of the server would send what is due, and remove what is old.
+    at_us = now_us()
     with sql_store(world.store).database.write() as tx:
         for seq, (outcome, status, answer) in enumerate((DELIVERED, REFUSED, REFUSED, REFUSED), start=1):
             tx.run(
                 "insert into webhook_events (seq, webhook_id, event, batch, at_us, outcome, tries, tried_us, status, "
                 "answer) values (?, 1, 'failed', ?, ?, ?, 1, ?, ?, ?)",
-                (seq, False, seq, outcome, seq, status, answer),
+                (seq, False, at_us, outcome, at_us, status, answer),
             )
 
     assert "3 deliveries failing" in get(client, "/webhooks")
