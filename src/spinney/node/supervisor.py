@@ -184,8 +184,7 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 background = _BackgroundTasks()
                 assembly = self._assembly(context, background.spawn)
-                # In a thread: a disk that does not answer must not stop the event loop.
-                stack.push_async_callback(asyncio.to_thread, assembly.pool.close)
+                stack.callback(assembly.pool.close)
                 stack.callback(background.cancel)
                 failure = group.create_task(background.failure())
                 work = group.create_task(self._work(context, assembly))
