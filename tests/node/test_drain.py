@@ -1,6 +1,8 @@
 """TERM drains; a second one stops at once."""
 
+import os
 import signal
+from pathlib import Path
 
 from node_fixtures import Cluster, cluster, lines
 
@@ -108,6 +110,29 @@ def test_a_second_term_stops_at_once(cluster: Cluster) -> None:
     assert node.wait() == 1
     job = cluster.store.job(job_id)
     assert (job.state, job.attempts) == (State.PENDING, 0)
+    assert not cluster.living()
+
+
+def test_a_drain_does_not_wait_for_a_worker_that_loads_the_application(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a worker that waits for something while it loads the application, and has a job
+    code, gate, begun = tmp_path / "gated_app.py", tmp_path / "gate", tmp_path / "begun"
+    good = "from spinney import Spinney\napp = Spinney()\n@app.job\ndef noop() -> None: ...\n"
+    code.write_text(good)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    node = cluster.node(app="gated_app:app", env={"PYTHONPATH": path}, slots=1, drain_limit_s=3600)
+    os.mkfifo(gate)
+    code.write_text(f"open({str(begun)!r}, 'w').close()\nopen({str(gate)!r}).close()\n{good}")
+    (worker,) = node.workers()
+    os.kill(worker, signal.SIGKILL)
+    (job,) = cluster.submit("noop")
+    until(begun.exists, "another worker loads it")
+    # When the node is told to drain
+    node.term()
+    # Then it ends, and the job is as if it had never left its queue
+    assert node.wait() == 0
+    assert (cluster.store.job(job).state, cluster.store.job(job).attempts) == (State.PENDING, 0)
     assert not cluster.living()
 
 

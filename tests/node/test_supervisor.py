@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import shutil
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -386,6 +387,40 @@ def test_workers_that_cannot_be_started_degrade_the_node_and_are_logged_once(
     # And when the application is mended, the job runs and the trouble is over
     code.write_text(good)
     assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+    until(lambda: (info := node.info()) is not None and info.trouble is None, "it is over")
+
+
+_HURRIED = """
+import sys
+if "spinney.node.supervisor_main" in sys.orig_argv:
+    from spinney.node.dispatch import worker_pool
+    worker_pool.START_SLOW_S = 0.2
+"""
+
+
+def test_a_worker_that_loads_the_application_for_long_is_told_and_keeps_no_jobs(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a node whose application waits for something when it is loaded, beside a job for a new worker
+    code, gate, log = tmp_path / "gated_app.py", tmp_path / "gate", tmp_path / "oak.log"
+    good = "from spinney import Spinney\napp = Spinney()\n@app.job\ndef noop() -> None: ...\n"
+    code.write_text(good)
+    cluster.file("sitecustomize.py").write_text(_HURRIED)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    node = cluster.node(app="gated_app:app", env={"PYTHONPATH": path}, log=log, log_level="debug", slots=1)
+    os.mkfifo(gate)
+    code.write_text(f"open({str(gate)!r}).close()\n{good}")
+    (worker,) = node.workers()
+    os.kill(worker, signal.SIGKILL)
+    (job,) = cluster.submit("noop")
+    # Then the node says which worker waits, and hands the job back
+    until(lambda: (info := node.info()) is not None and "has been loading gated_app:app" in str(info), "told")
+    until(lambda: "leases are taken back" in log.read_text(), "it is taken back")
+    until(lambda: cluster.store.job(job).state is State.PENDING, "it is recorded")
+    # And when the application is loaded, the job runs and the trouble is over
+    gate.open("w").close()
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+    assert [attempt.outcome for attempt in cluster.attempts(job)] == ["ok"]
     until(lambda: (info := node.info()) is not None and info.trouble is None, "it is over")
 
 

@@ -119,6 +119,10 @@ class SimChild:
             0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
         )
 
+    def begins_nothing(self) -> bool:
+        unheard = not self.concurrent and self.alive and not self._worker._greeted
+        return unheard and self.page.cells[CELL_RECALL] == self._lists != 0
+
     def take_back(self, fences: Sequence[int]) -> None:
         self._backlog.take(fences)
 

@@ -247,7 +247,7 @@ class Supervisor:
                 lambda store: bool(store.jobs(_PENDING, limit=1)), for_s=lease_s
             )
             await assembly.start_workers(backlog=backlog)
-            hello = await assembly.first_hello
+            hello = await assembly.application()
             if hello.error is not None:
                 raise UsageError(hello.error)
             _require_own_store(self._settings, hello.store)

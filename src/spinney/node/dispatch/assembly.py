@@ -31,6 +31,7 @@ from spinney.node.workers.worker_reports import Hello
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.02
+_LOOK_AT_STARTS_S = 1.0
 
 
 class DispatchAssembly:
@@ -52,8 +53,7 @@ class DispatchAssembly:
         killed. ``on_start_trouble`` is called with why workers cannot be started, and with None when they can."""
         self._spawn = spawn
         self._context, settings = context, context.settings
-        self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        """The first worker's description of the application."""
+        self._first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         requests = Requests(context)
         self.pool = WorkerPool(
             context,
@@ -98,6 +98,13 @@ class DispatchAssembly:
             await asyncio.sleep(_LOOK_S)
             self.pool.warm_up(slot)
 
+    async def application(self) -> Hello:
+        """Return the first worker's description of the application, as soon as it has loaded it."""
+        while not self._first_hello.done():
+            self.pool.look_at_starts()
+            await asyncio.wait((self._first_hello,), timeout=_LOOK_AT_STARTS_S)
+        return self._first_hello.result()
+
     def tasks(self, node_id: int, lanes: Lanes) -> list[Coroutine[Any, Any, None]]:
         """Start to claim, and return the tasks that run while the node is a member of its cluster."""
         ticker = Ticker(
@@ -107,10 +114,13 @@ class DispatchAssembly:
         return [self._recorder.run(), ticker.run()]
 
     async def drain(self, hurry: asyncio.Event) -> None:
-        """Recall leases that have not begun, and wait until running attempts have finished, up to the drain's limit or
-        until ``hurry`` is set; attempts that still run are then marked as interrupted, before the workers are ended."""
+        """Recall leases that have not begun, end workers that are still loading the application, and wait until running
+        attempts have finished, up to the drain's limit or until ``hurry`` is set; attempts that still run are then
+        marked as interrupted, before the workers are ended."""
         for worker in self.pool.workers:
             worker.child.recall()
+            if not worker.child.ready:
+                self.pool.end_attempt(worker, 0.0)
         give_up = time.monotonic() + self._context.settings.drain_limit_s
         while self.dispatcher.held() and time.monotonic() < give_up and not hurry.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
@@ -121,8 +131,8 @@ class DispatchAssembly:
     def _on_hello(self, hello: Hello) -> None:
         """Note what a worker says of the application. Only the first worker decides whether the node starts;
         a later one that cannot load the application (its files were changed meanwhile) degrades the node."""
-        if not self.first_hello.done():
-            self.first_hello.set_result(hello)
+        if not self._first_hello.done():
+            self._first_hello.set_result(hello)
         elif hello.error is not None:
             self.pool.start_failed(hello.error)
 

@@ -359,18 +359,16 @@ class Dispatcher:
 
     def take_back(self, worker: PoolWorker) -> None:
         """Take back, without the worker's answer, recalled leases that it cannot begin any more."""
-        running = worker.child.blocking_fence()
-        if running not in worker.held:
+        fences, running = list(worker.held), worker.child.blocking_fence()
+        if running in worker.held:
+            # Workers keep the order: attempts before this one have ended, and are about to be reported.
+            fences = fences[fences.index(running) + 1 :]
+        elif worker.child.ready or not worker.child.begins_nothing():
             return
-        # Workers keep the order: attempts before this one have ended, and are about to be reported.
-        fences = list(worker.held)
-        behind = fences[fences.index(running) + 1 :]
-        if behind:
-            log.debug(
-                "worker %s: %d leases are taken from behind attempt %d", worker.name, len(behind), running
-            )
-            worker.child.take_back(behind)
-            self.back(worker, behind)
+        if fences:
+            log.debug("worker %s: %d leases are taken back", worker.name, len(fences))
+            worker.child.take_back(fences)
+            self.back(worker, fences)
 
     def back(self, worker: PoolWorker, fences: Sequence[int]) -> None:
         """Return leases that a worker hands back without having begun them."""

@@ -127,7 +127,7 @@ class Limits:
                 self._overdue(worker, task, limit_s)
             self._cancel_overdue(worker, task)
             self._force(worker, task)
-        if len(worker.held) > 1:
+        if len(worker.held) > 1 or not worker.child.ready:
             self._dispatcher.take_back(worker)
         worker.shown_running &= running
         worker.stacks_taken &= running

@@ -102,7 +102,7 @@ class PoolWorker:
         self.retiring = False
         """Whether it gets no more jobs."""
         self.attempts_run = 0
-        self.idle_since = time.monotonic()
+        self.started_at = self.idle_since = time.monotonic()
 
     @property
     def usable(self) -> bool:

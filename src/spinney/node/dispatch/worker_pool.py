@@ -39,6 +39,8 @@ START_PAUSE_S = 1.0
 """How long no worker is started after one could not be started, in seconds."""
 START_TROUBLE_S = 60.0
 """How long it counts as trouble that a worker could not be started, when none was needed since, in seconds."""
+START_SLOW_S = 30.0
+"""How long a worker may load the application before that counts as trouble, in seconds."""
 CLEAN_UP_S = 1.0
 """Seconds between TERM and KILL for a shared worker: its other attempts have had their time before."""
 LOOK_S = 0.02
@@ -176,6 +178,20 @@ class WorkerPool(Events):
             self._on_start_trouble(f"the node cannot start a worker: {why}")
         self._start_failed_at = time.monotonic()
 
+    def look_at_starts(self) -> None:
+        """Report workers that have been loading the application for long: it may wait for something. What was sent to
+        them goes back meanwhile, because another worker or node may be able to run it."""
+        for worker in self.workers:
+            loads = not (worker.hello_received or worker.retiring)
+            if loads and time.monotonic() - worker.started_at > START_SLOW_S:
+                child = worker.child
+                self.start_failed(
+                    f"worker {worker.name} has been loading {self._settings.app} for more than {START_SLOW_S:g} s; "
+                    f"see its log {child.log_file}, or what its process waits for, and end that if it hangs: "
+                    f"kill {child.pid}"
+                )
+                child.recall()
+
     def _started(self) -> None:
         """Note that workers can be started, if it was thought that they cannot."""
         if self._start_failed_at is not None:
@@ -234,6 +250,7 @@ class WorkerPool(Events):
         now = time.monotonic()
         if self._start_failed_at is not None and now - self._start_failed_at > START_TROUBLE_S:
             self._started()
+        self.look_at_starts()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
         starting = sum(not w.child.ready for w in self._workers.values())

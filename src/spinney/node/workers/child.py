@@ -120,6 +120,8 @@ class Child:
         self._lock_fd, self._open_files = lock_fd, open_files
         self._lists = 0
         """How many lists of attempts were sent to it."""
+        self._recalled_unheard = 0
+        """The last list that was recalled at the last look, if nothing had come from it by then."""
         self._backlog = Backlog()
         self._done_rows = 0
         self._done_rows_before = 0
@@ -193,6 +195,15 @@ class Child:
         return (
             0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
         )
+
+    def begins_nothing(self) -> bool:
+        """Return whether nothing that was sent to it will ever begin, because all of it was recalled while it loaded
+        the application: it says hello before it reads a list, and looks at the recall before it begins one. To be
+        called once a tick: it is known at the second call, before which its socket has been looked at."""
+        if self.concurrent or not self.alive or self._worker_socket.has_received:
+            return False
+        before, self._recalled_unheard = self._recalled_unheard, self.page.cells[CELL_RECALL]
+        return before == self._recalled_unheard == self._lists != 0
 
     def take_back(self, fences: Sequence[int]) -> None:
         """Note that these attempts are taken back: the worker's own messages about them are ignored."""

@@ -22,6 +22,8 @@ class WorkerSocket:
         self._on_message, self._on_broken = on_message, on_broken
         self._decoder = Decoder()
         self._unsent = bytearray()
+        self.has_received = False
+        """Whether anything has come from the worker, be it a part of a message."""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(sock, self._read)
 
@@ -62,6 +64,7 @@ class WorkerSocket:
         if not data:
             self._loop.remove_reader(self._sock)
             return False
+        self.has_received = True
         try:
             for message in self._decoder.feed(data):
                 self._on_message(message)
