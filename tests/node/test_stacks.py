@@ -2,16 +2,20 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from node_fixtures import Cluster, kept, now_us, working
+from node_fixtures import DEADLINE_S, Cluster, kept, now_us, working
 
 from spinney.model.errors import Refused
 from spinney.model.states import State
-from spinney.model.values.paths import job_folder
+from spinney.model.values.paths import ROOT_TOKEN, job_folder
+from spinney.node.workers import stack_taker
 from spinney.node.workers.stack_dump import task_stack
+from spinney.node.workers.stack_memory import StackMemory
 from waiting import until
 
 __all__ = ["kept", "working"]
@@ -163,6 +167,39 @@ async def test_the_stack_of_a_task_ends_where_an_awaitable_refers_back_to_it() -
 
     assert names == ["read", "numbers"]
     task.cancel()
+
+
+class EndedWorker:
+    """A worker that answers nothing any more."""
+
+    name, pid, alive, concurrent = "slot0.1", os.getpid(), False, False
+
+    def __init__(self) -> None:
+        self.stack_memory = StackMemory()
+
+    def request_stacks(self, fence: int) -> None:
+        """It does not read it."""
+
+
+async def test_an_attempt_may_be_ended_when_its_stacks_are_taken_though_the_disk_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, taken = threading.Event(), asyncio.Event()
+    (tmp_path / ROOT_TOKEN).touch()
+    monkeypatch.setattr(stack_taker, "write_document", lambda path, document: answers.wait())
+    taker = stack_taker.StackTaker(tmp_path, asyncio.ensure_future)
+    child: Any = EndedWorker()
+    try:
+        taker.begin(child, 7, "s", 5, stack_taker.TIMEOUT, on_taken=lambda fence: taken.set())
+        assert taker.is_taking(5)
+        async with asyncio.timeout(DEADLINE_S):
+            while taker.is_taking(5):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert not taken.is_set()
+    finally:
+        answers.set()
+    await asyncio.wait_for(taken.wait(), DEADLINE_S)
+    child.stack_memory.close()
 
 
 def test_what_does_not_run_is_refused(working: Cluster) -> None:

@@ -66,8 +66,12 @@ class StackTaker:
         self, child: Child, job_id: int, stage: str, fence: int, kind: str, on_taken: Callable[[int], None]
     ) -> None:
         try:
-            async with self._workers.setdefault(child, asyncio.Lock()):
-                text = await self._text(child, fence)
+            try:
+                async with self._workers.setdefault(child, asyncio.Lock()):
+                    text = await self._text(child, fence)
+            finally:
+                # It may be ended from here on, although the disk may not answer.
+                self._being_taken.discard(fence)
             moment = datetime.now(UTC)
             heading = f"{moment:%Y-%m-%d %H:%M:%S} UTC, worker {child.name}, process {child.pid}\n\n"
             folder = await asyncio.to_thread(folder_of, self._root, job_id)
@@ -76,7 +80,6 @@ class StackTaker:
         except OSError as error:  # the worker has ended, or the disk is full: the attempt goes on without
             log.info("the stacks of job=%d fence=%d cannot be kept: %s", job_id, fence, error)
         finally:
-            self._being_taken.discard(fence)
             on_taken(fence)
 
     async def _text(self, child: Child, fence: int) -> str:
