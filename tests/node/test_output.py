@@ -547,3 +547,19 @@ def test_a_workers_log_starts_anew_at_its_limit(tmp_path):
         log.write(b"%d" % n * 60)
     assert (tmp_path / "log").read_bytes() == b"4" * 60
     assert (tmp_path / "log.1").read_bytes() == b"3" * 60
+
+
+def test_a_workers_log_that_cannot_be_written_is_told_once_until_it_can(tmp_path, caplog):
+    # Given a log in whose place is a directory
+    log = WorkerLog(tmp_path / "log", limit_bytes=2**20)
+    (tmp_path / "log").mkdir()
+    for _ in range(1000):
+        log.write(b"12345")
+    (tmp_path / "log").rmdir()
+    log.write(b"6")
+    log.write(b"7")
+    # Then its trouble is told when it begins, and when it is over
+    first, last = (record.getMessage() for record in caplog.records)
+    assert "Is a directory" in first
+    assert "5000 bytes are lost" in last
+    assert (tmp_path / "log").read_bytes() == b"67"

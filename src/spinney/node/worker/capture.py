@@ -98,15 +98,25 @@ class WorkerLog:
 
     def __init__(self, path: Path, *, limit_bytes: int) -> None:
         self._path, self._limit = path, limit_bytes
+        self._lost = 0
+        """How many bytes could not be written since the last that were."""
 
     def write(self, data: bytes) -> None:
-        """Append output, or drop it with a line in the node's own log. Never raises."""
+        """Append output, or drop it. The node's own log says when that begins, and when it is over. Never raises."""
+        data, written, why = data[-self._limit :], 0, "the disk is full"
         try:
             if self._path.exists() and self._path.stat().st_size + len(data) > self._limit:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
-            append(self._path, data[-self._limit :])
+            written = append(self._path, data)
         except OSError as error:
-            log.warning("cannot write the worker's log %s: %s", self._path, error)
+            why = error.strerror or str(error)
+        if written < len(data):
+            if not self._lost:
+                log.warning("cannot write the worker's log %s: %s; what comes is lost", self._path, why)
+            self._lost += len(data) - written
+        elif self._lost:
+            log.warning("the worker's log %s can be written again; %d bytes are lost", self._path, self._lost)
+            self._lost = 0
 
 
 def append(path: Path, data: bytes) -> int:
