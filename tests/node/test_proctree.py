@@ -178,3 +178,20 @@ def test_no_argument_of_a_command_line_is_cut():
         assert proctree.command_line(proc) == f"{sys.executable} -c input() a …"
         assert proctree.command_line(proc, most=1) == sys.executable
         process.communicate(b"\n")
+
+
+_UNKILLABLE = """
+import logging, subprocess
+from spinney.node.workers import proctree
+logging.basicConfig()
+proctree.become_subreaper()
+proctree.WARN_S = 0.05
+proctree.kill_all = lambda procs, number: None  # as for a process that waits for a disk
+print(subprocess.Popen(["sleep", "1"]).pid, flush=True)
+proctree.kill_descendants()
+"""
+
+
+def test_what_the_kernel_does_not_end_is_named_in_the_log():
+    waiting = subprocess.run([sys.executable, "-c", _UNKILLABLE], capture_output=True, text=True, check=True)
+    assert f"the kernel has not ended: {waiting.stdout.strip()};" in waiting.stderr

@@ -47,8 +47,6 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.02
 """How often it is checked whether a worker keeps rows back, or has ended, in seconds."""
 _PIPE_BYTES = 256 * 2**10
-_WARN_S = 10.0
-"""How often the log names processes that the kernel has not ended after KILL, in seconds."""
 
 Group = tuple[str, str, Sequence[Sequence[Any]]]
 """Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``, with results behind them or not."""
@@ -272,13 +270,13 @@ class Child:
             await self._wait_for_end(deadline - self._loop.time())
             # When another thread has received TERM, this wakes the main thread, which runs the handler.
             self._signal(FLUSH_SIGNAL)
-        warn_at = self._loop.time() + _WARN_S
+        warn_at = self._loop.time() + proctree.WARN_S
         while self.alive and (remaining := self._remaining()):
             proctree.kill_all(remaining, signal.SIGKILL)
             await self._wait_for_end(_LOOK_S)
             if self._loop.time() > warn_at:
-                log.warning("%s: the kernel has not ended %s yet; still waiting", self.name, remaining)
-                warn_at += _WARN_S
+                proctree.log_unended(remaining)
+                warn_at += proctree.WARN_S
         await self._ended.wait()
 
     def _remaining(self) -> list[proctree.Proc]:

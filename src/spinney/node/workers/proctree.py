@@ -21,6 +21,8 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.01
+WARN_S = 10.0
+"""How often the log names processes that the kernel has not ended after KILL, in seconds."""
 _COMMAND_CHARS = 4000
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
@@ -159,8 +161,22 @@ def kill_descendants() -> None:
     """KILL all descendants of this process, a subreaper, and wait until none is left, however long the kernel takes.
 
     Processes may still fork: only "no child is left" means that no descendant is left."""
+    warn_at = time.monotonic() + WARN_S
     while reap():
-        kill_tree(os.getpid(), grace_s=0.0)
+        remaining = descendants(os.getpid())
+        kill_all(remaining, signal.SIGKILL)
+        _await_any(remaining, _LOOK_S)
+        if time.monotonic() > warn_at:
+            log_unended(remaining)
+            warn_at += WARN_S
+
+
+def log_unended(procs: Iterable[Proc]) -> None:
+    """Log which processes still exist long after KILL."""
+    pids = ", ".join(str(proc.pid) for proc in procs)
+    log.warning(
+        "still waiting for processes that the kernel has not ended: %s; their disk may not answer", pids
+    )
 
 
 def reap() -> bool:
