@@ -394,7 +394,7 @@ _HURRIED = """
 import sys
 if "spinney.node.supervisor_main" in sys.orig_argv:
     from spinney.node.dispatch import worker_pool
-    worker_pool.START_SLOW_S = 0.2
+    worker_pool.START_SLOW_S = worker_pool.ENDING_S = 0.2
 """
 
 
@@ -422,6 +422,24 @@ def test_a_worker_that_loads_the_application_for_long_is_told_and_keeps_no_jobs(
     assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
     assert [attempt.outcome for attempt in cluster.attempts(job)] == ["ok"]
     until(lambda: (info := node.info()) is not None and info.trouble is None, "it is over")
+
+
+def test_a_worker_that_does_not_exit_keeps_its_slot_only_for_a_while(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given workers that serve one job each, and wait for ever when they end
+    (tmp_path / "lingering_app.py").write_text(
+        "import atexit, threading\nfrom spinney import Spinney\natexit.register(threading.Event().wait)\n"
+        "app = Spinney()\n@app.job\ndef noop() -> None: ...\n"
+    )
+    cluster.file("sitecustomize.py").write_text(_HURRIED)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    log = tmp_path / "oak.log"
+    cluster.node(app="lingering_app:app", env={"PYTHONPATH": path}, log=log, slots=1, recycle_after_jobs=1)
+    # Then the only slot runs one job after the other, and the log says why its workers are killed
+    for _ in range(2):
+        assert cluster.run("noop")[0].state is State.COMPLETED
+    assert "has not exited for 0.2 s after its end" in log.read_text()
 
 
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:

@@ -101,6 +101,8 @@ class PoolWorker:
         """Whether it has reported that it can serve, or cannot."""
         self.retiring = False
         """Whether it gets no more jobs."""
+        self.retired_at: float | None = None
+        """When it was told to end after its running attempts (monotonic, s); None: it was not."""
         self.attempts_run = 0
         self.started_at = self.idle_since = time.monotonic()
 
@@ -136,5 +138,10 @@ class PoolWorker:
     def retire(self) -> None:
         """Let it finish its running attempts; it hands back the rest and exits. Idempotent."""
         if not self.retiring:
-            self.retiring = True
+            self.retiring, self.retired_at = True, time.monotonic()
             self.child.end()
+
+    def has_lingered(self, limit_s: float, now: float) -> bool:
+        """Return whether it has nothing left to do, was told to end, and still runs after so many seconds."""
+        idle = self.child.alive and not (self.held or self.forced)
+        return idle and self.retired_at is not None and now - max(self.retired_at, self.idle_since) > limit_s

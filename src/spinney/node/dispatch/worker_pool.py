@@ -41,6 +41,8 @@ START_TROUBLE_S = 60.0
 """How long it counts as trouble that a worker could not be started, when none was needed since, in seconds."""
 START_SLOW_S = 30.0
 """How long a worker may load the application before that counts as trouble, in seconds."""
+ENDING_S = 60.0
+"""How long a worker may take to exit when it was told to end and nothing runs in it, in seconds."""
 CLEAN_UP_S = 1.0
 """Seconds between TERM and KILL for a shared worker: its other attempts have had their time before."""
 LOOK_S = 0.02
@@ -263,6 +265,14 @@ class WorkerPool(Events):
             self._queue.request_claim()
         warm = sum(w.slot is not None and w.usable for w in self._workers.values())
         for worker in self.workers:
+            if worker.has_lingered(ENDING_S, now):
+                log.warning(
+                    "worker %s is killed, because it has not exited for %g s after its end: a function that the "
+                    "application registered with atexit may wait for something",
+                    worker.name,
+                    ENDING_S,
+                )
+                self._spawn(self._kill(worker, CLEAN_UP_S))
             if not worker.usable:
                 continue
             if not worker.held:
