@@ -34,7 +34,7 @@ time.sleep(600)
 def subreaper():
     with subreaping():
         yield
-        proctree.kill_tree(os.getpid(), 0)
+        proctree.end_descendants(0)
 
 
 def start(kind: str) -> tuple[subprocess.Popen[str], int]:
@@ -58,7 +58,7 @@ def test_descendants_are_found_at_any_depth():
 def test_a_tree_ends_with_term_when_it_listens():
     process, below = start("plain")
     begun = time.monotonic()
-    proctree.kill_tree(os.getpid(), 30)
+    proctree.end_descendants(30)
     assert time.monotonic() - begun < 20
     assert gone(process.pid)
     assert gone(below)
@@ -66,7 +66,7 @@ def test_a_tree_ends_with_term_when_it_listens():
 
 def test_a_tree_that_ignores_term_and_detaches_itself_ends_with_kill():
     process, below = start("stubborn")
-    proctree.kill_tree(os.getpid(), 0.05)
+    proctree.end_descendants(0.05)
     assert gone(process.pid)
     assert gone(below)
     assert proctree.children(os.getpid()) == []
@@ -75,7 +75,7 @@ def test_a_tree_that_ignores_term_and_detaches_itself_ends_with_kill():
 def test_spared_processes_stay():
     process, _ = start("plain")
     helper = subprocess.Popen(["sleep", "600"])
-    proctree.kill_tree(os.getpid(), 0, spare={helper.pid})
+    proctree.end_descendants(0, spare={helper.pid})
     assert gone(process.pid)
     assert proctree.identify(helper.pid) is not None
 
@@ -164,7 +164,7 @@ def test_a_tree_ends_although_no_descriptor_is_left_for_each_of_its_processes(mo
         return opened(pid)
 
     monkeypatch.setattr(os, "pidfd_open", pidfd_open)
-    proctree.kill_tree(os.getpid(), 0)
+    proctree.end_descendants(0)
     assert gone(process.pid)
     assert gone(below)
 

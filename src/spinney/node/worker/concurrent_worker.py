@@ -45,9 +45,6 @@ from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
-LEFTOVER_GRACE_S = 0.5
-"""Seconds between TERM and KILL for remaining processes when nothing is running."""
-
 _libc = ctypes.CDLL(None)
 
 
@@ -348,7 +345,7 @@ class ConcurrentWorker:
     def _end_leftovers(self) -> None:
         """End remaining child processes: only the caller's attempt is running, so they belong to no other."""
         if proctree.reap() and self._leftovers():
-            proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
+            proctree.end_descendants(spare=self._helpers)
 
     def _send_of_this_turn(self) -> None:
         """Send the rows of all tasks that ended in this turn of the event loop."""

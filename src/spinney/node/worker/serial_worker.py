@@ -40,9 +40,6 @@ from spinney.node.workers.stack_dump import thread_stacks
 from spinney.node.workers.termination import Terminated
 from spinney.tracing.current import attempt_context
 
-LEFTOVER_GRACE_S = 0.5
-"""Seconds between TERM and KILL for processes that an attempt left running."""
-
 _UNTRACED = 1
 """Behind so many extras of a row stands the trace of its job."""
 _QUICK_US = 1000
@@ -273,7 +270,7 @@ class SerialWorker:
         if all(p.pid in self._helpers for p in proctree.descendants(os.getpid())):
             return
         self._stop = True
-        proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S)
+        proctree.end_descendants()
 
     # --- sending rows --------------------------------------------------------------------------
 

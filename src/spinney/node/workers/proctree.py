@@ -21,6 +21,8 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.01
+LEFTOVER_GRACE_S = 0.5
+"""Seconds between TERM and KILL for processes that an attempt left running."""
 WARN_S = 10.0
 """How often the log names processes that the kernel has not ended after KILL, in seconds."""
 _COMMAND_CHARS = 4000
@@ -140,15 +142,13 @@ def kill_all(procs: Iterable[Proc], number: int) -> None:
         kill(proc, number)
 
 
-def kill_tree(pid: int, grace_s: float, *, spare: Collection[int] = ()) -> None:
-    """End all descendants of ``pid``: TERM, ``grace_s`` seconds, KILL, until none is left.
-
-    It blocks, and reaps the children of this process that ended meanwhile. ``pid`` itself is spared, and
-    the pids in ``spare``.
-    """
-    kill_all((p for p in descendants(pid) if p.pid not in spare), signal.SIGTERM)
+def end_descendants(grace_s: float = LEFTOVER_GRACE_S, *, spare: Collection[int] = ()) -> None:
+    """End all descendants of this process but the pids in ``spare``: TERM, ``grace_s`` seconds, KILL, until none is
+    left. It blocks, and reaps the children that ended meanwhile."""
+    own = os.getpid()
+    kill_all((p for p in descendants(own) if p.pid not in spare), signal.SIGTERM)
     deadline = time.monotonic() + grace_s
-    while remaining := [p for p in descendants(pid) if p.pid not in spare]:
+    while remaining := [p for p in descendants(own) if p.pid not in spare]:
         overdue = time.monotonic() >= deadline
         if overdue:
             kill_all(remaining, signal.SIGKILL)
