@@ -7,7 +7,6 @@ own ``SPINNEY_INGEST``; it sees the folders of the service as nodes do.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -74,7 +73,6 @@ async def submit(
 ) -> dict[str, Any]:
     """The payload (a file, a container or a manifest) is the body, or the last part, `file`, of a form whose other
     fields are those of the query. The batch is durable when this answers."""
-    root = request.app.state.folders
     content_type = request.headers.get("content-type", "")
     pieces: AsyncIterator[bytes] = request.stream()
     file_name, fields = "", list[tuple[str, str]]()
@@ -82,7 +80,7 @@ async def submit(
         form = SingleFileForm(content_type, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
     submission = _parse_submission(query, fields, file_name)
-    with await _run(context, root, lambda service: expect(service, submission, key)) as arrival:
+    with await _run(context, lambda service: expect(service, submission, key)) as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)
@@ -94,7 +92,7 @@ async def submit(
         return accept(service, arrival)
 
     try:
-        accepted = await _run(context, root, hand_over, long=True)
+        accepted = await _run(context, hand_over, long=True)
     except Exception:
         if not handed_over:  # the server is busy, or the right was lost; otherwise ``accept`` has removed it
             await asyncio.to_thread(arrival.forget)
@@ -154,11 +152,10 @@ async def _attached(
     context: RequestContext, request: Request, query: File | Manifest, opened: Callable[[Service], Content]
 ) -> Response:
     """Send content in pieces, as long as the caller may see its object."""
-    root = request.app.state.folders
-    content = await _run(context, root, opened, long=True)
+    content = await _run(context, opened, long=True)
 
     def may(control: Control) -> None:
-        _with_service(control, root, query.require_may)
+        _with_service(control, query.require_may)
 
     name = content.path.rpartition("/")[2]
     return attachment(request, context, content.pieces, size=content.size_bytes, name=name, may=may)
@@ -170,12 +167,10 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
 
     async def answer(
         context: Authenticated,
-        request: Request,
         parameters: Annotated[verb, from_where],  # type: ignore[valid-type]
     ) -> dict[str, Any]:
-        root, run = request.app.state.folders, parameters.run  # type: ignore[attr-defined]
-        answer_json = await _run(context, root, lambda service: written(run(service)), long=verb.is_long)
-        return _json_response(answer_json)
+        run = parameters.run  # type: ignore[attr-defined]
+        return _json_response(await _run(context, lambda service: written(run(service)), long=verb.is_long))
 
     to.add_api_route(
         f"/{verb.name}",
@@ -195,14 +190,12 @@ def _json_response(
     return cast("dict[str, Any]", Response(answer, status, headers=headers, media_type="application/json"))
 
 
-async def _run(
-    context: RequestContext, folders: Path, call: Callable[[Service], T], *, long: bool = False
-) -> T:
+async def _run(context: RequestContext, call: Callable[[Service], T], *, long: bool = False) -> T:
     """Return the result of ``call``, in a thread and in the name of the caller."""
-    return await context.run(lambda control: _with_service(control, folders, call), long=long)
+    return await context.run(lambda control: _with_service(control, call), long=long)
 
 
-def _with_service(control: Control, folders: Path, call: Callable[[Service], T]) -> T:
+def _with_service(control: Control, call: Callable[[Service], T]) -> T:
     """Return the result of ``call``, with errors of the application turned into errors of the engine."""
     try:
         config = settings.load()
@@ -214,7 +207,7 @@ def _with_service(control: Control, folders: Path, call: Callable[[Service], T])
         ) from error
     try:
         with refused():
-            return call(Service(control=control, settings=config, folders=folders))
+            return call(Service(control=control, settings=config))
     except TablesUnusable as error:
         raise StoreUnavailable(str(error)) from error
 

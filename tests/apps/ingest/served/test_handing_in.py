@@ -66,7 +66,7 @@ PROFILE, KIND, FILE = ("profile", None, b"maps"), ("kind", None, b"file"), ("fil
 
 def orders(served: Served) -> list[BatchOrder]:
     with served.service.control() as control:
-        service = Ingest(control=control, settings=served.service.settings, folders=served.service.folder)
+        service = Ingest(control=control, settings=served.service.settings)
         return [batch.order for batch in batches(service)]
 
 
@@ -308,7 +308,5 @@ def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest
     assert (kinds["map.tif"][0], kinds["map.tif"][1].title) == ("file", "A map")
     assert (kinds["atlas.zip"][1].local_ids, kinds["atlas.zip"][2]) == (("L-1",), ("ann@example.org",))
     with service.control() as control:
-        shown = Status(batch=documents_read[1]["bid"]).run(
-            Ingest(control=control, settings=service.settings, folders=service.folder)
-        )
+        shown = Status(batch=documents_read[1]["bid"]).run(Ingest(control=control, settings=service.settings))
     assert shown["notification"] == ["ann@example.org"]

@@ -23,6 +23,12 @@ def service(tmp_path: Path) -> Iterator[Service]:
     assert list(prepare(loaded))
     (loaded.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
     store = open_store(new_store(tmp_path / "spinney.db"))
-    control = Control(store=store, clock=lambda: time.time_ns() // 1000, wake_nodes=lambda: None, by="ann")
-    yield Service(control=control, settings=loaded, folders=tmp_path / "spinney.folders")
+    control = Control(
+        store=store,
+        clock=lambda: time.time_ns() // 1000,
+        wake_nodes=lambda: None,
+        by="ann",
+        folder_root=tmp_path / "spinney.folders",
+    )
+    yield Service(control=control, settings=loaded)
     store.close()

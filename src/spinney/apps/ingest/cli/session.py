@@ -20,7 +20,7 @@ from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.service import Service, refused
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import endpoint, open_client, open_control, resolve_settings
+from spinney.command_line import endpoint, open_client, open_control
 from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSes
     with refused():
         if endpoint.server(store) is None:
             with open_control(store, by) as control:
-                yield _LocalSession(control, store)
+                yield _LocalSession(control)
         else:
             with open_client(store, by) as client:
                 yield _RemoteSession(client)
@@ -70,7 +70,6 @@ class _LocalSession:
     """Runs verbs on a store that this host can open, in the name of the login user or of ``--by``."""
 
     performer: "Control"
-    _store: str | None
 
     def do(self, verb: Verb) -> Any:
         return orjson.loads(written(verb.run(self._service)))
@@ -83,9 +82,7 @@ class _LocalSession:
 
     @property
     def _service(self) -> Service:
-        return Service(
-            control=self.performer, settings=settings.load(), folders=resolve_settings(self._store).folders
-        )
+        return Service(control=self.performer, settings=settings.load())
 
 
 @dataclass(frozen=True, slots=True)

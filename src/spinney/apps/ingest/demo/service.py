@@ -17,7 +17,7 @@ from spinney.apps.ingest.verbs import arrivals
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import open_control, resolve_settings
+from spinney.command_line import open_control
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
@@ -53,7 +53,7 @@ def opened(service: settings.Settings) -> Iterator[Service]:
     """Yield the service, in the name of the current user, with the store that the environment names open; it is closed
     at the end."""
     with open_control(None) as control:
-        yield Service(control=control, settings=service, folders=resolve_settings(None).folders)
+        yield Service(control=control, settings=service)
 
 
 def submit(service: Service, manifest: Path) -> arrivals.Accepted:

@@ -27,8 +27,12 @@ class Service:
 
     control: Control
     settings: Settings
-    folders: Path
-    """The folder root of the store, as this host sees it."""
+
+    @property
+    def folders(self) -> Path:
+        """The folder root of the store, as this host sees it."""
+        assert self.control.folder_root is not None, "a command and a server have one"
+        return self.control.folder_root
 
     @property
     def store(self) -> Store:
