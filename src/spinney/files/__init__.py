@@ -2,6 +2,7 @@
 
 ``paths``        which names and paths are admitted, and opening a file so that no path leads out of its root
 ``copies``       copies with digests, and writes that are durable, singly and many together
+``durable``      folders, files and renames that are durable when the call returns
 ``digests``      digest algorithms, their names and notation, several computed at once
 ``trees``        removal of folders that programs of other people have filled, whatever their depth
 ``disk_space``   free space, and the error that names the folder and the missing bytes

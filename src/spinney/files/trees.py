@@ -38,6 +38,13 @@ def remove(path: Path) -> None:
         raise removal.failure
 
 
+def remove_all_but(folder: Path, *names: str) -> None:
+    """Remove everything from a folder except for these names."""
+    for entry in list(folder.iterdir()):
+        if entry.name not in names:
+            remove(entry)
+
+
 class _Removal:
     """The removal of one tree. ``failure``: the first error; the others are removed nevertheless."""
 

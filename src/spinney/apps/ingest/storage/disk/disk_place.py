@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.storage.disk.disk_put import DiskPut
-from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
 from spinney.apps.ingest.storage.disk.put_lock import locked
 from spinney.apps.ingest.storage.layout import (
     ROOT_DECLARATION,
@@ -22,6 +21,7 @@ from spinney.apps.ingest.storage.model import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.place import Claim, Document, Place, Step
 from spinney.files import disk_space
 from spinney.files.copies import sync_together
+from spinney.files.durable import make_folders, place_durably
 from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove_all_but, sync_tree
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
 from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
 from spinney.files import copies, disk_space, trees
+from spinney.files.durable import move_durably, sync_tree
 from spinney.files.paths import NotAdmitted, shown
 
 CLAIM = "claim.json"
@@ -80,10 +80,10 @@ class DiskPut:
         """See `place.Put.begin`."""
         self._shape = shape
         self._content = self._build / shape.version / shape.content
-        remove_all_but(self._staging, LOCK, CLAIM, self._build.name)
+        trees.remove_all_but(self._staging, LOCK, CLAIM, self._build.name)
         self._content.mkdir(parents=True, exist_ok=True)
-        remove_all_but(self._build, shape.version)
-        remove_all_but(self._content.parent, shape.content)
+        trees.remove_all_but(self._build, shape.version)
+        trees.remove_all_but(self._content.parent, shape.content)
 
     def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Put.keep`."""
@@ -98,7 +98,7 @@ class DiskPut:
         """See `place.Put.commit`."""
         first = not self._object.exists() or not any(self._object.iterdir())
         version = self._content.parent
-        remove_all_but(self._content, *contents)
+        trees.remove_all_but(self._content, *contents)
         if not contents:
             self._content.rmdir()  # OCFL 1.1 section 3.3.1, W003 and E024
         self._on_step("content")
@@ -122,7 +122,7 @@ class DiskPut:
 
     def clear(self) -> None:
         """Remove the staged files; the lock is left to its holder."""
-        remove_all_but(self._staging, LOCK)
+        trees.remove_all_but(self._staging, LOCK)
         self._on_step("cleared")
 
     def _finished(self, ahead: Path, algorithm: str) -> bytes:

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from uuid import uuid4
 
-from spinney.files import trees
 from spinney.files.copies import sync_folder, sync_together
 from spinney.host import filesystem
 
@@ -51,10 +50,3 @@ def make_folders(path: Path) -> list[Path]:
     above = make_folders(path.parent)
     path.mkdir(exist_ok=True)
     return [*above, path.parent]
-
-
-def remove_all_but(folder: Path, *names: str) -> None:
-    """Remove everything from a folder except for these names."""
-    for entry in list(folder.iterdir()):
-        if entry.name not in names:
-            trees.remove(entry)
