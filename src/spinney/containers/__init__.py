@@ -1,4 +1,4 @@
-"""Containers are archives from untrusted sources; this package unpacks them safely.
+"""Containers are archives; this package unpacks those from untrusted sources safely, and packs files into new ones.
 
 ``unpack`` writes into a folder that does not exist yet, or is empty. The container is only read. Every member's name
 is checked before its file is made, every byte is counted before it is written, and every file is new, following no
@@ -6,6 +6,7 @@ link. Names that differ only in case or accents stay two files. When a container
 removed. A crash leaves an incomplete folder, which cannot be told from a complete one: the caller removes the folder
 and unpacks again, unless it has recorded elsewhere that the folder is complete. Nothing is synced here.
 
+``pack``           zip, tar and tar.gz as streams, the same bytes on any host
 ``unpack``         the whole operation, member by member
 ``formats``        the kind of a container, by its content, which must agree with its name
 ``limits``         how much may be unpacked, and the meter that stops it
@@ -20,7 +21,7 @@ and unpacks again, unless it has recorded elsewhere that the folder is complete.
 A container that is refused raises ``NotAdmitted`` with a sentence for the depositor; the names of members in it are
 escaped. Nothing here knows of jobs.
 
-Specified by ``tests/containers``.
+Specified by ``tests/containers``; ``pack`` by ``tests/apps/ingest/access/test_packing.py``.
 """
 
 from spinney.containers.limits import Limits, Meter

@@ -18,7 +18,6 @@ returns it. After a full disk, a cancellation or a damaged file the part file is
 ``forecast``          when a package will be ready
 ``packages``          packages on disk: complete under their name, or absent
 ``bags``              a version of an object as a bag (RFC 8493)
-``archives``          zip, tar and tar.gz as streams, the same bytes on any host
 ``file_content``      one stored file, compared with its digests while it is sent
 ``version_manifest``  a stored version as a manifest that depositors' tools read
 
@@ -27,10 +26,10 @@ Importing ``package_job`` declares the job type; the others do not depend on the
 Specified by ``tests/apps/ingest/access``.
 """
 
-from spinney.apps.ingest.access.archives import Format as Format
 from spinney.apps.ingest.access.requests import LARGE as LARGE
 from spinney.apps.ingest.access.requests import SMALL as SMALL
 from spinney.apps.ingest.access.requests import look as look
 from spinney.apps.ingest.access.requests import request as request
 from spinney.apps.ingest.access.tickets import Status as Status
 from spinney.apps.ingest.access.tickets import Ticket as Ticket
+from spinney.containers.pack import Format as Format

@@ -20,8 +20,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import BinaryIO
 
-from spinney.apps.ingest.access.archives import Archive
 from spinney.apps.ingest.storage import Damaged, NoSuchObject, Storage, StoredFile
+from spinney.containers.pack import Archive
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, relative, shown
 

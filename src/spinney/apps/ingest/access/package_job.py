@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spinney import Defer, Fail, Job
-from spinney.apps.ingest.access import archives, bags, packages
+from spinney.apps.ingest.access import bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requests import LARGE, SMALL
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
@@ -20,6 +20,7 @@ from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.space_waits import awaited
+from spinney.containers import pack
 from spinney.files import disk_space
 
 ROOM_S = 300.0
@@ -63,7 +64,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
     began = time.monotonic()
 
     def write(out: BinaryIO) -> Package:
-        with archives.writing(order.format, out, order.created) as archive:
+        with pack.writing(order.format, out, order.created) as archive:
             bagged = bags.bag(archive, storage, version, byte_progress(job, order.size_bytes), modified)
         now = datetime.now(UTC)
         return Package(

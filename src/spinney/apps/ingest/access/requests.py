@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import orjson
 
 from spinney.apps.ingest.access import forecast, packages, tickets
-from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder, Ticket
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
+from spinney.containers.pack import Format
 from spinney.errors import DuplicateKey, NoSuchJob, Refused, UnlawfulTransition
 from spinney.jobs import SETTLED, Job, Options, State
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AwareDatetime, Field
 
-from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import FrozenModel
+from spinney.containers.pack import Format
 from spinney.errors import NoSuchJob
 from spinney.jobs import LEASED, Job, State
 

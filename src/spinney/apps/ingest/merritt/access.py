@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kazoo.client import KazooClient
 
 from spinney.apps.ingest.access import requests
-from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.tickets import Status, Ticket
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt.marks import release_own_lock
@@ -27,6 +26,7 @@ from spinney.bridges.merritt import (
 )
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt.locks import QueueName
+from spinney.containers.pack import Format
 from spinney.errors import Refused, UnknownType, UsageError
 from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import SETTLED, Filter
