@@ -24,27 +24,10 @@ Specified by ``tests/apps/ingest/verbs``, ``tests/apps/ingest/served/test_verbs.
 ``tests/apps/ingest/served/test_attacks.py``.
 """
 
-from spinney.apps.ingest.verbs import archive, batches, deletions, holds, requeues
-from spinney.apps.ingest.verbs.base import Verb, written
+# These modules define the verbs.
+from spinney.apps.ingest.verbs import archive, batches, deletions, holds, requeues  # noqa: F401
+from spinney.apps.ingest.verbs.base import Verb as Verb
+from spinney.apps.ingest.verbs.base import written as written
 
-VERBS: tuple[type[Verb], ...] = (
-    batches.Status,
-    batches.Batches,
-    batches.Objects,
-    batches.Object,
-    batches.Report,
-    requeues.Requeue,
-    deletions.Delete,
-    deletions.Sweep,
-    holds.Hold,
-    holds.Release,
-    holds.Pause,
-    holds.Unpause,
-    archive.Find,
-    archive.Fixity,
-    archive.Profiles,
-    archive.Fetch,
-    archive.Token,
-)
-
-__all__ = ["VERBS", "Verb", "written"]
+VERBS = tuple(Verb.__subclasses__())
+"""All verbs, each of which has a route."""
