@@ -89,22 +89,10 @@ class Report:
         """Return all but the lists of objects, as JSON values: the beginning of ``report.json``, whose keys
         other programs read."""
         facts, changes = self.facts, self.changes
-        head: dict[str, Any] = {
-            "batch": facts.bid,
-            "job": facts.job,
-            "number": facts.number,
-            "state": self.state,
-            "profile": facts.profile,
-            "submitter": facts.submitter,
-            "collections": list(facts.collections),
-            "payload": facts.payload,
-            "accepted": facts.accepted.isoformat(),
-            "reported": facts.reported.isoformat(),
-            "fault": facts.fault,
-            "link": facts.link,
-            "warnings": list(facts.warnings),
-            "totals": values(self.totals),
-        }
+        described = values(facts)
+        head = {"batch": described.pop("bid"), **described, "state": self.state}
+        head |= {name: getattr(facts, name).isoformat() for name in ("accepted", "reported")}
+        head["totals"] = values(self.totals)
         return head if changes is None else head | {"changes": values(changes)}
 
 

@@ -102,7 +102,8 @@ class Profiles(Verb):
         read."""
         return {
             "items": [
-                item.profile or {"name": item.name, "problem": item.problem} for item in visible(service)
+                {"name": name, "problem": profile} if isinstance(profile, str) else profile
+                for name, profile in visible(service)
             ]
         }
 

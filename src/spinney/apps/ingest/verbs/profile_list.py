@@ -1,40 +1,25 @@
 """The profiles, also those that cannot be read, and who may see which."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config.profiles import Profile
-from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import UsageError, did_you_mean, listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedProfile:
-    """A profile, or the reason why it cannot be read."""
-
-    name: str
-    profile: Profile | None
-    problem: str | None = None
-
-
-def readable(settings: Settings) -> Iterator[ListedProfile]:
-    """Yield all profiles by name; for one that cannot be read, what is wrong with it."""
-    for name in profiles.names_of(settings):
+def visible(service: Service) -> Iterator[tuple[str, Profile | str]]:
+    """Yield the names of the profiles, each with the profile, or with what is wrong with one that cannot be read: those
+    of the collections that the person may see. People with limits see no unreadable profiles."""
+    for name in profiles.names_of(service.settings):
         try:
-            yield ListedProfile(name=name, profile=profiles.load(settings, name))
+            profile = profiles.load(service.settings, name)
         except UsageError as error:
-            yield ListedProfile(name=name, profile=None, problem=str(error))
-
-
-def visible(service: Service) -> Iterator[ListedProfile]:
-    """Yield the profiles of the collections that the person may see; limited people see no unreadable profiles."""
-    for item in readable(service.settings):
-        if service.collections is None or (
-            item.profile is not None and service.sees(item.profile.collection)
-        ):
-            yield item
+            if service.collections is None:
+                yield name, str(error)
+        else:
+            if service.sees(profile.collection):
+                yield name, profile
 
 
 def profile(service: Service, name: str) -> Profile:
@@ -45,7 +30,7 @@ def profile(service: Service, name: str) -> Profile:
     """
     if service.collections is None:
         return profiles.load(service.settings, name)
-    by_name = {item.name: item.profile for item in visible(service) if item.profile is not None}
+    by_name = {name: profile for name, profile in visible(service) if isinstance(profile, Profile)}
     if name not in by_name:
         raise UsageError(
             f"there is no profile {name!r}{did_you_mean(name, by_name)}; there are: {listed(by_name) or '(none)'}"
