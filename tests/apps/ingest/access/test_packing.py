@@ -22,8 +22,7 @@ from small_disk import small_disk
 from spinney.apps.ingest.access import bags, packages
 from spinney.apps.ingest.access.package_job import accesses, parsed_date
 from spinney.apps.ingest.storage import Storage
-from spinney.containers import pack
-from spinney.containers.pack import Format
+from spinney.containers.pack import Format, writing
 from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness, StageResult
 
@@ -373,7 +372,7 @@ def test_a_zip_of_more_than_four_gigabytes(tmp_path: Path) -> None:
             return size
 
     huge = (4 << 30) + 7
-    with Holes(tmp_path / "huge.zip", "wb") as out, pack.writing(Format.ZIP, out, WHEN) as zipped:
+    with Holes(tmp_path / "huge.zip", "wb") as out, writing(Format.ZIP, out, WHEN) as zipped:
         zipped.add("huge", huge, Zeros())
         zipped.add("behind", 7, Zeros())
 
@@ -433,7 +432,7 @@ Writer = Callable[[BinaryIO], packages.Package]
 def writer(storage: Storage, between: Callable[[int], None] = lambda read: None) -> Writer:
     def write(out: BinaryIO) -> packages.Package:
         version = bags.Version(ark=ARK, number=1, created=WHEN)
-        with pack.writing(Format.ZIP, out, WHEN) as zipped:
+        with writing(Format.ZIP, out, WHEN) as zipped:
             bagged = bags.bag(zipped, storage, version, between)
         return packages.Package(
             file=f"{version.name}.zip",
