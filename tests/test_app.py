@@ -173,6 +173,19 @@ def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> No
     newer.close()
 
 
+def test_an_application_is_introduced_to_a_store_before_its_first_job(app: Spinney) -> None:
+    from spinney.store.sql import open_store
+
+    app.program("copies", ["true"], queue=app.queue("disk", limit=2))
+    with closing(open_store(app.settings.store)) as store:
+        assert app.introduce(store) == {"copies"}
+        assert (set(store.types()), store.queues()["disk"].limit) == ({"copies"}, 2)
+
+        app.queue("late")
+        assert app.introduce(store) == {"copies"}
+        assert "late" not in store.queues(), "the types are there already, and are their nodes' to replace"
+
+
 def test_waiting_gives_up_in_time_and_says_where_the_job_stands(app: Spinney) -> None:
     @app.job
     def work() -> None: ...

@@ -1,4 +1,4 @@
-"""Copies on a disk that is full."""
+"""Copies on a disk that is full, and files that are replaced."""
 
 from pathlib import Path
 
@@ -21,3 +21,13 @@ def test_a_copy_that_does_not_fit_leaves_no_part_and_names_its_target(tmp_path: 
         assert str(target) in str(full.value)
         assert target.read_bytes() == b"before"
         assert [path.name for path in disk.folder.iterdir()] == ["target"]
+
+
+def test_a_file_that_is_being_replaced_stays_as_it_is_until_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    with copies.replacing(path) as out:
+        out.write(b"one\n")
+        assert not path.exists()
+    with pytest.raises(TypeError), copies.replacing(path, sync=False) as out:
+        out.writelines([b"two\n", None])  # type: ignore[list-item]
+    assert path.read_bytes() == b"one\n"
