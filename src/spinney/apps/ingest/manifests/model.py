@@ -42,7 +42,8 @@ class PayloadKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """A depositor's description of an object; None and empty values were not given."""
+    """A depositor's description of an object; None and empty values were not given. The parameters of jobs have it
+    (``deposits.orders``), so that a new field needs a default."""
 
     primary_id: str | None = None
     """As it was given; whether it is an ARK is checked elsewhere."""
