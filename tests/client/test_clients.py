@@ -264,7 +264,8 @@ def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
         pytest.raises(ServerUnavailable, match="does not answer"),
     ):
         client.me()
-    with pytest.raises(UsageError, match="https://"):
-        Client("spinney.example.org")
+    for url in ("spinney.example.org", "http://[::1", "http://", "http://host:port", "http://a\x00b"):
+        with pytest.raises(UsageError, match="is no server; write https://"):
+            Client(url)
     assert isinstance(error_from_response(502, b"<html>Bad gateway"), UnexpectedResponse)
     assert "Bad gateway" in str(error_from_response(502, b"<html>Bad gateway"))

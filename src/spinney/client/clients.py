@@ -64,7 +64,7 @@ class _Place:
 
     def __init__(self, url: str, token: str | None) -> None:
         self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
-        if self.socket is None and not url.startswith(("http://", "https://")):
+        if self.socket is None and not _is_http(url):
             raise UsageError(
                 f"{url!r} is no server; write https://spinney.example.org, or unix:/path/of/server.sock"
             )
@@ -89,6 +89,14 @@ class _Place:
         return ServerUnavailable(
             f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
         )
+
+
+def _is_http(url: str) -> bool:
+    """Return whether this is a URL of HTTP with a host."""
+    try:
+        return url.startswith(("http://", "https://")) and bool(httpx.URL(url).host)
+    except httpx.InvalidURL:
+        return False
 
 
 def _require_token(token: str) -> str:
