@@ -135,10 +135,18 @@ def test_lines_with_a_key_may_be_read_once_and_are_the_same_from_a_file_and_a_li
     with file.open("rb") as opened:
         again = control.do(SubmitJobs(type="resize", lines=opened, idempotency_key="k"))
     listed = control.do(SubmitJobs(type="resize", lines=lines, idempotency_key="k"))
+    texts = [line.decode() for line in lines]
+    as_text = control.do(SubmitJobs(type="resize", lines=texts, idempotency_key="k"))
 
     # then
     assert stored(store) == [{"picture": "a"}, {"picture": "b"}]
-    assert list(answer.ids) == list(again.ids) == list(listed.ids) == [1, 2]
+    assert list(answer.ids) == list(again.ids) == list(listed.ids) == list(as_text.ids) == [1, 2]
+
+
+@pytest.mark.parametrize("lines", ['{"picture": "a"}', b"{}", 5, [{"picture": "a"}], iter([None])])
+def test_lines_that_are_none_are_refused_in_a_sentence(control: Control, lines: object) -> None:
+    with pytest.raises(UsageError, match=r"JSON object.* as text or bytes, not "):
+        control.do(SubmitJobs(type="resize", lines=lines))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

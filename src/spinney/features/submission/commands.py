@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
 from spinney.commands import Command
 from spinney.commands.fields import (
@@ -147,6 +147,26 @@ class SubmitJob(
         return _once(self, owner, files.encode())
 
 
+def _encoded(line: object) -> bytes:
+    """Return a line of JSON as bytes. Raises UsageError for what is no text."""
+    if isinstance(line, str):
+        return line.encode("utf-8", "surrogatepass")  # which is refused as JSON, with the number of the line
+    if not isinstance(line, bytes):
+        raise UsageError(
+            f"each of lines is one JSON object as text or bytes, not {line!r:.80}; use json.dumps"
+        )
+    return line
+
+
+def _encoded_lines(lines: object) -> Iterable[bytes]:
+    """Return the lines as bytes; those of an iterator are read one by one. Raises UsageError for what has no lines."""
+    if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+        raise UsageError(
+            f"lines is a list of JSON objects as text or bytes, not {lines!r:.80}; split a text with splitlines()"
+        )
+    return [*map(_encoded, lines)] if isinstance(lines, Sequence) else map(_encoded, lines)
+
+
 class SubmitJobs(
     SubmissionOptions,
     Command,
@@ -162,7 +182,7 @@ class SubmitJobs(
     line, -k means the job of the k-th line. With `type`, each line is the parameters of a job. Some thousand lines at a
     time are fastest."""
 
-    lines: SkipValidation[Iterable[bytes]]
+    lines: Annotated[SkipValidation[Iterable[str | bytes]], AfterValidator(_encoded_lines)]
     type: Name | None = Field(
         default=None, description="Lines are parameters of jobs of this type.", examples=["resize"]
     )
@@ -183,7 +203,7 @@ class SubmitJobs(
         lines, once = self.lines, None
         if self.idempotency_key is not None:
             lines = list(lines)  # the digest reads them, too, and an iterator can be read only once
-            once = _once(self, service.by, b"\n".join(line.rstrip(b"\r\n") for line in lines))
+            once = _once(self, service.by, b"\n".join(_encoded(line).rstrip(b"\r\n") for line in lines))
         return service.part(Submitter).submit_lines(
             lines, type_=self.type, options=self.options(), once=once, internal=internal
         )
