@@ -110,6 +110,7 @@ def test_what_was_not_taken_ends_it_with_1(shell: Shell, hook: Receiver) -> None
     assert (closed.returncode, closed.stdout) == (0, "0 delivered, 0 not\n"), "it is due later"
     shown = shell.ok("webhook", "deliveries", "archive", "--outcome", "due")
     assert "oh dear" in shown
+    assert '"oh dear' not in shown
     assert listed(shell, "deliveries", "archive", "--outcome", "delivered") == []
 
 

@@ -270,5 +270,9 @@ def short_json(value: Any, limit: int = 60) -> str:
     """Return a JSON value on one line, cut at ``limit`` characters."""
     import orjson
 
-    text = orjson.dumps(value, default=plain).decode()
+    return shorten(orjson.dumps(value, default=plain).decode(), limit)
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Return a text cut at ``limit`` characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

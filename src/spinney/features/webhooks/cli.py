@@ -275,7 +275,7 @@ def deliveries(
             "TRIES": lambda delivery: delivery.tries,
             "STATUS": lambda delivery: delivery.status,
             "NEXT": lambda delivery: display.format_time(delivery.next_us),
-            "ANSWER": lambda delivery: display.short_json(delivery.answer) if delivery.answer else "",
+            "ANSWER": lambda delivery: display.shorten(delivery.answer or ""),
         },
         json=json,
     )
