@@ -183,3 +183,11 @@ def test_a_claim_outlasts_a_crash_of_the_server(server: PrivateServer, store: Sq
     assert sorted(again.reconcile(1, []).leased) == sorted((lease.job_id, lease.fence) for lease in leases)
     again.close()
     store.close()
+
+
+def test_the_lines_of_a_message_of_libpq_are_sentences() -> None:
+    with (
+        closing(open_store("postgresql://postgres@127.0.0.1:1/nothing")) as store,
+        pytest.raises(StoreUnavailable, match=r"Connection refused\. Is the server running"),
+    ):
+        store.facts()

@@ -298,7 +298,10 @@ class Connector:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    """Return the message of libpq, whose lines end without a full stop, on one line."""
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+    ended = [line if line.endswith((".", "?", "!", ":", ";", ",")) else f"{line}." for line in lines[:-1]]
+    return " ".join(ended + lines[-1:])
 
 
 def parsed(url: str) -> tuple[str, str]:
