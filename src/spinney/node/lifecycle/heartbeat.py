@@ -95,7 +95,9 @@ class Heartbeat:
         if self._deadline.passed(began_ns):
             # The guard has not checked yet, because the machine was suspended. A beat now would keep a node alive that
             # an observer may just have found dead, and whose leases it is about to take away.
-            self._on_dead("this node has not beaten in time; its work goes on elsewhere")
+            self._on_dead(
+                "this node has not beaten in time; its jobs go on at other nodes, or here when it is started again"
+            )
             return False
         try:
             alive = store.beat(
@@ -117,7 +119,9 @@ class Heartbeat:
             self._say_again_ns = 0
             self._deadline.renew(good_until_ns(began_ns, self._lease_period_s))
         else:
-            self._on_dead("another node has declared this one dead; its work goes on elsewhere")
+            self._on_dead(
+                "this node was declared dead; its jobs go on at other nodes, or here when it is started again"
+            )
         return alive
 
     def _go_on_without(self, store: Store) -> None:
