@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spinney.terminal.exit_codes import Exit as Exit
     from spinney.terminal.for_each import for_each as for_each
     from spinney.terminal.model_options import with_fields as with_fields
+    from spinney.terminal.patience import PatientPerformer as PatientPerformer
 else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
@@ -40,5 +41,6 @@ else:
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
             "spinney.terminal.model_options": "with_fields",
+            "spinney.terminal.patience": "PatientPerformer",
         },
     )

@@ -30,8 +30,9 @@ class PatientPerformer:
     as this limit, and is not repeated.
     """
 
-    def __init__(self, performer: "Performs") -> None:
-        self._performer, self._answered = performer, False
+    def __init__(self, performer: "Performs", *, answered: bool = False) -> None:
+        """``answered``: whether the store has answered before."""
+        self._performer, self._answered = performer, answered
         self.poll_s = performer.poll_s
 
     def do(self, command: "Returns[T]", *, tell: Callable[[Any], None] | None = None) -> T:

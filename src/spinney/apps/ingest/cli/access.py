@@ -81,15 +81,15 @@ def _wait(session: IngestSession, ticket: Mapping[str, Any], *, json: bool) -> M
     The job is followed first, with a line of progress, then the ticket is read until its status is final.
     With ``json`` only the ticket is read.
     """
-    from spinney.command_line import wait_for
+    from spinney.command_line import PatientPerformer, wait_for
 
-    look = Token(token=ticket["token"])
+    look, patient = Token(token=ticket["token"]), PatientPerformer(session.performer, answered=True)
     if not json:
         wait_for(session.performer, [ticket["job"]])
-        ticket = session.do(look)
+        ticket = patient.repeated(lambda: session.do(look))
     while ticket["status"] in _OPEN:
-        time.sleep(session.performer.poll_s)
-        ticket = session.do(look)
+        time.sleep(patient.poll_s)
+        ticket = patient.repeated(lambda: session.do(look))
     return ticket
 
 
