@@ -3,14 +3,22 @@
 Types that bring files have the same last stages, and spawn ``receivers.detect``. Users may submit uploads; reruns and
 exports take operators; the other types are internal, as they trust the paths and lists that they get."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from pydantic import Field
 
-from spinney import Spinney
+from spinney import Defer, Spinney
 from spinney.apps.receivers import settings
 from spinney.errors import UsageError
+from spinney.files.disk_space import is_full
 from spinney.reports import MailSettings, Outbox
+
+FULL_S = 60.0
+"""How long a stage waits while a disk is full before it tries again, in seconds."""
+_MAKE_ROOM = "make room, and it continues by itself"
 
 app = Spinney()
 MADE = "made"
@@ -62,6 +70,23 @@ ARRIVALS = (uploads, imports, syncs)
 """Types whose jobs bring files."""
 TYPES = tuple(kind.name for kind in (*ARRIVALS, detections, reruns, exports))
 """The names of all types whose failures are shown and mailed."""
+
+
+@contextmanager
+def room_awaited() -> Iterator[None]:
+    """Let a stage wait while a disk is full, and try again every ``FULL_S`` seconds: a full disk is no fault of an
+    upload, and uses no attempts."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        where = f" of {error.filename}" if error.filename else ""
+        raise Defer(FULL_S, f"the disk{where} is full; {_MAKE_ROOM}") from error
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+        raise Defer(FULL_S, f"the disk of the receivers' databases is full; {_MAKE_ROOM}") from error
 
 
 def mail_settings() -> MailSettings:

@@ -14,7 +14,7 @@ import orjson
 from spinney import Fail, Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
-from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns
+from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns, room_awaited
 from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
@@ -48,6 +48,7 @@ def _snapshot(receiver: str) -> AbstractContextManager[sqlite3.Connection]:
 
 
 @detections.stage(locks=[LOCK], max_attempts=3)
+@room_awaited()
 def detect(job: Job, receiver: Receiver) -> dict[str, object]:
     """Detect in the new files of a receiver, which its parent has stored and listed."""
     parent = job.parent
@@ -74,6 +75,7 @@ def listed_files(folder: Path, receiver: str) -> list[Path]:
 
 
 @reruns.stage(locks=[LOCK], max_attempts=3)
+@room_awaited()
 def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, object]:
     """Detect the boot sessions from ``first`` to ``last`` of a receiver afresh."""
     with _snapshot(receiver) as db:
@@ -97,6 +99,7 @@ def _reported(job: Job, detected: Detected) -> dict[str, object]:
     return {**detected._asdict(), "afresh": list(detected.afresh)}
 
 
+@room_awaited()
 def export(job: Job, receiver: Receiver) -> int:
     """Write all hits of the receiver as CSV, by time; the value: how many they are."""
     name, number = f"{receiver}-hits.csv", 0
@@ -113,6 +116,7 @@ def export(job: Job, receiver: Receiver) -> int:
     return number
 
 
+@room_awaited()
 def plot(job: Job, receiver: Receiver) -> int:
     """Draw the hits of the receiver over time; the value: how many tags were heard."""
     with _snapshot(receiver) as db:

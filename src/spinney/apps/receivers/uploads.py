@@ -24,6 +24,7 @@ from spinney.apps.receivers.application import (
     detections,
     imports,
     outbox,
+    room_awaited,
     syncs,
     uploads,
 )
@@ -41,12 +42,14 @@ Uploader = Annotated[str, Field(pattern=r"^([^@]+@[^@]+)?$", max_length=300)]
 
 
 @uploads.stage(max_attempts=3)
+@room_awaited()
 def unpack(job: Job, uploader: Uploader = "") -> int:
     """Take apart what was uploaded into the job's folder. ``uploader``: the address to which a mail goes."""
     return _take_apart(job, job.folder)
 
 
 @imports.stage(max_attempts=3)
+@room_awaited()
 def copy(job: Job, source: Path, uploader: Uploader = "") -> int:
     """Copy a file or folder of this host, and take it apart. ``uploader``: the address to which a mail goes."""
     if not source.exists():
@@ -58,6 +61,7 @@ def copy(job: Job, source: Path, uploader: Uploader = "") -> int:
 
 
 @syncs.stage(max_attempts=3, timeout=_FETCH_S)
+@room_awaited()
 def fetch(job: Job, receiver: Receiver) -> int:
     """Let the command of the settings fetch new files of an attached receiver."""
     sync = settings.load().sync
@@ -96,6 +100,7 @@ def _take_apart(job: Job, source: Path) -> int:
     return len(bad)
 
 
+@room_awaited()
 def check_files(job: Job) -> int:
     """Put files aside that are no good, and list them, with the archives that were refused, as a product of
     the job."""
@@ -110,6 +115,7 @@ def check_files(job: Job) -> int:
     return len(bad)
 
 
+@room_awaited()
 def sort_files(job: Job) -> dict[str, int]:
     """Store the files by receiver, durably, and spawn a job for each receiver; the value: how many files each
     has."""

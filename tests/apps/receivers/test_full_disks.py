@@ -1,0 +1,50 @@
+"""A disk that is full while a stage writes."""
+
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from small_disk import SmallDisk, small_disk
+from spinney import Defer
+from spinney.apps.receivers import uploads
+from spinney.apps.receivers.application import room_awaited
+
+ROOM = "make room, and it continues by itself"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Any:
+    with small_disk(tmp_path / "disk", 1) as made:
+        yield made
+
+
+def test_given_a_full_disk_when_an_upload_is_unpacked_then_it_waits_and_uses_no_attempt(
+    disk: SmallDisk, tmp_path: Path
+) -> None:
+    source = tmp_path / "raw"
+    source.write_bytes(bytes(1 << 20))
+    disk.fill(but=1 << 16)
+    job: Any = SimpleNamespace(folder=disk.folder, check_cancelled=lambda: None)
+
+    with pytest.raises(Defer, match=ROOM):
+        uploads.copy(job, source)
+
+
+def test_given_a_full_disk_when_a_database_is_written_then_the_stage_waits(disk: SmallDisk) -> None:
+    database = sqlite3.connect(disk.folder / "db.sqlite")
+    database.execute("create table hits (line)")
+    disk.fill()
+
+    with pytest.raises(Defer, match=ROOM), room_awaited():
+        database.executemany("insert into hits values (?)", [("x" * 9_999,)] * 999)  # more than the cache
+    database.close()
+
+
+def test_given_another_error_then_it_is_raised_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), room_awaited():
+        (tmp_path / "nothing").read_bytes()
+    with pytest.raises(sqlite3.OperationalError), room_awaited():
+        sqlite3.connect(":memory:").execute("select * from nothing")
