@@ -530,3 +530,22 @@ def test_while_the_tables_cannot_be_used_checks_and_sequences_wait(
     expanded = StageHarness().run(sequences.sequences, "expand", name="All", selection={})
     assert isinstance(expanded.signal, Defer)
     assert expanded.signal.lane
+
+
+def test_while_the_settings_cannot_be_read_checks_and_sequences_wait(
+    tables: Database, monitor: Monitor
+) -> None:
+    task = Task(name="http", description="", file="10_http.py", kind="module", stamp="")
+    check = check_stages._stage(task, (), settings.load())
+    file = monitor.place / settings.FILE
+    before = file.read_bytes() if file.exists() else b""
+    file.write_bytes(before + b"\ntimeout_s = [")
+
+    with pytest.raises(Defer, match=settings.FILE) as deferred:
+        check(None, 1, "h")
+    assert deferred.value.lane
+    harness = StageHarness()
+    assert isinstance(harness.run(sequences.sequences, "expand", name="All", selection={}).signal, Defer)
+
+    file.write_bytes(before)
+    assert harness.run(sequences.sequences, "expand", name="All", selection={}).value == {"services": 0}

@@ -45,12 +45,12 @@ checks = app.pipeline("monitor.check", queue=CHECKS, description="Check one serv
 
 @contextmanager
 def tables_awaited() -> Iterator[None]:
-    """Let a stage wait while the database of the tables does not answer, or cannot be used until an operator has done
-    what the message says: all jobs of that stage sleep, and one of them tries whether it works again. So an outage uses
-    no attempts, and what is to be checked is checked afterwards."""
+    """Let a stage wait while the database of the tables does not answer, or it or the settings cannot be used until an
+    operator has done what the message says: all jobs of that stage sleep, and one of them tries whether it works again.
+    So an outage or a typing error uses no attempts, and what is to be checked is checked afterwards."""
     try:
         yield
-    except TablesUnusable as error:
+    except (TablesUnusable, settings.SettingsUnusable) as error:
         raise Defer(AWAY_S, str(error), lane=True) from error
 
 

@@ -175,21 +175,32 @@ class Settings(Table):
         return self
 
 
+class SettingsUnusable(UsageError):
+    """The settings cannot be used; the message names the file, and what to correct in it."""
+
+
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings, read again only after the file has changed, so that it may be called for each
-    check. Raises UsageError that names the file, where that cannot be read, has a wrong value, or does not
-    exist although the variable names it."""
+    check. Raises SettingsUnusable where the file cannot be read, has a wrong value, or does not exist although
+    the variable names it."""
     named = environment.get(VARIABLE)
     path = Path(named or FILE).absolute()
     try:
         modified_ns = path.stat().st_mtime_ns
     except FileNotFoundError:
         if named is not None:
-            raise UsageError(f"{path}, which {VARIABLE} names, does not exist; write it there") from None
+            raise SettingsUnusable(
+                f"{path}, which {VARIABLE} names, does not exist; write it there"
+            ) from None
         modified_ns = None
     except OSError as error:
-        raise UsageError(f"cannot read the settings {path}: {error.strerror}; check its rights") from None
-    return _load(path, modified_ns, environment.get("SPINNEY_STORE", ""))
+        raise SettingsUnusable(
+            f"cannot read the settings {path}: {error.strerror}; check its rights"
+        ) from None
+    try:
+        return _load(path, modified_ns, environment.get("SPINNEY_STORE", ""))
+    except UsageError as error:
+        raise SettingsUnusable(str(error)) from error
 
 
 def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
