@@ -149,6 +149,7 @@ def test_given_attempts_then_the_jobs_page_shows_when_they_waited_and_ran(world:
 
     assert re.search(r"first, attempt 1: waited [12]\.\d s", text)
     assert "ran 3.0 s, error" in text
+    assert 'class="f-failed" width="10" height="10" rx="2"/></svg>failed</li>' in text
     assert 'class="subject break">&lt;b&gt;x&lt;/b&gt;</p>' in text
     assert "Timeline" not in get(world.client("viewer"), f"/jobs/{world.submit('one')}")
 
@@ -173,3 +174,8 @@ def test_given_more_attempts_than_are_drawn_then_they_keep_their_numbers_and_the
     assert waited == "work, attempt 4: waited 6.0 s"
     assert ran.startswith("work, attempt 4 on ")
     assert drawn.from_us == attempts[2].ended_us
+    assert list(drawn.legend) == ["waiting", "completed", "failed", "running"]
+    attempts[-1] = replace(attempts[-1], outcome="lost")
+    lost = timelines.of_job(world.store.job(job), attempts, now_us(), most=2)
+    assert lost is not None
+    assert "orphaned" in lost.legend

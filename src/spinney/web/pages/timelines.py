@@ -4,7 +4,7 @@ The store records when attempts began and ended. What lies between the end of on
 next is shown as waiting, whatever the job waited for."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.model.jobs import Attempt, Job
@@ -15,6 +15,17 @@ from spinney.web.pages.text_formats import lasting
 
 _NARROWEST = 0.3
 """The least width of a bar, in percent."""
+
+_LEGEND = {
+    "waiting": "waited, also for backoff, holds and subjobs",
+    "completed": "passed",
+    "failed": "failed",
+    "running": "running",
+    "orphaned": "lost with its node",
+    "scheduled": "neither passed nor failed",
+}
+"""What a bar of each kind means: ``waiting``, and those that ``kind_of`` returns."""
+_RARE = ("orphaned", "scheduled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,12 @@ class Timeline:
     from_us: int
     until_us: int
     rows: Sequence[TimelineRow]
+
+    @property
+    def legend(self) -> Mapping[str, str]:
+        """Return what the colours of a job's bars mean, by kind: of the rarer kinds those that are drawn."""
+        drawn = {segment.kind for row in self.rows for segment in row.segments}
+        return {kind: text for kind, text in _LEGEND.items() if kind not in _RARE or kind in drawn}
 
 
 def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> Timeline | None:
