@@ -364,6 +364,7 @@ def test_a_parent_fails_because_of_a_child_that_failed_when_the_last_has_settled
     failed = site.job(parent)
     assert (failed.state, failed.settled_us) == (State.FAILED, site.now)
     assert failed.message
+    assert (failed.failed_because, site.job(born[0]).failed_because) == ("children", None)
     assert site.stages_run(parent) == ["expand"]
 
 

@@ -60,6 +60,7 @@ def test_a_need_that_has_failed_before_fails_the_job_at_its_birth(site: Site) ->
 
     assert job.state is State.FAILED
     assert job.message
+    assert (job.failed_because, site.job(need).failed_because) == ("needs", None)
 
 
 def test_a_negative_number_means_a_job_of_the_same_call(site: Site) -> None:

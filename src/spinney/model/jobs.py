@@ -279,6 +279,8 @@ class Job:
     progress: float | None
     """The fraction that its running attempt last reported, from 0.0 to 1.0."""
     progress_message: str | None
+    failed_because: str | None = None
+    """``children`` or ``needs`` when it failed because of those, and not by a stage of its own."""
     trace: str | None = None
     """The ``traceparent`` of the span in which it was submitted; its attempts are spans below that."""
     subject: str = ""

@@ -215,10 +215,6 @@ def _facts(batch: Batch) -> dict[str, Any]:
     }
 
 
-_OF_SUBJOBS = ("its subjob ", "one of its subjobs ")
-"""How the engine begins to say that a job failed because of a subjob; the second for those who may not see which."""
-
-
 def _message(batch: Batch) -> str:
     """Return the message about the state of a batch, in words for its objects where the engine has some for the subjobs
     of any job."""
@@ -226,10 +222,9 @@ def _message(batch: Batch) -> str:
     if job.state is State.WAITING and job.waits_for == "children":
         held = batch.objects.get(State.HELD, 0)
         return "waits for its objects" + (f"; {held:,} {'is' if held == 1 else 'are'} held" if held else "")
-    message = display.state_message(job)
-    if job.state is State.FAILED and batch.failed and message.startswith(_OF_SUBJOBS):
+    if job.failed_because == "children" and batch.failed:
         return f"{counted(batch.failed, 'object')} failed"
-    return message
+    return display.state_message(job)
 
 
 def _object(job: Job) -> dict[str, Any]:

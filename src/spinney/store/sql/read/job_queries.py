@@ -201,6 +201,7 @@ def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
         code=row.code,
         message=row.reason or (row.last_message if state is State.COMPLETED else None),
         waits_for=row.waits_for if state in (State.WAITING, State.HELD) else None,
+        failed_because=row.waits_for if state is State.FAILED else None,
         cancelling=cancelling and row.settled_us is None,
         node=row.node,
         fence=row.fence,
