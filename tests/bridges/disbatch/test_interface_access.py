@@ -19,7 +19,7 @@ from bridges.disbatch.interface_client import DEMO, client_of
 from bridges.mongo import MongoServer
 from cli.shell import Shell
 from spinney.bridges.disbatch.database import Database, connect
-from spinney.bridges.disbatch.interface import access
+from spinney.bridges.disbatch.interface import access, nodes
 from spinney.bridges.disbatch.interface.access import read_token, read_users
 from spinney.bridges.disbatch.interface.cli import app
 from spinney.errors import UsageError
@@ -193,6 +193,20 @@ async def test_a_database_that_is_away_is_told_of_without_its_address(mongo_serv
     finally:
         mongo_server.answer_again()
     assert (await client.get("/queues")).status_code == 200
+    db.client.close()
+
+
+@pytest.mark.timeout(120)
+async def test_monitoring_answers_soon_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "REACH_S", 0.1)
+    db = connect("mongodb://127.0.0.1:1", "t", timeout_s=3600)
+
+    verdicts = (await client_of(db, balance=True).get("/monitoring")).json()
+
+    assert {name: each["status"] for name, each in verdicts.items()} == {
+        "disbatch": "CRITICAL",
+        "queuebalance": "CRITICAL",
+    }
     db.client.close()
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import pymongo
 from fastapi import APIRouter
 from pymongo.errors import PyMongoError
 from starlette.responses import Response
 
-from spinney.bridges.disbatch.database import BALANCE, Document
+from spinney.bridges.disbatch.database import BALANCE, REACH_S, Document
 from spinney.bridges.disbatch.interface.parameters import limit, refuse_unknown
 from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User, by_id_or
 from spinney.bridges.disbatch.interface.wire import BadRequest
@@ -52,10 +53,11 @@ def monitoring(service: Serving) -> Response:
     if not service.settings.monitoring:
         disabled = _verdict("OK", "monitoring disabled")
         return service.wire.reply({"disbatch": disabled, "queuebalance": disabled})
-    verdicts = {
-        "disbatch": _judged(_of_nodes, service, "current Disbatch nodes"),
-        "queuebalance": _judged(_of_balance, service, "the balance document"),
-    }
+    with pymongo.timeout(REACH_S):  # for both: what asks for this waits a short time itself
+        verdicts = {
+            "disbatch": _judged(_of_nodes, service, "current Disbatch nodes"),
+            "queuebalance": _judged(_of_balance, service, "the balance document"),
+        }
     return service.wire.reply(verdicts)
 
 
