@@ -431,6 +431,17 @@ def test_tasks_with_odd_claims_and_queues_do_not_stop_the_others(db: Database) -
     }
 
 
+def test_a_check_says_which_tasks_another_program_has_claimed_under_the_name(db: Database) -> None:
+    oak, mail = node(db), queue(db)
+    ours = task(db, mail, node="oak", status=-1, claim=7)
+    others = task(db, mail, node="oak", status=0)
+
+    differences = dict(oak.differences({}))
+
+    assert "has no job here: the bridge makes one" in differences[str(ours)]
+    assert "another program has claimed it" in differences[str(others)]
+
+
 def test_a_server_that_is_away_is_told_of_in_one_sentence() -> None:
     with (
         MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client,

@@ -296,8 +296,14 @@ class DisbatchNode:
     def differences(self, jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
         """Compare the tasks that bear our name with their jobs."""
         with _reached():
-            taken = list(self.db["tasks"].find(self._taken(), {"status": True}))
-        tasks = {str(task["_id"]): task for task in taken}
+            taken = list(self.db["tasks"].find(self._taken(), {"status": True, "claim": True}))
+        tasks = {str(task["_id"]): task for task in taken if _is_claim(task.get("claim"))}
+        for entry in sorted({str(task["_id"]) for task in taken} - tasks.keys()):
+            yield (
+                entry,
+                "another program has claimed it under this node's name, and has to finish it; if none is at work, set "
+                "its status to -6 in MongoDB, and reset it",
+            )
         yield from compared(tasks.keys(), jobs)
         for entry, job in sorted(jobs.items()):
             is_claimed = entry in tasks and tasks[entry]["status"] == Status.CLAIMED
