@@ -37,7 +37,9 @@ def connected(hosts: str, *, session_s: float = _SHORT_SESSION_S) -> Iterator[Ka
     # A server that is just starting can accept a connection and leave its request unanswered. Kazoo waits for the
     # session's time divided by the number of servers: with one server named once, the session would be lost.
     several = hosts if "," in hosts else f"{hosts.partition('/')[0]},{hosts}"
-    client = KazooClient(several, timeout=session_s)
+    # Kazoo would repeat a request that a lost connection has interrupted, and wait for a server that is away without
+    # end. Whoever sends the request repeats it instead, and can show that the server is away.
+    client = KazooClient(several, timeout=session_s, command_retry={"max_tries": 1})
     try:
         try:
             client.start(timeout=CONNECT_S)

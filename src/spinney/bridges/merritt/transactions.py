@@ -20,6 +20,9 @@ _CONNECTION = (zk.ConnectionLoss, zk.ConnectionClosedError, zk.SessionExpiredErr
 # What ZooKeeper answers for the other operations of a transaction of which one failed.
 _CONSEQUENCES = (zk.RolledBackError, zk.RuntimeInconsistency)
 _MOST_TRIES = 100
+_WITNESS_S = 10.0
+"""How long a witness may take to answer, most of it for the new connection. Without a limit, the answer would be waited
+for as long as the server is away."""
 ANY_VERSION = -1
 
 
@@ -110,8 +113,8 @@ class Transaction:
 
     def _shows(self, witness: Witness) -> bool:
         try:
-            data, stat = self._client.retry(self._client.get, witness.path)
-        except zk.KazooException:
+            data, stat = self._client.get_async(witness.path).get(timeout=_WITNESS_S)
+        except (zk.KazooException, self._client.handler.timeout_exception):
             return False
         return bool(data == witness.data and stat.version == witness.version)
 

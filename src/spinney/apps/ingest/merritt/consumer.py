@@ -52,6 +52,7 @@ TYPE = "ingest.object"
 """The job type of a claim, whatever it deposits."""
 MOST_PARKED = 1_000
 """How many jobs may be with Merritt's services before no new ones are taken."""
+_AWAY = "ZooKeeper does not answer; start it, or repair the network. The bridge connects again by itself"
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 
 
@@ -409,7 +410,7 @@ class MerrittConsumer:
         well, and read again when they are needed.
         """
         if not self.client.connected:
-            raise ForeignAway("ZooKeeper does not answer")
+            raise ForeignAway(_AWAY)
         if self._session != self.client.client_id[0]:
             self._owned.forget_locks()
             self._session = self.client.client_id[0]
@@ -417,7 +418,8 @@ class MerrittConsumer:
             yield
         except (KazooException, KazooTimeoutError, MerrittCommitUncertain) as error:
             self._owned.forget_locks()
-            raise ForeignAway(f"ZooKeeper: {type(error).__name__}: {error}"[:300]) from error
+            reason = f"ZooKeeper: {type(error).__name__}: {error}"[:300] if self.client.connected else _AWAY
+            raise ForeignAway(reason) from error
         except MerrittError as error:
             raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error
 

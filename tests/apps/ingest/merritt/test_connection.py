@@ -1,0 +1,44 @@
+"""The connection of commands to ZooKeeper, while the server stands still."""
+
+import os
+import signal
+import threading
+
+import pytest
+from kazoo.exceptions import KazooException
+
+from spinney.apps.ingest.merritt.connection import connected
+from spinney.bridges.merritt import MerrittCommitUncertain, transactions
+from spinney.bridges.merritt.transactions import Transaction, Witness
+from zookeeper_servers import standalone
+
+
+def test_requests_to_a_server_that_stands_still_fail_instead_of_waiting_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transactions, "_WITNESS_S", 0.1)
+    raised: list[str] = []
+    with standalone() as server, connected(server.address, session_s=3) as client:
+        transaction = Transaction(client)
+        transaction.create("/new")
+
+        def read() -> None:
+            with pytest.raises(KazooException):
+                client.retry(client.get, "/")
+            raised.append("read")
+
+        def write() -> None:
+            with pytest.raises(MerrittCommitUncertain):
+                transaction.commit(Witness("/new", b"", 0))
+            raised.append("write")
+
+        threads = [threading.Thread(target=each, daemon=True) for each in (read, write)]
+        pid = int((server.folder / "pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        os.kill(pid, signal.SIGCONT)
+
+    assert sorted(raised) == ["read", "write"]
