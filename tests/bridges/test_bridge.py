@@ -48,7 +48,7 @@ class Shelf:
         if self.away:
             raise ForeignAway("the shelf is away")
 
-    def begin(self) -> None:
+    def begin(self, mark: str, *, linked: bool) -> None:
         self._reach()
 
     def tend(self) -> None:

@@ -131,7 +131,8 @@ class Bridge:
         if not self._began:
             self._links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
             self._changed()  # counted before the foreign store is needed: an operator sees how far behind it is
-            self.foreign.begin()
+            mark = self.control.store.bridges.mark(self.foreign.name)
+            self.foreign.begin(mark, linked=bool(self._links))
             self._recovered_s, self._began = -1e9, True
         passed = self._pass_on()
         now_s = time.monotonic()

@@ -90,9 +90,11 @@ class Foreign(Protocol):
     def parked(self) -> int:
         """How many claimed entries wait in the other system for its own services, so that their jobs need no slots."""
 
-    def begin(self) -> None:
-        """Prepare the database: at the start, and again after each error of a round. Raise ForeignAway where
-        another store works under this name, so that nothing is cancelled."""
+    def begin(self, mark: str, *, linked: bool) -> None:
+        """Prepare the database: at the start, and again after each error of a round. ``mark``: tells this store's
+        bridge from another store's of the same name. ``linked``: whether there are jobs of its entries. Raise
+        ForeignAway where another store works under this name, or where the database is not the one in which the entries
+        were claimed, so that nothing is cancelled."""
 
     def tend(self) -> None:
         """Do what the other system expects of its nodes, each second: beat, read limits, tidy up."""

@@ -24,11 +24,13 @@ from waiting import until
 DEMO = "Disbatch::Plugin::Demo"
 
 
-def node(db: Database, *, mark: str = "one", linked: bool = False, name: str = "oak") -> DisbatchNode:
-    settings = Settings(plugins={DEMO: "demo"})
-    return DisbatchNode(
-        db, name, settings, types=lambda: {"demo"}, mark=lambda: mark, has_links=lambda: linked
-    )
+def node(db: Database, *, name: str = "oak") -> DisbatchNode:
+    return DisbatchNode(db, name, Settings(plugins={DEMO: "demo"}), types=lambda: {"demo"})
+
+
+def begun(node: DisbatchNode, mark: str = "one", *, linked: bool = False) -> DisbatchNode:
+    node.begin(mark, linked=linked)
+    return node
 
 
 def queue(db: Database, threads: Any = 4, name: str = "mail") -> ObjectId:
@@ -86,18 +88,18 @@ def test_a_claim_that_a_kill_left_before_the_second_count_is_given_back(db: Data
 
 
 def test_a_second_store_under_the_same_name_is_refused_until_the_first_is_gone(db: Database) -> None:
-    mail, first = queue(db), node(db, mark="one")
-    first.begin()
+    mail, first = queue(db), node(db)
+    begun(first)
     running = task(db, mail)
     assert [claim.entry for claim in first.claim(4)] == [str(running)]
-    second = node(db, mark="two")
+    second = node(db)
     with pytest.raises(ForeignAway, match=r"another store.*--name"):
-        second.begin()
-    node(db, mark="one").begin()  # the first one, started again
+        begun(second, "two")
+    begun(node(db), "one")  # the first one, started again
 
     old = datetime.now(UTC) - timedelta(seconds=400)
     db["nodes"].update_one({"node": "oak"}, {"$set": {"spinney.seen": old}})
-    second.begin()
+    begun(second, "two")
 
     assert states(db) == {running: (-6, "oak", False)}
     assert list(second.claimed()) == []
@@ -133,14 +135,14 @@ def test_after_an_outage_hosts_have_their_time_to_beat_again(
 
 def test_another_database_of_the_same_name_is_refused_while_jobs_belong_to_tasks(db: Database) -> None:
     with pytest.raises(ForeignAway, match="spinney bridges --forget"):
-        node(db, linked=True).begin()
+        begun(node(db), linked=True)
 
-    node(db, linked=False).begin()
-    node(db, linked=True).begin()
+    begun(node(db), linked=False)
+    begun(node(db), linked=True)
     db["nodes"].delete_one({"node": "oak"})
     db["nodes"].insert_one({"node": "oak", "timestamp": datetime.now(UTC), "maxthreads": 3})  # of a release
     with pytest.raises(ForeignAway, match="spinney bridges --forget"):
-        node(db, linked=True).begin()
+        begun(node(db), linked=True)
 
 
 def test_fields_of_the_configuration_are_judged_one_by_one(
@@ -152,7 +154,7 @@ def test_fields_of_the_configuration_are_judged_one_by_one(
     oak = node(db)
     db["config"].insert_one({"plugins": [DEMO], "ignorequeues": ["slow"], "gfs": "nonsense"})
 
-    oak.begin()
+    begun(oak)
 
     assert [claim.entry for claim in oak.claim(4)] == [str(wanted)]
     assert [record.message.count("plugins") for record in caplog.records if record.levelname == "ERROR"] == [
@@ -175,7 +177,7 @@ def test_a_server_that_does_not_answer_is_away(mongo_server: MongoServer) -> Non
     mongo_server.stop_answering()
     try:
         with pytest.raises(ForeignAway, match="MongoDB"):
-            node(db).begin()
+            begun(node(db))
     finally:
         mongo_server.answer_again()
         db.client.close()
@@ -358,7 +360,7 @@ def test_documents_with_wrong_types_are_passed_by(db: Database) -> None:
     db["queues"].update_one({"_id": mail}, {"$set": {"threads": 100}})
     oak = node(db)
 
-    oak.begin()
+    begun(oak)
     oak._registration._looked_s = -1e9
     oak.tend()
 
@@ -376,20 +378,20 @@ def test_hosts_with_wrong_clocks_do_not_give_a_name_away(
         monkeypatch.setattr(clock, lambda: datetime.now(UTC) + timedelta(days=days))
 
     host_clock(-1)
-    node(db, mark="one").begin()
+    begun(node(db), "one")
     assert (db["nodes"].find_one({"node": "oak"}) or {})["timestamp"] < datetime.now(UTC) - timedelta(
         hours=23
     )
 
     host_clock(1)
     with pytest.raises(ForeignAway, match="another store"):
-        node(db, mark="two").begin()
+        begun(node(db), "two")
 
 
 def test_beats_are_written_by_a_thread_of_their_own(db: Database) -> None:
     oak = node(db)
     with oak.beating():
-        oak.begin()  # and then the bridge's own thread is busy
+        begun(oak)  # and then the bridge's own thread is busy
         beats: set[datetime] = set()
 
         def seen() -> bool:
@@ -401,7 +403,7 @@ def test_beats_are_written_by_a_thread_of_their_own(db: Database) -> None:
 
 def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Database) -> None:
     oak, large = node(db), task(db, queue(db), padding="x" * (10 << 20))
-    oak.begin()
+    begun(oak)
     (claim,) = oak.claim(1)
 
     oak.reject(claim, "y" * (7 << 20))
@@ -414,7 +416,7 @@ def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Databa
 def test_tasks_with_odd_claims_and_queues_do_not_stop_the_others(db: Database) -> None:
     oak = node(db)
     mail = queue(db)
-    oak.begin()
+    begun(oak)
     for odd in (float("inf"), 2.5, "text"):
         task(db, mail, node="oak", status=0, claim=odd)
     sound = task(db, mail, node="oak", status=0, claim=7)
@@ -464,7 +466,7 @@ def test_an_absent_database_is_noticed_long_before_an_operation_has_to_end(
     db = connect("mongodb://127.0.0.1:1", "t", timeout_s=3600)
     oak = node(db)
 
-    for step in (oak.begin, oak.tend, oak.claimed, lambda: oak.claim(1)):
+    for step in (lambda: begun(oak), oak.tend, oak.claimed, lambda: oak.claim(1)):
         with pytest.raises(ForeignAway, match="no primary of MongoDB answers"):
             step()
     db.client.close()

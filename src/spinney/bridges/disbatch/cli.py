@@ -84,8 +84,6 @@ def _bridge(
             own,
             config,
             types=lambda: process.types_at_work(control),
-            mark=lambda: control.store.bridges.mark(foreign.name),
-            has_links=lambda: bool(control.store.bridges.links(foreign.name)),
         )
         if slots:
             stack.enter_context(foreign.beating())

@@ -53,10 +53,6 @@ class DisbatchNode:
     settings: Settings
     types: Callable[[], Iterable[str]]
     """Returns the job types that there are."""
-    mark: Callable[[], str]
-    """Returns the mark of this bridge in this store; see ``Registration``."""
-    has_links: Callable[[], bool]
-    """Returns whether the store has links of this bridge."""
     system: str = field(default="disbatch", init=False)
     parked: int = field(default=0, init=False)
     """No task waits for another service, so each takes a slot."""
@@ -74,17 +70,17 @@ class DisbatchNode:
     def __post_init__(self) -> None:
         self.database = self.db.name
         self._claims = Claims(self.db, self.node)
-        self._registration = Registration(self.db, self.node, self.mark, self.has_links)
+        self._registration = Registration(self.db, self.node)
         self.name = f"disbatch:{self.database}:{self.node}"
         self._now = self.settings
 
-    def begin(self) -> None:
+    def begin(self, mark: str, *, linked: bool) -> None:
         """Ensure the indexes, enter the node, and read queues and configuration. Raises ForeignAway, also
         where another store works under this name."""
         with _reached():
             reach(self.db)
             ensure_indexes(self.db)
-            self._registration.enter(orphaned_after=self._now.orphaned_after)
+            self._registration.enter(mark, linked=linked, orphaned_after=self._now.orphaned_after)
         self.tend()
 
     def tend(self) -> None:

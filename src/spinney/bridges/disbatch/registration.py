@@ -9,7 +9,6 @@ which it sees that another store has taken its name, or that the database is awa
 
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,29 +33,26 @@ class Registration:
 
     db: Database
     node: str
-    mark: Callable[[], str]
-    """Returns the mark of this bridge in this store."""
-    has_links: Callable[[], bool]
-    """Returns whether the store has links of this bridge: jobs that belong to tasks of the database."""
     _beats: dict[str, tuple[Any, float]] = field(default_factory=dict, init=False)
     """The last beat of other hosts that have tasks, and since when it has not changed."""
     _looked_s: float = field(default=-1e9, init=False)
     _store: str = field(default="", init=False)
     """The mark that is in the node's document when it is ours; empty before ``enter``."""
 
-    def enter(self, *, orphaned_after: float) -> None:
-        """Mark the node's document. ``orphaned_after``: seconds after which a store that has not beaten is
+    def enter(self, mark: str, *, linked: bool, orphaned_after: float) -> None:
+        """Write the mark of this store into the node's document. ``linked``: whether this store has jobs of the node's
+        tasks. ``orphaned_after``: seconds after which a store that has not beaten is
         gone; its unfinished tasks become orphaned here.
 
         Raises ForeignAway when another store works under this name, or when the database does not know this
         node although jobs belong to its tasks. Of two stores that enter at once the first write wins, and the
         other one sees that in ``document``."""
-        nodes, self._store = self.db["nodes"], self.mark()
+        nodes, self._store = self.db["nodes"], mark
         document = nodes.find_one({"node": self.node}) or {}
         registered = document.get("spinney")
         store, seen_at = _stamp(registered)
         if seen_at is None:
-            if self.has_links():
+            if linked:
                 raise ForeignAway(
                     f"the database {self.db.name} does not know the node {self.node!r}, and there are jobs for tasks "
                     "of it: it is another database, or a backup from before the node's first start. Connect the right "

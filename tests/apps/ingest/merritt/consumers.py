@@ -28,9 +28,9 @@ def start(connect: Callable[[], KazooClient], queue: MerrittQueue) -> Start:
         config = Settings(work=frozenset(["jobs"]), states=states, queue=folder).model_copy(
             update={"poll": 0}
         )
-        options = {"collection_of": lambda profile: profile, "mark": lambda: node} | fields
+        options = {"collection_of": lambda profile: profile} | fields
         made = MerrittConsumer(connect(), "db", node, config, access=NONE, mirror=NONE, **options)
-        made.begin()
+        made.begin(node, linked=False)
         return made
 
     return one

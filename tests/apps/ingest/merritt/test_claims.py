@@ -29,11 +29,10 @@ def consumer(client: KazooClient, queue: MerrittQueue) -> MerrittConsumer:
         "oak",
         config,
         collection_of=lambda profile: profile,
-        mark=lambda: "store",
         access=NONE,
         mirror=NONE,
     )
-    made.begin()
+    made.begin("store", linked=False)
     return made
 
 

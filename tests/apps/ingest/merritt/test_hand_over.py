@@ -89,7 +89,7 @@ def test_a_job_whose_consumer_is_gone_is_taken_by_another(queue: MerrittQueue, s
     assert taken(elm) == [claim.entry]
 
     oak.client.start()
-    oak.begin()
+    oak.begin(oak.node, linked=True)
     assert orders(oak) == []
     assert taken(oak) == []
 

@@ -83,7 +83,6 @@ def _bridge(
             own,
             config,
             collection_of=lambda profile: profiles.load(ingest_settings.load(), profile).collection,
-            mark=lambda: control.store.bridges.mark(foreign.name),
             access=AccessWork(client, control, name_here),
             mirror=Mirror(client, control, name_here, config.server),
         )

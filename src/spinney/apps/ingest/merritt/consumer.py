@@ -68,8 +68,6 @@ class MerrittConsumer:
     settings: Settings
     collection_of: Callable[[str], str]
     """Returns the collection of a profile; raises UsageError."""
-    mark: Callable[[], str]
-    """Returns the mark of this bridge in this store."""
     access: AccessWork
     mirror: Mirror
     system: str = field(default="merritt", init=False)
@@ -98,7 +96,7 @@ class MerrittConsumer:
         new ones are taken."""
         return min(MOST_PARKED, self._owned.away())
 
-    def begin(self) -> None:
+    def begin(self, mark: str, *, linked: bool) -> None:
         """Create the queue's own nodes where they are missing, and enter this node.
 
         Called at the start, and again when ZooKeeper was away; nothing is taken yet. Raises ForeignAway where
@@ -106,7 +104,7 @@ class MerrittConsumer:
         """
         with self._reached():
             self.queue.initialize()
-            self._marks.enter(self.mark())
+            self._marks.enter(mark)
             self._marks.announce()
             self._changed.set()
             self._batches_changed.set()
