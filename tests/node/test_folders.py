@@ -10,7 +10,6 @@ import pytest
 from executor_fixtures import open_fds
 
 from deep_folders import deep_folder
-from in_memory import in_memory
 from small_disk import small_disk
 from spinney.define.job.data import folder_of
 from spinney.features.files import folder_writes
@@ -177,7 +176,7 @@ def test_files_of_another_user_stay_in_the_trash_are_told_once_and_keep_nothing_
     """Given a folder with a full directory of root, when a node of another user removes it, and takes the lead twice,
     then nothing ends, all that may be deleted is, and the log names once what stays."""
     nobody = 65534
-    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+    with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
         (root / folders.TOKEN).touch()
         theirs, closed = folders.make(root, 8) / "theirs", folders.make(root, 9) / "closed"
@@ -243,7 +242,7 @@ def test_what_root_makes_below_a_root_of_another_user_belongs_to_that_user(root)
 @pytest.mark.parametrize("refusing", [folders.TRASH, "00/00/00", "."])
 def test_the_directory_that_refuses_a_removal_is_named(refusing):
     nobody = 65534
-    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+    with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
         (root / folders.TOKEN).touch()
         folders.make(root, 1)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from deep_folders import deep_folder
-from in_memory import in_memory
 from spinney.folders import folders
 from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
@@ -101,7 +100,7 @@ def test_a_folder_with_a_directory_of_another_user_is_synced_with_its_file_syste
     monkeypatch.setattr(
         filesystem, "sync_whole", lambda fd: synced_by.append(Path(f"/proc/self/fd/{fd}").readlink())
     )
-    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+    with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         folders.write_token(Path(place), "token")
         folder = folders.make(Path(place), JOB)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from in_memory import in_memory
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import programs
 from spinney.apps.monitor.tasks.findings import Finding, Unreadable, of_output
@@ -155,7 +154,7 @@ print(finding.status, sorted(path.name for path in scratches[0].iterdir()), oct(
 def test_what_a_task_leaves_as_another_user_costs_no_finding_and_alters_nothing_outside() -> None:
     """Given a scratch folder with a directory of root, and a closed one with a link to a file outside, when a check of
     another user ends, then its finding counts, what may be removed is gone, and the file keeps its mode."""
-    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+    with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o777)
         outside = Path(place, "outside")
         outside.write_text("x")

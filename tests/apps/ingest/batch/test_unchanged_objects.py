@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from in_memory import in_memory
 from spinney.apps.ingest.batches import unchanged_objects
 
 READ = """
@@ -27,7 +26,7 @@ except PermissionError:
 def test_only_a_folder_that_is_missing_or_empty_has_no_notes(mode: int | None, answer: str) -> None:
     """Given a folder that cannot be read, when notes are read, then there is an error: a report that took it for an
     empty one would show unchanged objects without their versions."""
-    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+    with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         if mode is not None:
             notes = Path(place, unchanged_objects.FOLDER)
