@@ -24,6 +24,9 @@ if (_memory := in_memory()) is not None and "TMPDIR" not in os.environ:
     os.environ["TMPDIR"] = _memory  # for the processes that tests start, too
     tempfile.tempdir = None  # whoever has looked it up before did so on the disk
 
+# No test needs plugins of pydantic, for which each process would look through the metadata of 150 packages.
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -76,6 +76,13 @@ def test_a_worker_without_coroutines_loads_no_event_loop() -> None:
     assert not {"asyncio", "ssl"} & loads("node.worker.worker", "node.worker.serial_worker", "app")
 
 
+def test_a_worker_loads_nothing_of_what_stores_return() -> None:
+    """Every dataclass takes a millisecond to make, and each worker would make those of jobs and nodes."""
+    assert not {"spinney.model.jobs", "spinney.model.fleet"} & loads(
+        "node.worker.worker", "node.worker.serial_worker", "app"
+    )
+
+
 def test_the_guard_of_a_node_loads_neither_the_command_line_nor_what_makes_job_types() -> None:
     """It stays for as long as the node runs."""
     document = loads("node.run")

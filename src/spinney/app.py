@@ -43,10 +43,10 @@ from spinney.define.jobtype.polls import RowSource, poll_function
 from spinney.define.params.validation_errors import of_schedule, require_named
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, UnknownType, UsageError
-from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import SETTLED
+from spinney.model.submission import JOB_ID_MAX
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -57,7 +57,7 @@ from spinney.tracing import current
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
-    from spinney.model.jobs import Submission
+    from spinney.model.submission import Submission
     from spinney.store.parts import Store
     from spinney.wakeup import Waker
 

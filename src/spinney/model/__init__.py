@@ -6,6 +6,7 @@ What a job is:
 ``outcomes``  how an attempt may end, by itself or by the engine
 ``types``     job types, stages, queues: what a node registers
 ``jobs``      submissions, jobs, attempts, leases: what a store takes and returns
+``submission``  a submission and its bounds, which workers load without the rest of ``jobs``
 ``lineage``   the path of a job in its tree
 ``attempts``  which stage is next, signals, causes of failures
 ``values``    values that check themselves: names, durations, times, limits

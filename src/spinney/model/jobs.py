@@ -10,63 +10,26 @@ get. Leases and records are named tuples and check nothing, because nodes exchan
 second."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from spinney.model import lineage
 from spinney.model.access import AccessScope
 from spinney.model.fleet import DIED, LEASE_MAX_S, OVER, SILENT_US, Load, presumed_dead
 from spinney.model.homes import FolderRoot
+from spinney.model.lineage import WIDTH
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
+from spinney.model.submission import DATA_MAX_BYTES as DATA_MAX_BYTES
+from spinney.model.submission import JOB_ID_MAX as JOB_ID_MAX
+from spinney.model.submission import PARAMS_MAX_BYTES as PARAMS_MAX_BYTES
+from spinney.model.submission import Submission as Submission
 from spinney.model.values.texts import whole_number
-
-JOB_ID_MAX = 10**lineage.WIDTH - 1
-"""The largest id of a job: a lineage has no room for more digits."""
-PARAMS_MAX_BYTES = 2**20
-"""The longest parameters of one job, as JSON text."""
-DATA_MAX_BYTES = 2**16
-"""The longest entry of ``job.data``, as JSON text."""
 
 
 def job_number(text: str) -> int | None:
     """Return the number of a job that a text is; None for any other text, and for a number that no job can have."""
-    return whole_number(text, digits=lineage.WIDTH)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """One or many jobs that differ in nothing but their parameters (and keys).
-
-    Submissions of one call become visible together, or none does. A field that is None is taken from the parent, the
-    type or the defaults."""
-
-    type: str
-    params: Sequence[str] = ("{}",)
-    """A JSON object as text for every job."""
-    queue: str | None = None
-    """It counts for all stages."""
-    priority: int | None = None
-    """From 0 (first) to 99 (last)."""
-    share: str | None = None
-    """The party that the jobs count against in queues that are shared out; None: that of their tree, or for new roots
-    one of this call."""
-    collection: str | None = None
-    submitter: str | None = None
-    """In whose name they are submitted."""
-    keys: Sequence[str] | None = None
-    """A unique key for every job, as many as ``params``."""
-    forever: bool = False
-    """Keys stay taken until their job is deleted, not only until it settles."""
-    at_us: int | None = None
-    """The job does not start before this time."""
-    needs: tuple[int, ...] = ()
-    """Ids of jobs that must complete first; ``-k`` means the k-th job (from 1) of this call."""
-    data: Mapping[str, str] = field(default_factory=dict)
-    """The initial ``job.data``: name to JSON text."""
-    trace: str | None = None
-    """The ``traceparent`` of the span in which they are submitted."""
+    return whole_number(text, digits=WIDTH)
 
 
 class Lease(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from spinney.define.job.port import Assignment, Port
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, Refused
-from spinney.model.jobs import DATA_MAX_BYTES
+from spinney.model.submission import DATA_MAX_BYTES
 from spinney.model.values.paths import HOME_MARK, ROOT_TOKEN, job_folder
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from spinney.define.job.data import data_name
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, UsageError
-from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
+from spinney.model.submission import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean, listed
