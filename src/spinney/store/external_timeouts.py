@@ -4,11 +4,14 @@ Any process may do it at any time, also several at once: each step checks again 
 worker that is alive after all learns what it has lost."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from spinney.model.external import ExternalLease, ExternalWorker, overdue
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.store.parts import Store
+
+if TYPE_CHECKING:
+    from spinney.model.external import ExternalLease, ExternalWorker
 
 
 def take_back_silent(store: Store, silent: NodeInfo, *, now_us: int) -> Sequence[int]:
@@ -32,9 +35,11 @@ def take_overdue(store: Store, *, now_us: int) -> int:
 
 
 def overdue_of(
-    store: Store, external_worker: ExternalWorker, leases: Sequence[ExternalLease], *, now_us: int
+    store: Store, external_worker: "ExternalWorker", leases: "Sequence[ExternalLease]", *, now_us: int
 ) -> list[Record]:
     """Return records for the attempts that have to be taken from an external worker."""
+    from spinney.model.external import overdue  # which nodes and stores without such workers never load
+
     types = store.types() if leases else {}
     records = []
     for lease in leases:
@@ -45,6 +50,6 @@ def overdue_of(
     return records
 
 
-def ended_record(lease: ExternalLease, outcome: Outcome, message: str | None, *, now_us: int) -> Record:
+def ended_record(lease: "ExternalLease", outcome: Outcome, message: str | None, *, now_us: int) -> Record:
     """Return the record of an attempt that ends with this outcome. ``message``: for people."""
     return Record(lease.job_id, lease.fence, outcome, lease.running_us, now_us, message=message)
