@@ -11,7 +11,7 @@ from long_tests import LONG
 
 from .places import ALL, NEAR, Kinds, new_bucket
 
-HERE = Path(__file__).parent
+HERE = f"{Path(__file__).parent}/"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if LONG:
         return
     for item in items:
-        if isinstance(item, pytest.Function) and HERE in item.path.parents and _is_of_s3(item):
+        if isinstance(item, pytest.Function) and str(item.path).startswith(HERE) and _is_of_s3(item):
             item.add_marker(pytest.mark.xdist_group("ingest.s3"))
 
 
