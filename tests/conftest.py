@@ -20,7 +20,8 @@ settings.load_profile("spinney")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Stores and folders sync what they promise to keep, and a directory on a disk takes a hundred times as long to make.
-if (_memory := in_memory()) is not None and "TMPDIR" not in os.environ:
+# The long form writes more than memory may have room for.
+if not LONG and (_memory := in_memory()) is not None and "TMPDIR" not in os.environ:
     os.environ["TMPDIR"] = _memory  # for the processes that tests start, too
     tempfile.tempdir = None  # whoever has looked it up before did so on the disk
 

@@ -14,6 +14,7 @@ from unittest import mock
 import psycopg
 import pytest
 
+from in_memory import in_memory
 from new_store import at_tables, new_store, new_store_on_server
 from servers import pooled
 from spinney.store.parts import Store
@@ -32,7 +33,7 @@ Place = Callable[..., AbstractContextManager[Opener]]
 @contextmanager
 def _sqlite(*, usual: bool = False) -> Iterator[Opener]:
     with (
-        tempfile.TemporaryDirectory(prefix="spinney-contract-") as folder,
+        tempfile.TemporaryDirectory(prefix="spinney-contract-", dir=in_memory()) as folder,
         ExitStack() as opened,
     ):
         url = new_store(Path(folder) / "spinney.db", knows_usual if usual else None)
