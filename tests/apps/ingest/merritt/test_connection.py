@@ -6,8 +6,8 @@ import threading
 
 import pytest
 from kazoo.exceptions import KazooException
-
 from spinney.apps.ingest.merritt.connection import connected
+
 from spinney.bridges.merritt import MerrittCommitUncertain, transactions
 from spinney.bridges.merritt.transactions import Transaction, Witness
 from zookeeper_servers import standalone
